@@ -83,9 +83,9 @@ def stored() -> Iterator[store_module.Store]:
     with tempfile.TemporaryDirectory() as place:
         keys = pathlib.Path(place) / 'keys'
         sealing.add_key(keys)
-        engine = database.connect(f'sqlite:///{place}/s.sqlite')
-        schema.upgrade(engine)
-        yield store_module.Store(engine, sealing.read(keys))
+        engine = database.open_engine(f'sqlite:///{place}/s.sqlite')
+        schema.upgrade_tables(engine)
+        yield store_module.Store(engine, sealing.read_key_file(keys))
 
 
 def asked(
@@ -131,8 +131,8 @@ def keep(store: store_module.Store, each: request.Request) -> None:
         json.dumps(body).encode(),
         {},
     )
-    store.hold(cast)
-    store.add(each, cast.uuid, each.asked_at)
+    store.store_message(cast)
+    store.add_request(each, cast.uuid, each.asked_at)
 
 
 def default_choices() -> service_parts.Choices:

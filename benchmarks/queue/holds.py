@@ -44,15 +44,15 @@ def measure(name: str, url: str, directory: pathlib.Path) -> dict[str, int]:
     """Holds a second in batches of every size."""
     keys = directory / f'keys-{name}'
     sealing.add_key(keys)
-    engine = database.connect(url)
-    schema.upgrade(engine)
-    store = store_module.Store(engine, sealing.read(keys))
+    engine = database.open_engine(url)
+    schema.upgrade_tables(engine)
+    store = store_module.Store(engine, sealing.read_key_file(keys))
     found = {}
     for size in BATCHES:
         came = casts(COUNT)
         begun_s = time.monotonic()
         for first in range(0, COUNT, size):
-            store.hold_all(came[first : first + size])
+            store.store_messages(came[first : first + size])
         rate = COUNT / (time.monotonic() - begun_s)
         print(f'{name:10} batches of {size:3}: {rate:8.0f} holds/s')
         found[f'batches_of_{size}'] = round(rate)

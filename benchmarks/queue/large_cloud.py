@@ -169,7 +169,7 @@ class Served:
     def __enter__(self) -> 'Served':
         self._process.start()
         url = f'http://127.0.0.1:{self._pipe.recv()}'
-        plain = clients.environment_read_once(
+        plain = clients.with_cached_environment(
             session.Session(noauth.NoAuth(url))
         )
         self.api = adapter.Adapter(plain, endpoint_override=url)
@@ -182,10 +182,10 @@ class Served:
     def clients(self) -> clients.CloudClients:
         """Clients of its services."""
         return clients.CloudClients(
-            clients.placement(self.api),
-            clients.nova(self.api),
-            clients.keystone(self.api),
-            clients.glance(self.api),
+            clients.placement_api(self.api),
+            clients.nova_api(self.api),
+            clients.keystone_api(self.api),
+            clients.glance_api(self.api),
         )
 
     def go_on(

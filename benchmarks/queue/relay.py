@@ -59,8 +59,8 @@ def relay(
     """The process of a relay and its database."""
     keys, stored = directory / 'keys', f'sqlite:///{directory}/s.sqlite'
     sealing.add_key(keys)
-    engine = database.connect(stored)
-    schema.upgrade(engine)
+    engine = database.open_engine(stored)
+    schema.upgrade_tables(engine)
     path = directory / 'relay.conf'
     path.write_text(
         f'[fairness_cluster]\ndatabase = {stored}\nkey_file = {keys}\n'

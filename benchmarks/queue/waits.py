@@ -66,7 +66,7 @@ def rows(
     )
     record = records.RequestRecord(request, uuid, ENDED, asked_at + wait_s)
     made = {
-        **records.row_of(record),
+        **records.request_columns(record),
         'stage': len(WHYS) + 2,
         'sent_at': asked_at + wait_s,
         'waited_s': wait_s,
@@ -79,7 +79,7 @@ def rows(
             'at': asked_at + stage * part_s,
             'until': asked_at + (stage + 1) * part_s,
             'state': request_model.State.WAITING.value,
-            **records.columns_of(why),
+            **records.reason_columns(why),
         }
         for stage, why in enumerate(WHYS)
     ]
@@ -133,11 +133,11 @@ def measure(url: str, keys: pathlib.Path) -> dict[str, Any]:
 
     :param keys: file that is made.
     """
-    engine = database.connect(url)
-    schema.upgrade(engine)
+    engine = database.open_engine(url)
+    schema.upgrade_tables(engine)
     fill(engine)
     sealing.add_key(keys)
-    store = store_module.Store(engine, sealing.read(keys))
+    store = store_module.Store(engine, sealing.read_key_file(keys))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     week_s, key = DAYS_S - 7 * 86400.0, waits.WaitKey
     found = {

@@ -51,7 +51,7 @@ class Collaborators:
     accounts: accounts_module.Accounts
     reader: snapshot.CloudReader
     charging: charging_module.LedgerKeeper
-    executor: dispatcher.Executor
+    executor: dispatcher.RequestDispatcher
     nova: nova_module.Nova
     ends: time_limits.TimeLimits
     chores: cycle_tasks.CycleTasks

@@ -51,7 +51,7 @@ class BorderWatch:
         self._host = host
         self._steps: collections.Counter[tuple[str, str]]
         self._steps = collections.Counter()
-        store.nodes.listen(self._report_step)
+        store.nodes.add_listener(self._report_step)
 
     def border(self) -> border_observe.BorderStatus:
         """Hosts, batch system and cloud, as the last look found them."""
@@ -115,7 +115,7 @@ class PlanWatch:
         self._entered = collections.Counter()
         self._moves: collections.Counter[tuple[str, str]]
         self._moves = collections.Counter()
-        store.plans.listen(self._object_changed)
+        store.plans.add_listener(self._object_changed)
 
     def plans(self) -> plans_observe.PlansStatus:
         """Plans and hosts, as the last look found them."""
@@ -124,7 +124,7 @@ class PlanWatch:
             looked = self._planned.last() if self._planned else None
             moving = sum(
                 move.state is plans_model.MoveState.MOVING
-                for plan in self._store.plans.open()
+                for plan in self._store.plans.open_plans()
                 for move in plan.moves
             )
         except (exception.NotLeading, exception.StoreError):
@@ -174,7 +174,9 @@ class RequestWatch:
         self._post = post
         self._host = host
         self._audience = audience
-        self._channels = notice_channels.after_steps(post, host, audience)
+        self._channels = notice_channels.channels_after_steps(
+            post, host, audience
+        )
         self._waited_s = 0.0
         self._entered: collections.Counter[str] = collections.Counter(
             dict.fromkeys((each.value for each in queue_observe.EVENTS), 0)
@@ -187,9 +189,9 @@ class RequestWatch:
         )
         self._preempted = queue.PreemptionOutcomes()
         self._needed: dict[str, float] = {}
-        store.listen(self._object_changed)
-        store.leaves.listen(self._eviction_changed)
-        store.risks.listen(self._warning_changed)
+        store.set_listener(self._object_changed)
+        store.leaves.add_listener(self._eviction_changed)
+        store.risks.add_listener(self._warning_changed)
 
     def queue(self) -> queue.Queue:
         """The requests, as the last cycle found them."""
@@ -241,11 +243,11 @@ class RequestWatch:
             self._needed.setdefault(leave.request, leave.chosen_at)
         if leave.cause in eviction.PREEMPTIONS:
             self._count_ended(leave)
-        self._channels.tell(leave)
+        self._channels.send_notice(leave)
 
     def _warning_changed(self, known: risk.Risk) -> None:
         self._warnings[known.state.value] += 1
-        self._channels.warn(known)
+        self._channels.send_warning(known)
 
     def _count_ended(self, leave: eviction.Eviction) -> None:
         if (

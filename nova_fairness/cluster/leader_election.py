@@ -144,7 +144,7 @@ class Election:
         # time.
         self._since = max(self._clock(), self._since + _LATER_S)
         try:
-            self._store.renew(self._epoch, self._since)
+            self._store.renew_lease(self._epoch, self._since)
         except exception.StoreAway as error:
             # The next write fails, too, and ends the work.
             LOG.warning('the lease is not renewed: %s', error)

@@ -74,7 +74,7 @@ class ServiceOptions:
     :ivar history_s: seconds for which ended requests are remembered.
     """
 
-    terms: intake.AdmissionTerms = intake.USUAL
+    terms: intake.AdmissionOptions = intake.USUAL
     pass_unreadable: bool = True
     doubt_s: float = 600.0
     history_s: float = 30 * 86400.0
@@ -123,9 +123,9 @@ class Service:
             given.quarantine,
             given.election.renew,
             given.monotonic,
-            given.nova.named,
+            given.nova.log_name,
         )
-        self._sent = sent_requests.SentRequests(
+        self._sent = sent_requests.SentRequestTracker(
             given, self._parts, rules.doubt_s
         )
         self._beat: supervision.Beat = lambda: None
@@ -239,8 +239,8 @@ class Service:
             epoch = self._election.lead()
             if epoch is None:
                 self._last = None
-                self._planning.forget()
-                self._estimating.forget()
+                self._planning.require_full_plan()
+                self._estimating.reset()
                 return False
             self._election.begin()
             try:
@@ -271,7 +271,7 @@ class Service:
         """
         begin_s, last = self._monotonic(), self._last
         if last is not None:
-            work = self._estimating.work
+            work = self._estimating.compute
             given = last.snapshot, last.plan, last.at, pause_s
             try:
                 work(*given)
@@ -333,9 +333,9 @@ class Service:
             interventions.check_unsent(record.request, _RELEASED)
             if record.request.state is _S.SENDING:
                 # The caller knows that Nova does not have it.
-                self._executor.return_unsent(record, epoch)
+                self._executor.requeue_unsent(record, epoch)
             elif record.request.state is _S.RESERVED:
-                self._executor.put_back(record, epoch)
+                self._executor.requeue_reserved(record, epoch)
             if not without_room:
                 self._start_where_room_is(uuid)
                 return
@@ -347,21 +347,26 @@ class Service:
         """Start a request as a plan does, with present data of Placement."""
         last, now = self._last, self._clock()
         found = self._store.requests(_OPEN)
-        known = time_limits.ends(found, now)
-        store, names = self._store.leaves, preemption.victims(found)
+        known = time_limits.time_limits_by_server(found, now)
+        store, names = (
+            self._store.leaves,
+            preemption.victims_of_reservations(found),
+        )
         names |= known.keys()
-        with cycle_evictions.followed(store, names, now) as leaves:
-            ends = self._ends.known(known, leaves)
+        with cycle_evictions.follow_evictions(store, names, now) as leaves:
+            ends = self._ends.release_times(known, leaves)
             view = self._view(found, now, ends, is_whole=True)
-            view = self._making.seen(view, found, leaves, now)
+            view = self._making.with_evictions(view, found, leaves, now)
         record, _ = self._record_and_epoch(uuid)
         waiting = dict(last.plan.waiting) if last else {}
-        hosts = interventions.room(record, view.snapshot, waiting, found)
+        hosts = interventions.hosts_with_room(
+            record, view.snapshot, waiting, found
+        )
         waiting.pop(uuid, None)
         record, epoch = self._end_hold(uuid)
-        action = interventions.start(record.request, hosts)
+        action = interventions.start_action(record.request, hosts)
         planned = cluster.Plan((action,), waiting)
-        others = self._executor.apart(planned, found, view)(action)
+        others = self._executor.forbidden_hosts(planned, found, view)(action)
         self._executor.carry_out(action, record, view, others, epoch)
         left = self._store.request(uuid)
         if left is not None and left.request.state is _S.WAITING:
@@ -375,7 +380,7 @@ class Service:
         record, epoch = self._record_and_epoch(uuid)
         if record.request.hold is None:
             return record, epoch
-        end = interventions.unhold(request_model.Holder.OPERATOR)
+        end = interventions.unhold_action(request_model.Holder.OPERATOR)
         end(self._intervention_state(record, epoch))
         return self._record_and_epoch(uuid)
 
@@ -389,7 +394,7 @@ class Service:
         with self._acting:
             record, epoch = self._record_and_epoch(uuid)
             if record.request.state is _S.RESERVED:
-                self._executor.put_back(record, epoch)
+                self._executor.requeue_reserved(record, epoch)
                 record, epoch = self._record_and_epoch(uuid)
             order(self._intervention_state(record, epoch))
         self.hint()
@@ -413,11 +418,13 @@ class Service:
         with self._acting:
             record, epoch = self._record_and_epoch(uuid)
             last, now = self.last(), self._clock()
-            leaves = self._store.leaves.of(record.request.servers).values()
-            left = self._ends.extended(
+            leaves = self._store.leaves.newest_of_servers(
+                record.request.servers
+            ).values()
+            left = self._ends.charge_extension(
                 record, by_s, last.snapshot, leaves, now
             )
-            self._store.extend(record.request, by_s, epoch)
+            self._store.extend_time_limit(record.request, by_s, epoch)
             self._last = dataclasses.replace(last, snapshot=left)
 
     def change(self, do: Callable[[int], None]) -> None:
@@ -473,15 +480,17 @@ class Service:
         found = self._put_back(epoch)
         self._sweep(found)
         waiting = sum(each.request.state is _S.WAITING for each in found)
-        is_whole = self._planning.begin(waiting, now)
+        is_whole = self._planning.begin_cycle(waiting, now)
         ends = self._parts.of_all(
-            found, lambda some: time_limits.ends(some, now)
+            found, lambda some: time_limits.time_limits_by_server(some, now)
         )
         store, names = (
             self._store.leaves,
-            self._parts.of_all(found, preemption.victims),
+            self._parts.of_all(found, preemption.victims_of_reservations),
         )
-        with cycle_evictions.followed(store, names | ends.keys(), now) as left:
+        with cycle_evictions.follow_evictions(
+            store, names | ends.keys(), now
+        ) as left:
             self._go_on(found, ends, left, now, epoch, holds, is_whole)
 
     def _go_on(
@@ -495,20 +504,24 @@ class Service:
         is_whole: bool,
     ) -> None:
         """Look, plan and act, with the given content of the store."""
-        known = self._parts.do('ends', self._ends.known, ends, leaves) or {}
+        known = (
+            self._parts.do('ends', self._ends.release_times, ends, leaves)
+            or {}
+        )
         view = self._view(found, now, known, is_whole)
         view = self._parts.of_all(
-            found, lambda some: self._making.seen(view, some, leaves, now)
+            found,
+            lambda some: self._making.with_evictions(view, some, leaves, now),
         )
         view = snapshot_module.closed(view, _unknown_hosts(found))
         self._note_unread(found)
-        self._sent.watch(found, view.servers, epoch, is_whole)
+        self._sent.update_states(found, view.servers, epoch, is_whole)
         self._parts.do(
-            'builds', self._estimating.see, found, view.servers, now
+            'builds', self._estimating.record_delays, found, view.servers, now
         )
         snapshot = self._charge(view, now, epoch, holds)
         planned = self._planning.plan(snapshot, now)
-        snapshot = self._planning.sound(snapshot)
+        snapshot = self._planning.without_quarantined(snapshot)
         self._last = self._seen(snapshot, planned, found, now, epoch)
         self._do(planned, found, view, epoch, holds)
         if not holds:
@@ -532,7 +545,7 @@ class Service:
             },
             **{
                 (_K.ROW, name): error
-                for name, error in self._store.unreadable().items()
+                for name, error in self._store.pop_unreadable_rows().items()
             },
         }
         # An input that is readable again is used at once.
@@ -547,7 +560,7 @@ class Service:
         """Turn new messages into requests."""
         terms = self._rules.terms
         granted = self.accounts.times(terms.longest_wait_s)
-        intake.take_in(
+        intake.admit_messages(
             self._store, now, granted, terms.preemptible, self.quarantine
         )
 
@@ -560,9 +573,17 @@ class Service:
         epoch: int,
     ) -> start_estimates.LastCycle:
         """State and plan of this cycle, with estimates of starts."""
-        judge, waiting = self._estimating.judge, planned.waiting
+        judge, waiting = (
+            self._estimating.compare_with_outcomes,
+            planned.waiting,
+        )
         calibrated = self._parts.do('promises', judge, found, waiting, epoch)
-        made = self._parts.do('estimates', self._estimating.made, now) or {}
+        made = (
+            self._parts.do(
+                'estimates', self._estimating.current_estimates, now
+            )
+            or {}
+        )
         return start_estimates.LastCycle(
             snapshot, planned, now, tuple(found), made, calibrated
         )
@@ -578,8 +599,12 @@ class Service:
             'ends', self._ends.apply, ends, *beside, look.now, epoch
         )
         self._parts.do('chores', self.chores.apply, look)
-        self._parts.do('room', self._making.work, look.found, *beside, epoch)
-        self._parts.do('leaving', self._leaving.work, *beside, epoch)
+        self._parts.do(
+            'room', self._making.process_victims, look.found, *beside, epoch
+        )
+        self._parts.do(
+            'leaving', self._leaving.advance_evictions, *beside, epoch
+        )
 
     def _clocks_disagree(self) -> bool:
         """Whether clocks disagree, so that nothing irreversible is done."""
@@ -601,7 +626,9 @@ class Service:
         # Requests may have expired because of a wrong time.
         left = [
             record
-            for record in self._store.left_over(_CLEANED_AT_ONCE, self._turn)
+            for record in self._store.settled_requests_with_message(
+                _CLEANED_AT_ONCE, self._turn
+            )
             if not (holds and record.request.state is _S.EXPIRED)
         ]
         budget = self._parts.budget(_DELETED_AT_ONCE)
@@ -615,9 +642,9 @@ class Service:
 
     def _forget_old(self, now: float) -> None:
         before = now - self._rules.history_s
-        self._store.remove_ended(before, _REMOVED_AT_ONCE)
+        self._store.remove_ended_requests(before, _REMOVED_AT_ONCE)
         self._store.leaves.remove_ended(before)
-        self._store.charges.remove(before)
+        self._store.charges.remove_older(before)
 
     def _charge(
         self,
@@ -685,7 +712,9 @@ class Service:
         found = self._store.requests(_OPEN)
         left = [each for each in found if each.request.state is _S.RESERVED]
         for record in left:
-            self._parts.of_one(record, self._executor.put_back, record, epoch)
+            self._parts.of_one(
+                record, self._executor.requeue_reserved, record, epoch
+            )
         return self._store.requests(_OPEN) if left else found
 
     def _sweep(self, found: list[records.RequestRecord]) -> None:
@@ -698,7 +727,9 @@ class Service:
             for n in range(min(len(some), _SWEPT_AT_ONCE)):
                 record = some[(self._swept + n) % len(some)]
                 self._parts.of_one(
-                    record, self._executor.forget_room, record.request
+                    record,
+                    self._executor.release_leftover_room,
+                    record.request,
                 )
         self._swept += _SWEPT_AT_ONCE
 
@@ -710,7 +741,7 @@ class Service:
         is_whole: bool,
     ) -> snapshot_module.CloudView:
         requests = [
-            self._ends.foreseen(each.request)
+            self._ends.with_effective_limit(each.request)
             for each in found
             if self._rules.pass_unreadable
             or each.why.reason is not _UNREADABLE
@@ -732,7 +763,7 @@ class Service:
     ) -> None:
         do = self._executor.carry_out
         found = {each.request.uuid: each for each in listed}
-        others = self._executor.apart(planned, listed, view)
+        others = self._executor.forbidden_hosts(planned, listed, view)
         sends = self._parts.budget(sent_requests.SENT_AT_ONCE)
         ends = self._parts.budget(_EXPIRED_AT_ONCE)
         for action in pace.in_turn(
@@ -751,7 +782,7 @@ class Service:
                 continue
             if verb is cluster.Verb.MAKE_ROOM:
                 self._parts.of_one(
-                    record, self._making.promise, action, record, epoch
+                    record, self._making.reserve_room, action, record, epoch
                 )
                 continue
             self._parts.of_one(
@@ -765,8 +796,8 @@ class Service:
         found: Mapping[str, records.RequestRecord],
         epoch: int,
     ) -> None:
-        news = self._planning.news(planned, found)
-        self._store.tell(news, epoch, self._clock())
+        news = self._planning.changed_reasons(planned, found)
+        self._store.write_reasons(news, epoch, self._clock())
 
 
 def _unknown_hosts(found: Iterable[records.RequestRecord]) -> frozenset[str]:

@@ -100,7 +100,7 @@ class CloudReader:
         closing: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._placement = placement
-        self._claims = allocations.Claims(placement)
+        self._claims = allocations.AllocationCache(placement)
         self._nova = nova
         self._limits = limits
         self._accounts = accounts
@@ -132,7 +132,7 @@ class CloudReader:
         :raises CloudError: if a part cannot be read.
         """
         self.unreadable = {}
-        with clients.reading('an answer of Nova or Placement'):
+        with clients.parsing('an answer of Nova or Placement'):
             built = None if is_whole else _built(requests)
             return self._read(requests, given, now, ends, built)
 
@@ -150,25 +150,25 @@ class CloudReader:
         for each in view.servers.values():
             users.setdefault(each.project, set()).add(each.user)
         found = {}
-        failures = clients.Tolerance()
+        failures = clients.FailureTolerance()
         for project, names in sorted(users.items()):
             if not project or (_K.ACCOUNT, project) in self.unreadable:
                 continue
             try:
-                with clients.reading(f'what users of {project} have'):
+                with clients.parsing(f'what users of {project} have'):
                     found.update(self._of_users(view, project, names))
             except exception.CloudError as error:
-                failures.note(error)
+                failures.record(error)
                 # The whole use is charged to the project alone.
                 self.unreadable[_K.ACCOUNT, project] = error
-        failures.judge(len(users))
+        failures.check_failure_rate(len(users))
         return found
 
     def _of_users(
         self, view: CloudView, project: str, names: Collection[str]
     ) -> dict[tuple[str, str], cluster.Amounts]:
         found = {}
-        for user, amounts in self._placement.used_by(
+        for user, amounts in self._placement.allocated_by_users(
             project, sorted(names)
         ).items():
             snapshot = view.snapshot
@@ -239,7 +239,7 @@ class CloudReader:
         listed = self._nova.hosts()
         self._note(_K.HOST, self._nova.hosts_unreadable)
         left = {each.uuid for each in listed if each.name in recent.left}
-        found = self._placement.trees(left, recent.users)
+        found = self._placement.provider_trees(left, recent.users)
         names = {each.uuid: each.name for each in listed}
         self._note(
             _K.HOST,
@@ -333,7 +333,7 @@ class CloudReader:
             for uuid in preemptible
             if uuid in servers and servers[uuid].host
         }
-        claimed = self._claims.of(there, preemptible, now)
+        claimed = self._claims.allocated_amounts(there, preemptible, now)
         before, self._seen = self._seen, {}
         for uuid, server in servers.items():
             if not server.host:
@@ -364,18 +364,18 @@ class CloudReader:
     ) -> dict[str, cluster.Amounts]:
         most = _most(inventory)
         used = {}
-        failures = clients.Tolerance()
+        failures = clients.FailureTolerance()
         projects = self._projects(requests, servers)
         for project in projects:
             try:
-                with clients.reading(f'what Placement says {project} uses'):
-                    told = self._placement.used(project)
+                with clients.parsing(f'what Placement says {project} uses'):
+                    told = self._placement.allocated_by_project(project)
                     used[project] = _amounts(told, classes, most)
             except exception.CloudError as error:
-                failures.note(error)
+                failures.record(error)
                 self.unreadable[_K.ACCOUNT, project] = error
                 used[project] = cluster.vector({}, classes)
-        failures.judge(len(projects))
+        failures.check_failure_rate(len(projects))
         # The project of an unreadable message may be unknown.
         used[''] = cluster.vector({}, classes)
         return used
@@ -401,13 +401,15 @@ class CloudReader:
         for sent, uuid, host in _unclaimed(requests, given, servers):
             if sent.group:
                 hosts[uuid] = hosts[uuid] or host
-        listed = self._nova.members(of_groups)
+        listed = self._nova.group_members(of_groups)
         unread = dict(self._nova.groups_unreadable)
         unplaced = {
             group: {u for u in listed[group] if not hosts.get(u)} - own
             for group, own in of_groups.items()
         }
-        hidden = self._nova.hidden(set().union(*unplaced.values()), now)
+        hidden = self._nova.servers_on_unknown_hosts(
+            set().union(*unplaced.values()), now
+        )
         for group in unplaced:
             if lost := sorted(unplaced[group] & hidden):
                 unread[group] = exception.CloudUnreadable(
@@ -541,7 +543,7 @@ def _held_demand(
     demand = request.demand.beside(shared)
     server = servers.get(request.servers[0])
     tree = trees.get(server.host) if server else None
-    return demand.on(tree.offers) if tree else demand
+    return demand.on(tree.offered_classes) if tree else demand
 
 
 def _built(requests: Iterable[request_model.Request]) -> list[str]:
@@ -597,7 +599,7 @@ def _sent_server(
 
     :param ends: time limit of the server, seconds of the epoch.
     """
-    way = request.demand.on(tree.offers) if tree else request.demand
+    way = request.demand.on(tree.offered_classes) if tree else request.demand
     return cluster.Running(
         host,
         request.project,
@@ -645,7 +647,7 @@ def _since(server: nova_module.Server, now: float) -> float:
         LOG.warning(
             'server %s begins to run %.0f s from now by the clock of host %s:'
             ' it counts as new, and makes no room until then',
-            server.named,
+            server.log_name,
             server.launched_at - now,
             server.host,
         )

@@ -84,12 +84,12 @@ class Withdrawal:
 
     def _marked(self) -> Iterator[_Removable]:
         path = '/servers/detail?all_tenants=1'
-        for server in paging.listed(self._api, path, 'servers'):
+        for server in paging.list_all_pages(self._api, path, 'servers'):
             yield from self._metadata(server)
 
     def _hosts(self) -> Iterator[_Removable]:
         for host, service in sorted(self._nova.services().items()):
-            if service.ours:
+            if service.is_disabled_by_product:
                 yield (
                     f'host {host}: enabled, was: {service.reason}',
                     functools.partial(self._nova.enable, service),
@@ -114,5 +114,5 @@ class Withdrawal:
         for key in keys:
             yield (
                 f'server {server.get("name")} ({uuid}): {key} removed',
-                functools.partial(self._nova.unmark, uuid, key),
+                functools.partial(self._nova.delete_metadata, uuid, key),
             )

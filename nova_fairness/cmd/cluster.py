@@ -113,10 +113,12 @@ class ConductorSender(dispatcher.Sender):
 
 
 def _upgrade(conf: cfg.ConfigOpts) -> None:
-    engine = database.connect(conf.fairness_cluster.database)
-    schema.upgrade(engine)
+    engine = database.open_engine(conf.fairness_cluster.database)
+    schema.upgrade_tables(engine)
     sys.stdout.write(
-        plain.lines(f'the tables have the revision {schema.present(engine)}\n')
+        plain.lines(
+            f'the tables have the revision {schema.current_revision(engine)}\n'
+        )
     )
 
 
@@ -130,10 +132,10 @@ def _new_key(conf: cfg.ConfigOpts) -> None:
 
 def _reseal(conf: cfg.ConfigOpts) -> None:
     store, last = storage.open_store(conf), ''
-    while (end := store.reseal(last, _RESEALED_AT_ONCE)) is not None:
+    while (end := store.reseal_messages(last, _RESEALED_AT_ONCE)) is not None:
         last = end
     path = pathlib.Path(conf.fairness_cluster.key_file)
-    sealing.drop_old_keys(path)
+    sealing.remove_old_keys(path)
     sys.stdout.write(
         plain.lines(f'all messages are encrypted with the key of {path}\n')
     )
@@ -146,7 +148,7 @@ def _service(
     sender = ConductorSender(broker, places)
     made, store = queue_service.assemble(conf, sender, closing)
     if conf.fairness_partition.batch:
-        closing.add(store.nodes.closing)
+        closing.add(store.nodes.hosts_leaving_cloud)
     return made, store
 
 
@@ -314,7 +316,7 @@ def _drain_until(
         except exception.ClusterError as error:
             said = str(error)
         else:
-            if not left and not store.unread(1):
+            if not left and not store.messages_without_request(1):
                 sys.stdout.write('nothing waits any more\n')
                 return
             said = ''

@@ -26,7 +26,7 @@ def export(conf: cfg.ConfigOpts) -> None:
             f'export-ledger needs the extra parquet: {error}'
         ) from error
     store = storage.open_store(conf)
-    classes, charges = charge_log.recorded(store, store.used().version)
+    classes, charges = charge_log.recorded(store, store.read_ledger().version)
     count = export_module.write(pathlib.Path(conf.to), charges, classes)
     sys.stdout.write(
         plain.lines(f'{conf.to} has {wording.counted(count, "row")}\n')

@@ -221,7 +221,7 @@ def relay(
     :raises StoreError: if the store answers and cannot be used.
     """
     found = brokers(conf)
-    hold = message_store_client.StoreClient(
+    hold = message_store_client.MessageStoreClient(
         lambda: storage.open_store(conf)
     ).hold
     lookout = _lookout(conf, stopped)
@@ -244,9 +244,9 @@ def _lookout(
     options = conf.fairness_cluster
     if options.fail_mode == 'hold':
         return None
-    pulse = message_store_client.StoreClient(
+    pulse = message_store_client.MessageStoreClient(
         lambda: storage.open_store(conf)
-    ).epoch
+    ).leader_epoch
     away_s = max(LEAST_AWAY_S, AWAY_LEASES * options.lease)
     return service_heartbeat.Lookout(pulse, away_s, stopped)
 

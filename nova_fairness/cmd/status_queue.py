@@ -28,18 +28,18 @@ from nova_fairness.runtime import signatures
 
 def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that the database answers, with tables of this version."""
-    engine = database.connect(conf.fairness_cluster.database)
-    with database.failures():
-        schema.check(engine)
-        revision = schema.present(engine)
+    engine = database.open_engine(conf.fairness_cluster.database)
+    with database.translate_errors():
+        schema.check_revision(engine)
+        revision = schema.current_revision(engine)
     return results.success(f'the tables have the revision {revision}')
 
 
 def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that the clocks of this host and of the database agree."""
-    engine = database.connect(conf.fairness_cluster.database)
+    engine = database.open_engine(conf.fairness_cluster.database)
     seen = clocks.Clocks(
-        time.time, clocks.uptime_s, database.Tables(engine).time
+        time.time, clocks.uptime_s, database.Tables(engine).server_time
     )
     if fault := seen.look():
         return results.failure(
@@ -52,7 +52,7 @@ def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Read the keys, which only their owner may be able to read."""
     path = pathlib.Path(conf.fairness_cluster.key_file)
-    sealing.read(path)
+    sealing.read_key_file(path)
     return results.success(f'{path} can be read, by its owner only')
 
 
@@ -87,7 +87,7 @@ def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Read Placement as the service does."""
     options = conf.fairness_cluster
     rooms = clients.connect(options.cloud, options.region_name).placement
-    count = len(placement.Placement(rooms).trees())
+    count = len(placement.Placement(rooms).provider_trees())
     return results.success(
         f'Placement answers, with {wording.counted(count, "host")}'
     )

@@ -36,7 +36,7 @@ def withdraw(conf: cfg.ConfigOpts) -> None:
     options = conf.fairness_cluster
     store = storage.open_store(conf)
     leader = store.leader()
-    now = store.time() or time.time()
+    now = store.database_time() or time.time()
     if leader.holder and now - leader.since < options.lease:
         raise exception.ClusterError(
             f'service {leader.holder}: leads, and would close hosts again;'

@@ -39,7 +39,9 @@ READY = 'the shares are served'
 TOO_LARGE = 99
 """vCPUs of servers that never start: the real ones run elsewhere."""
 
-TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
+TERMS = intake.AdmissionOptions(
+    preemptible=parser.PreemptibleRules(marks=True)
+)
 MARK = {'fairness:preemptible': ['true']}
 
 
@@ -55,7 +57,7 @@ class Servers:
         named = set(self.file.read_text().split()) if self.file else set()
         for uuid in named - self.known:
             self.world.cloud.add_server(uuid)
-            self.world.store.hold(
+            self.world.store.store_message(
                 test_service.build(uuid, uuid, TOO_LARGE, hints=MARK)
             )
         for uuid in self.known - named:
@@ -76,7 +78,7 @@ class Groups:
         if (now := self.file.read_text()) != self.said:
             self.said = now
             self.set(**json.loads(now))
-        spent = self.world.store.market.read(-1).spent
+        spent = self.world.store.market.read_if_changed(-1).spent
         state_file.replace(self.charged, json.dumps(spent), durable=False)
 
     def set(self, servers, rates):

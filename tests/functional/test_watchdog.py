@@ -61,8 +61,10 @@ def machine():
     with booted.running() as made:
         conf = made.exchange / 'relay.conf'
         conf.write_text(CONF.format(made.exchange))
-        engine = database.connect(f'sqlite:///{made.exchange}/requests.sqlite')
-        schema.upgrade(engine)
+        engine = database.open_engine(
+            f'sqlite:///{made.exchange}/requests.sqlite'
+        )
+        schema.upgrade_tables(engine)
         engine.dispose()
         sealing.add_key(made.exchange / 'keys')
         unit(made.root / 'etc/systemd/system', conf)

@@ -164,7 +164,7 @@ def casts(rng):
         preemptible = parser.PreemptibleRules(
             marks=True, choices=frozenset(parser.eviction.EvictionAction)
         )
-        terms = test_service.intake.AdmissionTerms(
+        terms = test_service.intake.AdmissionOptions(
             rng.choice([None, 1e6]), preemptible
         )
         cloud.process = cloud.world.process(terms=terms)
@@ -222,7 +222,7 @@ def _post(rng, cloud, name):
         each.value for each in request.Origin
     ):
         method = inner['method']
-    cloud.world.store.hold(
+    cloud.world.store.store_message(
         dataclasses.replace(cast, method=method, body=written)
     )
 
@@ -578,7 +578,7 @@ def snapshots(rng):
     made = scheduler.Scheduler(
         planner.plan, quarantine.Quarantine(lambda: 0.0)
     )
-    made.begin(len(bad) + 1, 100.0)
+    made.begin_cycle(len(bad) + 1, 100.0)
     with np.errstate(all='ignore'):
         plan = made.plan(snapshot, 100.0)
     starts = {e.request: e.hosts for e in plan.actions if e.hosts}

@@ -129,13 +129,13 @@ class Accounts:
         """
         by_name = {each.name: each for each in self.present()}
 
-        def granted(project: str, user: str) -> times_module.Times:
-            found = times_module.Times(None, longest_wait_s)
+        def granted(project: str, user: str) -> times_module.RequestLimits:
+            found = times_module.RequestLimits(None, longest_wait_s)
             for each in tree_module.chain(by_name, project, user):
-                own = times_module.Times(
+                own = times_module.RequestLimits(
                     each.time_limit_s, each.longest_wait_s
                 )
-                found = found.at_most(own)
+                found = found.shorter_of_both(own)
             return found
 
         return granted
@@ -155,7 +155,7 @@ class Accounts:
         try:
             if (
                 name in {each.name for each in self._written()}
-                or name in self._store.used().parts
+                or name in self._store.read_ledger().parts
                 or self._exists(name)
             ):
                 return

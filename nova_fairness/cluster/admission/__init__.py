@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The queue: from a message of Nova to its dispatch.
+"""The queue: it converts Nova's messages into requests, and dispatches them.
 
 Start with ``intake``, then ``scheduler`` and ``dispatcher``. This package
 never evicts a server.

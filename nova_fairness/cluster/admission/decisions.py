@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lines of the debug log about the decisions of the planner."""
+"""Debug log of the planner's decisions."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from nova_fairness.model import cluster
 LOG = logging.getLogger(__name__)
 
 
-class Decisions:
-    """Logs the differences between a plan and the plan before it.
+class DecisionLog:
+    """Logs the differences between a plan and the previous plan.
 
-    A request that moves up because others started leaves no line.
+    A request whose position only improves is not logged.
     """
 
     def __init__(self) -> None:
         self._last: Mapping[str, cluster.Waiting] = {}
 
     def log(self, plan: cluster.Plan) -> None:
-        """Log each action, and each new reason, later position or new
-        reservation.
+        """Log each action of a plan, and each new reason, worse position or
+        new reservation of a waiting request.
 
         :param plan: the newest plan.
         """
@@ -36,15 +36,20 @@ class Decisions:
                 ', '.join(each.hosts) or 'none',
             )
         for uuid, waiting in plan.waiting.items():
-            for change in _changes(self._last.get(uuid), waiting):
+            for change in _change_texts(self._last.get(uuid), waiting):
                 LOG.debug('request %s: %s', uuid, change)
         self._last = dict(plan.waiting)
 
 
-def _changes(
+def _change_texts(
     before: cluster.Waiting | None, now: cluster.Waiting
 ) -> Iterator[str]:
-    """Texts about the changes of a waiting request since the plan before."""
+    """Yield one text for each change of a waiting request since the previous
+    plan.
+
+    :param before: the request in the previous plan; ``None`` if it is new.
+    :param now: the request in the newest plan.
+    """
     if before is None or before.why.reason is not now.why.reason:
         yield f'waits at position {now.position}: {now.why.sentence}'
     elif now.position > before.position:

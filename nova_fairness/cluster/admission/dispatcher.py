@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dispatch: carry out the actions of a plan, one request at a time.
+"""Dispatch: execute the actions of a plan, one request at a time.
 
-Placement keeps room for a request only while the request is ``reserved``. The
-room is freed just before the message leaves, because Nova claims it itself.
-Until Nova has claimed it, the snapshot counts the room as used on the hosts of
-the request.
+Placement stores a reservation of room only while the request is in the state
+``reserved``. This service releases the reservation just before it sends the
+message, because Nova then claims the room itself. Until Nova has claimed it,
+the snapshot counts the room as used on the hosts of the request.
 
-A message leaves only after ``sending`` is committed. A leader that finds a
-request in that state does not send the request: it reads from Nova what
-happened. The message is stored until Nova shows that it works on the request.
-The request waits again if Nova shows no work on it for long, and if the broker
-and Placement show that Nova does not have it.
+A message is sent only after the state ``sending`` is committed. A new leader
+never sends a request in that state again: it reads from Nova whether the
+message arrived. The message is stored until Nova shows work on the request. If
+Nova shows no work for long, and the broker and Placement confirm that Nova
+does not have the request, the request waits again.
 """
 
 import abc
@@ -41,12 +41,14 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 _ONE_BY_ONE = 20
-"""Largest number of servers of a request that are looked up one by one."""
+"""Largest number of servers of a request that are read one by one; for more
+servers, one list is read.
+"""
 
-_RUNS_ALREADY = 'request %s runs already: it is not sent: server %s'
+_RUNS_ALREADY = 'request %s is not sent: its server runs already: server %s'
 _CLEANS_UP = (
-    'request %s ends: server %s: it was deleted while the request waited; Nova'
-    ' gets the message to clean up'
+    'request %s ends: server %s was deleted while the request waited; Nova'
+    ' gets the message of the request, to delete its records of the server'
 )
 
 _E, _S, _R = request_model.Event, request_model.State, reason.Reason
@@ -60,32 +62,33 @@ class Sender(abc.ABC):
     def connect(self) -> None:
         """Connect to the broker, so that a message can be sent.
 
-        :raises BrokerAway: if that is not possible; nothing was sent.
+        :raises BrokerAway: if the connection fails; no message was sent.
         """
 
     @abc.abstractmethod
     def send(self, cast: cast_module.Cast) -> None:
-        """Send a message unchanged, and wait until the broker has it.
+        """Send a message unchanged, and wait until the broker confirms it.
 
         :raises NoListener: if the message certainly did not arrive.
-        :raises BrokerAway: if it is unknown whether the message left.
+        :raises BrokerAway: if it is unknown whether the message was sent.
         """
 
     @abc.abstractmethod
     def is_drained(self) -> bool:
-        """Whether Nova listens and has taken all messages from the broker.
+        """Return whether Nova listens, and the broker has no undelivered
+        message for it.
 
-        :raises BrokerAway: if that is unknown.
+        :raises BrokerAway: if that cannot be determined.
         """
 
 
-class Executor:
-    """Carries out the actions of a plan.
+class RequestDispatcher:
+    """Executes the actions of a plan.
 
-    :param store: requests and their messages.
-    :param placement: keeps room for requests.
-    :param nova: shows servers, and deletes them.
-    :param tokens: tells whether a token is still valid.
+    :param store: stores requests and their messages.
+    :param placement: stores reservations of room.
+    :param nova: reads and deletes servers.
+    :param tokens: checks whether a user's token is still valid.
     :param sender: sends messages to Nova.
     :param clock: returns seconds of the epoch.
     :param binds: whether servers must run on their planned hosts, and on no
@@ -97,7 +100,7 @@ class Executor:
         store: store_module.Store,
         placement: placement_module.Placement,
         nova: nova_module.Nova,
-        tokens: tokens_module.Tokens,
+        tokens: tokens_module.TokenValidator,
         sender: Sender,
         clock: Callable[[], float],
         *,
@@ -117,22 +120,24 @@ class Executor:
         action: cluster.Action,
         record: records.RequestRecord,
         view: snapshot_module.CloudView,
-        others: frozenset[str],
+        forbidden_hosts: frozenset[str],
         epoch: int,
     ) -> None:
-        """Carry out one action, unless its request has changed since the plan.
+        """Execute one action, unless its request has changed since the plan.
 
-        :param others: hosts that the servers of the request must not get; see
-        :meth:`apart`.
+        :param forbidden_hosts: names of hosts that Nova must not choose for
+            the request; see :meth:`forbidden_hosts`.
         :raises CloudError: if Nova or Placement fails; a later cycle repairs
-            it.
-        :raises BrokerAway: if the broker fails; a later cycle repairs it.
+            the request.
+        :raises BrokerAway: if the broker fails; a later cycle repairs the
+            request.
         :raises StoreError: if the store refuses a step, or another process
-            took it.
+            made the step first.
         """
         if action.version != record.request.version:
             raise exception.Outdated(
-                f'{action.key} changed after the decision'
+                f'request {action.request} changed after the plan was made:'
+                ' the next plan decides again'
             )
         if action.verb is cluster.Verb.EXPIRE:
             self._store.step(
@@ -141,7 +146,7 @@ class Executor:
             LOG.info(
                 'request %s expires: server %s: %s',
                 record.request.uuid,
-                self._named(record.request),
+                self._server_names(record.request),
                 action.why.sentence,
             )
             return
@@ -152,101 +157,115 @@ class Executor:
         # the room and free it again.
         self._sender.connect()
         trees = [view.trees[host] for host in action.hosts]
-        reserved = self._keep_room(record.request, trees, action.why, epoch)
+        reserved = self._reserve_room(record.request, trees, action.why, epoch)
         if reserved is not None:
-            without = functools.partial(parser.without, hosts=others)
+            without = functools.partial(
+                parser.with_excluded_hosts, hosts=forbidden_hosts
+            )
             self._send(
                 reserved, record.cast_uuid, action.hosts, epoch, without, _SENT
             )
 
-    def apart(
+    def forbidden_hosts(
         self,
-        planned: cluster.Plan,
-        found: Iterable[records.RequestRecord],
+        plan: cluster.Plan,
+        open_requests: Iterable[records.RequestRecord],
         view: snapshot_module.CloudView,
     ) -> Callable[[cluster.Action], frozenset[str]]:
-        """Return a function: the hosts that the request of an action must not
-        get.
+        """Return a function that maps an action to the hosts that Nova must
+        not choose for its request.
 
-        Placement keeps no room for the future, and two simultaneous claims for
+        Placement cannot reserve future room, and two simultaneous claims for
         the last room of a host may both succeed. So a request must not get a
         host with room of another request. The remaining hosts are divided
-        among the requests that start, and Nova chooses from them.
+        among the requests that start now, and Nova chooses from them.
 
-        :param found: requests that have not ended.
+        :param plan: the plan with these actions.
+        :param open_requests: requests that have not ended.
+        :returns: function from an action to names of hosts.
         """
-        kept = _hosts_with_room(planned, found, view)
+        kept = _reserved_hosts(plan, open_requests, view)
         starts = [
             each.key
-            for each in planned.actions
+            for each in plan.actions
             if each.verb is cluster.Verb.START
         ]
         turns = {key: n for n, key in enumerate(starts)}
         free = [] if self._binds else sorted(view.trees.keys() - kept)
         all_ = frozenset(kept.union(view.trees))
 
-        def others(action: cluster.Action) -> frozenset[str]:
+        def forbidden_for(action: cluster.Action) -> frozenset[str]:
             own = free[turns.get(action.key, 0) :: max(len(turns), 1)]
             return all_.difference(action.hosts, own)
 
-        return others
+        return forbidden_for
 
     def clean_up(
-        self, record: records.RequestRecord, most: int = sys.maxsize
+        self, record: records.RequestRecord, limit: int = sys.maxsize
     ) -> tuple[int, bool]:
-        """Remove what is left of a request that no longer needs its message.
+        """Delete the servers and the message of a request that no longer needs
+        its message.
 
-        The servers of a cancelled or expired build are deleted. Then its
-        message is sent: Nova finds nothing to build, and removes its own
-        records of the servers. It does no harm to send the message twice.
+        The servers of a cancelled or expired build are deleted first. Then its
+        message is sent with a host that does not exist: Nova builds nothing,
+        and deletes its own records of the servers. Sending the message twice
+        is harmless.
 
-        :param most: largest number of servers to delete now, > 0.
-        :returns: number of servers deleted now, and whether nothing is left of
-            the request. If something is left, call this method again.
+        :param limit: largest number of servers to delete in this call, > 0.
+        :returns: number of servers deleted in this call, and whether the
+            cleanup is complete. If it is not complete, call this method again.
         """
         request, deleted = record.request, 0
         if request.state in (_S.CANCELLED, _S.EXPIRED):
             if request.uuid not in self._deleted:
-                self._placement.free(request)
+                self._placement.release(request)
             if request.origin is request_model.Origin.BUILD:
-                deleted, is_done = self._delete(request, most)
+                deleted, is_done = self._delete_servers(request, limit)
                 if not is_done:
                     return deleted, False
-                self._send_once_more(record.cast_uuid)
-        self._store.forget(record.cast_uuid)
+                self._send_cleanup_message(record.cast_uuid)
+        self._store.delete_message(record.cast_uuid)
         return deleted, True
 
-    def _delete(
-        self, request: request_model.Request, most: int = sys.maxsize
+    def _delete_servers(
+        self, request: request_model.Request, limit: int = sys.maxsize
     ) -> tuple[int, bool]:
-        """Delete servers, some at a time, because Nova has no call for many.
+        """Delete at most ``limit`` servers of a request; Nova has no call that
+        deletes several.
 
-        :returns: number of servers deleted now, and whether all are gone.
+        :returns: number of servers deleted in this call, and whether all
+            servers are deleted.
         :raises CloudAway: if a server still exists after all were deleted.
         """
         asked = self._deleted.setdefault(request.uuid, set())
         left = [
             uuid
             for uuid in request.servers
-            if uuid not in asked and not self._nova.is_gone(uuid)
+            if uuid not in asked and not self._nova.is_deleted(uuid)
         ]
-        for uuid in left[:most]:
+        for uuid in left[:limit]:
             self._nova.delete(uuid)
             asked.add(uuid)
-        if len(left) > most:
-            return most, False
+        if len(left) > limit:
+            return limit, False
         del self._deleted[request.uuid]
-        alive = [u for u in request.servers if not self._nova.is_gone(u)]
-        still = self._nova.left_of(request.project, alive)
+        alive = [u for u in request.servers if not self._nova.is_deleted(u)]
+        still = self._nova.existing_servers(request.project, alive)
         if still:
-            raise exception.CloudAway(f'server {min(still)} is still there')
+            raise exception.CloudAway(
+                f'server {min(still)} still exists after its deletion: the'
+                ' next cycle tries again'
+            )
         return len(left), True
 
-    def _send_once_more(self, cast_uuid: str) -> None:
-        cast = self._store.cast(cast_uuid)
+    def _send_cleanup_message(self, cast_uuid: str) -> None:
+        """Send a build message once more, so that Nova deletes its records of
+        the servers.
+        """
+        cast = self._store.read_message(cast_uuid)
         if cast:
             self._sender.connect()
-            self._sender.send(parser.nowhere(cast))
+            self._sender.send(parser.with_nonexistent_host(cast))
 
     def send_unplanned(
         self,
@@ -256,28 +275,32 @@ class Executor:
         *,
         is_gone: bool = False,
     ) -> None:
-        """Send a waiting request to Nova without looking for room.
+        """Send a waiting request to Nova without a reservation of room.
 
-        :param is_gone: whether its servers were deleted, so that Nova cleans
-            up.
+        :param is_gone: whether its servers are deleted, so that Nova only
+            cleans up.
         """
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        changed = parser.nowhere if is_gone else _unchanged
+        changed = parser.with_nonexistent_host if is_gone else _unchanged
         because = why if is_gone else _SENT
         self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
-    def forget_room(self, request: request_model.Request) -> None:
-        """Free room that a process left behind when it died or was late."""
-        if self._placement.keeps(request):
-            self._placement.free(request)
+    def release_leftover_room(self, request: request_model.Request) -> None:
+        """Release a reservation in Placement that a process left when it died
+        or was late.
+        """
+        if self._placement.has_reservation(request):
+            self._placement.release(request)
 
-    def take_back(self, record: records.RequestRecord, epoch: int) -> bool:
-        """Let a request wait again if Nova does not have it.
+    def requeue_if_lost(
+        self, record: records.RequestRecord, epoch: int
+    ) -> bool:
+        """Return a request to the queue if Nova certainly does not have it.
 
-        Call this long after the request was sent: a message that Nova has just
-        taken from the broker shows nowhere yet.
+        Call this only long after the request was sent: right after Nova has
+        received a message, no API shows it yet.
 
         :returns: whether the request waits again; ``False`` if Nova may have
             it.
@@ -285,49 +308,58 @@ class Executor:
         request = record.request
         if not self._sender.is_drained() or (
             request.demand.amounts
-            and any(self._placement.claimed(u) for u in request.servers)
+            and any(self._placement.has_allocation(u) for u in request.servers)
         ):
             return False
-        self.return_unsent(record, epoch)
+        self.requeue_unsent(record, epoch)
         return True
 
-    def return_unsent(self, record: records.RequestRecord, epoch: int) -> None:
-        """Let a request wait again that Nova certainly does not have."""
+    def requeue_unsent(
+        self, record: records.RequestRecord, epoch: int
+    ) -> None:
+        """Return a request to the queue that Nova certainly does not have."""
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         back = self._store.step(record.request, _E.RETURN, epoch, why, now)
         LOG.warning(
-            'request %s: Nova does not have it: it waits again: server %s',
+            'request %s waits again: Nova does not have it: server %s',
             back.uuid,
-            self._named(back),
+            self._server_names(back),
         )
-        self.put_back(dataclasses.replace(record, request=back), epoch)
+        self.requeue_reserved(dataclasses.replace(record, request=back), epoch)
 
-    def put_back(self, record: records.RequestRecord, epoch: int) -> None:
-        """Let a reserved request that was not sent wait again."""
-        self._placement.free(record.request)
+    def requeue_reserved(
+        self, record: records.RequestRecord, epoch: int
+    ) -> None:
+        """Return a reserved request that was not sent to the queue, and
+        release its room.
+        """
+        self._placement.release(record.request)
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         self._store.step(record.request, _E.LOSE, epoch, why, now)
 
-    def _keep_room(
+    def _reserve_room(
         self,
         request: request_model.Request,
         trees: Iterable[placement_module.ProviderTree],
         why: reason.Why,
         epoch: int,
     ) -> request_model.Request | None:
-        """Keep room for a request; ``None`` if there is no room any more."""
+        """Reserve room for a request; return ``None`` if the room is no longer
+        free.
+        """
         now = self._clock()
         # Write the row first: room without a row would be kept for ever.
         kept = self._store.step(request, _E.RESERVE, epoch, why, now)
         try:
-            self._placement.keep(kept, trees)
+            self._placement.reserve(kept, trees)
         except exception.CloudRefused as error:
             LOG.info(
-                'request %s lost its room: server %s: %s',
+                'request %s waits again: its room was used by others: server'
+                ' %s: %s',
                 request.uuid,
-                self._named(request),
+                self._server_names(request),
                 error,
             )
             lost = reason.why(_R.ROOM_LOST)
@@ -337,46 +369,57 @@ class Executor:
 
     def _send(
         self,
-        kept: request_model.Request,
+        reserved: request_model.Request,
         cast_uuid: str,
         hosts: tuple[str, ...],
         epoch: int,
-        changed: Callable[[cast_module.Cast], cast_module.Cast],
+        change_message: Callable[[cast_module.Cast], cast_module.Cast],
         why: reason.Why,
     ) -> None:
-        cast = self._store.cast(cast_uuid)
-        is_build = kept.origin is request_model.Origin.BUILD
+        """Send a request that has reserved room, after its room is released.
+
+        :param hosts: names of planned hosts, one per server; empty for any
+            host.
+        :param change_message: returns the message that Nova gets.
+        :param why: reason that its owner sees.
+        """
+        cast = self._store.read_message(cast_uuid)
+        is_build = reserved.origin is request_model.Origin.BUILD
         if cast is None:
-            self._give_up(kept, _E.FAIL, _R.START_FAILED, epoch)
+            self._abandon_dispatch(reserved, _E.FAIL, _R.START_FAILED, epoch)
             if is_build:
-                self._delete(kept)
+                self._delete_servers(reserved)
             return
         # For builds only: a server that cannot be unshelved stays shelved.
-        if is_build and not self._tokens.is_taken(parser.token(cast)):
-            self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
+        if is_build and not self._tokens.is_accepted(parser.user_token(cast)):
+            self._abandon_dispatch(
+                reserved, _E.EXPIRE, _R.TOKEN_REFUSED, epoch
+            )
             return
         # After an old backup was restored, this build may be done already.
         # Conductor would delete it.
         started = any(
             each.is_settled if is_build else each.host
-            for each in self.present(kept)
+            for each in self.existing_servers(reserved)
         )
         # Before the state changes: a message that cannot be rewritten must not
         # look as if it was sent.
-        written = changed(cast)
+        written = change_message(cast)
         try:
             sending = self._store.step(
-                kept, _E.SEND, epoch, why, self._clock(), hosts
+                reserved, _E.SEND, epoch, why, self._clock(), hosts
             )
         except (exception.Outdated, exception.Deposed):
             # The process that changed the request may have freed its room
             # before this process kept it.
-            self._placement.free(kept)
+            self._placement.release(reserved)
             raise
         try:
-            self._placement.free(kept)
+            self._placement.release(reserved)
             if started:
-                LOG.error(_RUNS_ALREADY, kept.uuid, self._named(kept))
+                LOG.error(
+                    _RUNS_ALREADY, reserved.uuid, self._server_names(reserved)
+                )
             else:
                 self._sender.send(written)
         except (exception.CloudError, exception.NoListener):
@@ -384,7 +427,7 @@ class Executor:
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
             raise
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
-        self._log_sent(kept, hosts, why)
+        self._log_sent(reserved, hosts, why)
 
     def _log_sent(
         self,
@@ -392,66 +435,69 @@ class Executor:
         hosts: tuple[str, ...],
         why: reason.Why,
     ) -> None:
-        named = self._named(kept)
+        named = self._server_names(kept)
         if why.reason is _R.SERVER_DELETED:
             LOG.info(_CLEANS_UP, kept.uuid, named)
             return
         to = plans.listed(sorted(set(hosts))) or 'any host'
         LOG.info('request %s was sent to %s: server %s', kept.uuid, to, named)
 
-    def _give_up(
+    def _abandon_dispatch(
         self,
-        kept: request_model.Request,
+        reserved: request_model.Request,
         event: request_model.Event,
-        token: reason.Reason,
+        reason_token: reason.Reason,
         epoch: int,
     ) -> None:
-        self._placement.free(kept)
-        why = reason.why(token)
-        self._store.step(kept, event, epoch, why, self._clock())
+        """Release the room of a reserved request, and store the event that
+        ends its dispatch.
+        """
+        self._placement.release(reserved)
+        why = reason.why(reason_token)
+        self._store.step(reserved, event, epoch, why, self._clock())
         LOG.warning(
-            'request %s is given up: server %s: %s',
-            kept.uuid,
-            self._named(kept),
+            'request %s ends without being sent: server %s: %s',
+            reserved.uuid,
+            self._server_names(reserved),
             why.sentence,
         )
 
-    def _named(self, request: request_model.Request) -> str:
-        """Names of the servers of a request, for the log."""
-        return plans.listed([*map(self._nova.named, request.servers)])
+    def _server_names(self, request: request_model.Request) -> str:
+        """Return the names of the servers of a request, for the log."""
+        return plans.listed([*map(self._nova.log_name, request.servers)])
 
-    def present(
+    def existing_servers(
         self, request: request_model.Request
     ) -> list[nova_module.Server]:
-        """The servers of a request as Nova shows them now.
+        """Return the servers of a request that exist in Nova now.
 
-        Many servers are looked up in one list: one call for each would take
-        longer than a leader may be silent.
+        Many servers are read in one list: one call per server would take
+        longer than the lease of a leader.
         """
         if len(request.servers) <= _ONE_BY_ONE:
             looked = [self._nova.server(uuid) for uuid in request.servers]
         else:
-            with clients.reading("Nova's list of servers"):
+            with clients.parsing("Nova's list of servers"):
                 listed = self._nova.servers(self._clock())
             looked = [listed.get(uuid) for uuid in request.servers]
         return [each for each in looked if each is not None]
 
 
-def _hosts_with_room(
-    planned: cluster.Plan,
-    found: Iterable[records.RequestRecord],
+def _reserved_hosts(
+    plan: cluster.Plan,
+    open_requests: Iterable[records.RequestRecord],
     view: snapshot_module.CloudView,
 ) -> set[str]:
-    """Names of hosts with room that belongs to a request.
+    """Return the names of hosts on which a request has room.
 
-    The room is reserved, or a request is sent there now, or a request was sent
-    there and Nova has not claimed its room yet.
+    The room is reserved, or the request is sent there now, or the request was
+    sent there and Nova has not claimed the room yet.
     """
-    hosts = {host for each in planned.actions for host in each.hosts}
-    for waiting in planned.waiting.values():
+    hosts = {host for each in plan.actions for host in each.hosts}
+    for waiting in plan.waiting.values():
         if waiting.reserved is not None:
             hosts.update(waiting.reserved.hosts)
-    for record in found:
+    for record in open_requests:
         if record.request.state in (_S.SENDING, _S.STARTING):
             pairs = zip(record.request.servers, record.hosts, strict=False)
             hosts.update(
@@ -466,25 +512,27 @@ def _unchanged(cast: cast_module.Cast) -> cast_module.Cast:
     return cast
 
 
-def judged(
-    record: records.RequestRecord, found: list[nova_module.Server]
+def next_event(
+    record: records.RequestRecord, servers: list[nova_module.Server]
 ) -> tuple[request_model.Event, reason.Why] | None:
-    """Event and reason of a sent request; ``None`` if nothing is new.
+    """Return the next event of a sent request and its reason; ``None`` if
+    nothing changed.
 
-    :param found: the servers of the request that exist.
+    :param servers: servers of the request that exist.
     """
-    request, statuses = record.request, {each.status for each in found}
+    request, statuses = record.request, {each.status for each in servers}
     if request.state is _S.SENDING:
-        seen = any(each.is_settled for each in found)
+        seen = any(each.is_settled for each in servers)
         return (_E.SENT, reason.why(_R.SENT)) if seen else None
-    if not found:
+    if not servers:
         return _E.END, reason.why(_R.SERVER_DELETED)
     if request.state is not _S.STARTING:
         return None
-    if any(each.status == 'ERROR' and not each.host for each in found):
+    if any(each.status == 'ERROR' and not each.host for each in servers):
         return _E.FAIL, reason.why(_R.NO_VALID_HOST)
     rests = any(
-        each.status == 'SHELVED_OFFLOADED' and not each.task for each in found
+        each.status == 'SHELVED_OFFLOADED' and not each.task
+        for each in servers
     )
     if 'ERROR' in statuses or rests:
         return _E.FAIL, reason.why(_R.START_FAILED)

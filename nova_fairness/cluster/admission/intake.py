@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Intake: make requests of the messages that arrived."""
+"""Intake: creates requests from the messages that arrived."""
 
 import dataclasses
 import math
@@ -29,155 +29,171 @@ _K = quarantine_module.InputKind
 
 
 @dataclasses.dataclass(frozen=True)
-class AdmissionTerms:
+class AdmissionOptions:
     """Options of operators for new requests.
 
-    :ivar longest_wait_s: seconds after which a request expires; ``None``:
-        never.
-    :ivar preemptible: rules that tell which requests are preemptible.
+    :ivar longest_wait_s: seconds after which a waiting request expires;
+        ``None``: never.
+    :ivar preemptible: rules that decide which requests are preemptible.
     """
 
     longest_wait_s: float | None = None
     preemptible: parser.PreemptibleRules = parser.NONE_IS
 
 
-USUAL = AdmissionTerms()
-"""Terms if operators set no options."""
+USUAL = AdmissionOptions()
+"""Options of a service without configured options."""
 
 
-def take_in(
+def admit_messages(
     store: store_module.Store,
     now: float,
-    times: times_module.Granted = parser.unbound,
+    limits_of_user: times_module.Granted = parser.no_limits,
     preemptible: parser.PreemptibleRules = parser.NONE_IS,
     quarantine: quarantine_module.Quarantine | None = None,
 ) -> None:
-    """Make requests of all messages that have none.
+    """Create a request from each message that has no request yet.
 
-    A message that cannot be read becomes a request with that reason. No
-    message is lost, and no message prevents others from being read.
+    A message that cannot be read becomes a request with the reason
+    ``UNREADABLE``. No message is lost, and no message prevents others from
+    being read.
 
     :param now: seconds of the epoch.
-    :param times: tells how long a request may wait and run.
-    :param preemptible: rules that tell which requests are preemptible.
-    :param quarantine: of messages, and of accounts whose limits cannot be
-        read.
+    :param limits_of_user: returns how long a request of a user may wait and
+        run.
+    :param preemptible: rules that decide which requests are preemptible.
+    :param quarantine: quarantine of messages, and of accounts whose limits
+        cannot be read.
     :raises StoreAway: if the store does not answer.
     """
     aside = quarantine or quarantine_module.Quarantine()
-    guarded = _GuardedLimits(times, aside)
+    guarded = _GuardedLimits(limits_of_user, aside)
     skipped = 0
-    while uuids := store.unread(_AT_ONCE, skipped):
+    while uuids := store.messages_without_request(_AT_ONCE, skipped):
         left = [
             uuid
             for uuid in uuids
             if aside.holds(_K.MESSAGE, uuid)
-            or not _try_message(store, uuid, now, guarded, preemptible, aside)
+            or not _try_to_admit(store, uuid, now, guarded, preemptible, aside)
         ]
         if len(left) < len(uuids):
             return
         skipped += len(left)
 
 
-def _try_message(
+def _try_to_admit(
     store: store_module.Store,
     uuid: str,
     now: float,
-    times: times_module.Granted,
+    limits_of_user: times_module.Granted,
     preemptible: parser.PreemptibleRules,
-    aside: quarantine_module.Quarantine,
+    quarantine: quarantine_module.Quarantine,
 ) -> bool:
-    """Make a request of a message; ``False`` if that is not possible."""
+    """Create the request of a message; return ``False`` if that fails."""
     try:
-        _make_request(store, uuid, now, times, preemptible)
+        _create_request(store, uuid, now, limits_of_user, preemptible)
     except quarantine_module.PASSES:
         raise
     except exception.StoreError as error:
-        LOG.error('message %s stays where it is: %s', uuid, error)
+        LOG.error(
+            'message %s has no request yet: %s; the next cycle tries again',
+            *(uuid, error),
+        )
         return False
-    except _LimitsFailed:
+    except _LimitsUnknown:
         return False
     except Exception as error:  # noqa: BLE001 - other messages are read
-        aside.put(_K.MESSAGE, uuid, error)
+        quarantine.put(_K.MESSAGE, uuid, error)
         return False
     return True
 
 
-class _LimitsFailed(Exception):
-    """The time that a request may wait and run is not known."""
+class _LimitsUnknown(Exception):
+    """The limits of an account for wait and run time could not be read."""
 
 
 class _GuardedLimits:
-    """Tells how long a request may wait and run, and guards against errors.
+    """Reads the limits of users, and quarantines accounts whose limits cannot
+    be read.
 
-    The messages of an account wait while its limits cannot be read: a request
-    without its limits would run for ever.
+    The messages of such an account wait: a request without its limits would
+    run without end.
 
-    :param times: tells how long a request may wait and run.
-    :param aside: quarantine of accounts whose limits cannot be read.
+    :param limits_of_user: returns how long a request of a user may wait and
+        run.
+    :param quarantine: quarantine of accounts whose limits cannot be read.
     """
 
     def __init__(
         self,
-        times: times_module.Granted,
-        aside: quarantine_module.Quarantine,
+        limits_of_user: times_module.Granted,
+        quarantine: quarantine_module.Quarantine,
     ) -> None:
-        self._times = times
-        self._aside = aside
+        self._times = limits_of_user
+        self._aside = quarantine
 
-    def __call__(self, project: str, user: str) -> times_module.Times:
-        """The limits of a user in a project."""
+    def __call__(self, project: str, user: str) -> times_module.RequestLimits:
+        """Return the limits of a user in a project."""
         try:
             return self._times(project, user)
         except Exception as error:
             account = request_model.account_of(project, user)
             self._aside.put(_K.ACCOUNT, account, error)
-            raise _LimitsFailed from error
+            raise _LimitsUnknown from error
 
 
-def _make_request(
+def _create_request(
     store: store_module.Store,
     uuid: str,
     now: float,
-    times: times_module.Granted,
+    limits_of_user: times_module.Granted,
     preemptible: parser.PreemptibleRules,
 ) -> None:
-    cast = store.cast(uuid)
+    """Create and store the request of a message, if the message is still
+    stored.
+    """
+    cast = store.read_message(uuid)
     if cast is None:
         return
     try:
-        request = parser.parse(cast, times, preemptible)
+        request = parser.parse_message(cast, limits_of_user, preemptible)
     except exception.Unreadable as error:
-        named = _named(cast)
+        named = _server_names(cast)
         LOG.error(
             'message %s cannot be read: server %s: %s', uuid, named, error
         )
-    except (*quarantine_module.PASSES, _LimitsFailed):
+    except (*quarantine_module.PASSES, _LimitsUnknown):
         raise
     except Exception:
-        named = _named(cast)
+        named = _server_names(cast)
         LOG.exception('message %s cannot be read: server %s', uuid, named)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
-        request = _with_earlier_age(
-            store, _with_checked_time(request, now, cast)
+        request = _with_age_before_eviction(
+            store, _with_corrected_arrival(request, now, cast)
         )
-        if store.add(_with_first_state(request, cast), uuid, now, **given):
+        if store.add_request(
+            _with_initial_state(request, cast), uuid, now, **given
+        ):
             return
-        named = _named(cast)
+        named = _server_names(cast)
         LOG.error(
-            'message %s: its servers are already queued: server %s',
+            'message %s gets no second request: the queue has a request of its'
+            ' servers: server %s',
             uuid,
             named,
         )
-    store.add(
-        _with_first_state(parser.unread(cast), cast), uuid, now, _UNREADABLE
+    store.add_request(
+        _with_initial_state(parser.placeholder_request(cast), cast),
+        uuid,
+        now,
+        _UNREADABLE,
     )
 
 
-def _named(cast: cast_module.Cast) -> str:
-    """Names of the servers of a message for the log, as far as they can be
-    read.
+def _server_names(cast: cast_module.Cast) -> str:
+    """Return the names of a message's servers for the log; 'unknown' if they
+    cannot be read.
     """
     try:
         message = envelope.message(cast.body)
@@ -186,21 +202,22 @@ def _named(cast: cast_module.Cast) -> str:
     return plans.listed(envelope.named_servers(message.get('args')))
 
 
-def _with_checked_time(
+def _with_corrected_arrival(
     request: request_model.Request, now: float, cast: cast_module.Cast
 ) -> request_model.Request:
-    """A request that did not come in the future, whatever its relay's clock
-    says.
+    """Return the request with an arrival time that is not in the future.
+
+    The clock of the relay that received the message may be wrong.
     """
     ahead_s = request.asked_at - now
     if ahead_s <= clocks.MOST_S:
         return request
     LOG.error(
-        'request %s came %.0f s from now by the clock of its relay: it came'
-        ' now: server %s',
+        'request %s: its arrival time is %.0f s in the future: the clock of'
+        ' its relay is wrong; the present time replaces it: server %s',
         request.uuid,
         ahead_s,
-        _named(cast),
+        _server_names(cast),
     )
     until = request.expires_at
     return dataclasses.replace(
@@ -210,15 +227,15 @@ def _with_checked_time(
     )
 
 
-def _with_earlier_age(
+def _with_age_before_eviction(
     store: store_module.Store, request: request_model.Request
 ) -> request_model.Request:
-    """A request; that of an evicted server that returns keeps its age and
-    class.
+    """Return the request of a returning evicted server with its former age and
+    priority class; others unchanged.
     """
     if request.origin is not request_model.Origin.UNSHELVE:
         return request
-    for leave in store.leaves.of(request.servers).values():
+    for leave in store.leaves.newest_of_servers(request.servers).values():
         is_back = (
             leave.cause in eviction.COME_BACK
             and leave.state is eviction.EvictionState.GONE
@@ -233,10 +250,12 @@ def _with_earlier_age(
     return request
 
 
-def _with_first_state(
+def _with_initial_state(
     request: request_model.Request, cast: cast_module.Cast
 ) -> request_model.Request:
-    """A new request; one in doubt counts as sent, because Nova may have it."""
+    """Return a new request in its first state: ``sending`` if Nova may already
+    have it.
+    """
     if not cast.is_doubtful:
         return request
     return dataclasses.replace(request, state=request_model.State.SENDING)

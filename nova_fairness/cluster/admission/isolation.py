@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans that one bad input cannot prevent.
+"""Planning that one bad input cannot prevent.
 
-A planner works on the whole cloud at once. If the planner raises an error, a
-search finds the requests, accounts, servers or hosts that cause it. These are
-quarantined, and everything else is planned in the same cycle. While nothing is
-in quarantine and no error occurs, this costs nothing.
+A planner works on the whole cloud at once. If it raises an error, a search
+finds the requests, accounts, servers or hosts that cause the error. These
+inputs are quarantined, and all other inputs are planned in the same cycle.
+While nothing is quarantined and no error occurs, this costs nothing.
 
-Inputs in quarantine are left out so that no account gains by it: requests
-below a quarantined account wait, the limits of an account are never lifted, a
-quarantined host takes no server, and the room of a quarantined server stays
-taken, as Placement says.
+No account gains from a quarantine: requests of a quarantined account and of
+accounts below it wait, limits of accounts remain in force, a quarantined host
+gets no server, and the room of a quarantined server stays used, as Placement
+reports.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,9 @@ TRIES = 300
 """Largest number of runs of the planner in one cycle to find bad inputs."""
 
 LASTS_S = 10.0
-"""Longest duration of the search for bad inputs; a lease lasts longer."""
+"""Longest duration of the search for bad inputs, in seconds; shorter than the
+lease of a leader.
+"""
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 Snapshot = cluster.ClusterSnapshot
@@ -49,13 +51,13 @@ _NOT_LOOKED_AT = reason.why(reason.Reason.NOT_PLANNED)
 
 
 @dataclasses.dataclass(frozen=True)
-class _InputsOfKind:
-    """Inputs of one kind in a snapshot.
+class _InputKindAccess:
+    """Access to the inputs of one kind in a snapshot.
 
-    :ivar kind: kind of these inputs.
-    :ivar names: lists the names of all inputs of this kind in a snapshot;
-        names that belong together are neighbours.
-    :ivar without: returns a snapshot without the inputs of some names.
+    :ivar kind: kind of the inputs.
+    :ivar names: returns the names of all inputs of this kind; related names
+        are neighbours.
+    :ivar without: returns the snapshot without the inputs of some names.
     """
 
     kind: quarantine_module.InputKind
@@ -63,11 +65,11 @@ class _InputsOfKind:
     without: Callable[[Snapshot, _Names], Snapshot]
 
 
-class Isolation:
-    """Runs a planner on all inputs that do not make it fail.
+class PlannerIsolation:
+    """Runs a planner without the inputs that make it fail.
 
     :param plan: the planner.
-    :param quarantine: of inputs that made the planner fail.
+    :param quarantine: quarantine of inputs that made the planner fail.
     :param monotonic: returns seconds that never go back.
     """
 
@@ -82,14 +84,14 @@ class Isolation:
         self._monotonic = monotonic
         self._late: frozenset[str] = frozenset()
 
-    def begin(self) -> None:
-        """Begin a cycle: requests that the last cycle left out are tried
+    def begin_cycle(self) -> None:
+        """Begin a cycle: requests that the last cycle left out are planned
         again.
         """
         self._late = frozenset()
 
-    def sound(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot without quarantined inputs."""
+    def without_quarantined(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot without quarantined inputs."""
         if self._quarantine.is_empty and not self._late:
             return snapshot
         for facet in _FACETS:
@@ -100,13 +102,16 @@ class Isolation:
             snapshot = _without_requests(snapshot, self._late)
         return snapshot
 
-    def search(self, snapshot: Snapshot, now: float, error: Exception) -> None:
-        """Quarantine the inputs that make the planner fail.
+    def quarantine_culprits(
+        self, snapshot: Snapshot, now: float, error: Exception
+    ) -> None:
+        """Search for the inputs that make the planner fail, and quarantine
+        them.
 
-        :param snapshot: on which the planner failed, without quarantined
-            inputs.
+        :param snapshot: snapshot on which the planner failed, without
+            quarantined inputs.
         :param error: error that the planner raised.
-        :raises Exception: that error, if no input causes it.
+        :raises Exception: this error, if no input causes it.
         """
         LOG.warning(
             'the planner failed: %s; searching for the request, account,'
@@ -118,10 +123,10 @@ class Isolation:
         for facet in _FACETS:
             names = facet.names(snapshot)
             none = facet.without(snapshot, frozenset(names))
-            if not names or self._fails(none, now):
+            if not names or self._planner_fails(none, now):
                 continue
             if facet.kind is _K.REQUEST:
-                self._search_requests(snapshot, now, error, budget)
+                self._quarantine_requests(snapshot, now, error, budget)
             else:
                 fails = self._failure_test(snapshot, now, facet, names)
                 blamed, unsure = culprits.find(names, fails, budget)
@@ -130,15 +135,18 @@ class Isolation:
             return
         raise error
 
-    def told(
+    def with_reasons_for_all(
         self, plan: cluster.Plan, snapshot: Snapshot, now: float
     ) -> cluster.Plan:
-        """A plan with a position and a reason for every request.
+        """Return the plan with a position and a reason for every waiting
+        request.
 
-        Requests in quarantine are at the end. They expire in time.
+        Requests that were left out get the last positions. They expire at
+        their usual time.
 
-        :param plan: of the snapshot that :meth:`sound` returned.
-        :param snapshot: with all inputs.
+        :param plan: plan of the snapshot that :meth:`without_quarantined`
+            returned.
+        :param snapshot: snapshot with all inputs.
         """
         known = plan.waiting.keys() | {each.request for each in plan.actions}
         left = [
@@ -149,8 +157,8 @@ class Isolation:
         ]
         if not left:
             return plan
-        late = [each for each in left if _is_late(each, now)]
-        ends = tuple(_expired(each, now) for each in late)
+        late = [each for each in left if _is_overdue(each, now)]
+        ends = tuple(_expire_action(each, now) for each in late)
         waiting = dict(plan.waiting)
         above = _AccountsAbove(snapshot.accounts)
         for each in left:
@@ -162,16 +170,20 @@ class Isolation:
     def _reason_of(
         self, request: request_model.Request, above: '_AccountsAbove'
     ) -> reason.Why:
+        """Return why a request was not planned: its own quarantine, or that of
+        an account above it.
+        """
         entry = self._quarantine.entry(_K.REQUEST, request.uuid)
         if entry is not None:
             return entry.why
-        for name in above.of(request):
+        for name in above.accounts_of_request(request):
             entry = self._quarantine.entry(_K.ACCOUNT, name)
             if entry is not None:
                 return entry.why
         return _NOT_LOOKED_AT
 
-    def _fails(self, snapshot: Snapshot, now: float) -> bool:
+    def _planner_fails(self, snapshot: Snapshot, now: float) -> bool:
+        """Return whether the planner raises an error on a snapshot."""
         try:
             self._plan(snapshot, now)
         except Exception:  # noqa: BLE001 - that it raises is what is asked
@@ -182,47 +194,51 @@ class Isolation:
         self,
         snapshot: Snapshot,
         now: float,
-        facet: _InputsOfKind,
+        facet: _InputKindAccess,
         names: _Names,
     ) -> culprits.Fails[str]:
-        """Return a test: does the planner fail on some of these names and all
-        else?
+        """Return a function that tests whether the planner fails on the
+        snapshot with only some of ``names``.
+
+        Inputs of other kinds stay in the snapshot.
         """
 
-        def fails(some: Sequence[str]) -> bool:
+        def fails_with(some: Sequence[str]) -> bool:
             others = frozenset(names) - frozenset(some)
-            return self._fails(facet.without(snapshot, others), now)
+            return self._planner_fails(facet.without(snapshot, others), now)
 
-        return fails
+        return fails_with
 
-    def _search_requests(
+    def _quarantine_requests(
         self,
         snapshot: Snapshot,
         now: float,
         error: Exception,
         budget: culprits.SearchBudget,
     ) -> None:
-        """Quarantine bad requests; their projects are searched for first.
+        """Quarantine the requests that make the planner fail; search their
+        projects first.
 
-        A search with a bound may not tell all requests apart. The requests
-        that remain unclear are left out of this cycle only. The next cycle
-        goes on without the known bad requests.
+        The search is bounded, and may end before it has tested each request
+        alone. Requests that are still suspected are left out of this cycle
+        only. The next cycle continues the search without the requests that
+        were found.
         """
-        by_project = _units_by_project(snapshot)
+        by_project = _request_groups_by_project(snapshot)
         every = frozenset(
             u for units in by_project.values() for unit in units for u in unit
         )
 
-        def fails(units: Sequence[tuple[str, ...]]) -> bool:
+        def fails_with(units: Sequence[tuple[str, ...]]) -> bool:
             kept = {uuid for unit in units for uuid in unit}
             some = _without_requests(snapshot, every - kept)
-            return self._fails(some, now)
+            return self._planner_fails(some, now)
 
-        def projects_fail(names: Sequence[str]) -> bool:
-            return fails([u for name in names for u in by_project[name]])
+        def fails_with_projects(names: Sequence[str]) -> bool:
+            return fails_with([u for name in names for u in by_project[name]])
 
         projects, late = culprits.find(
-            sorted(by_project), projects_fail, budget
+            sorted(by_project), fails_with_projects, budget
         )
         if isinstance(error, exception.PluginMisbehaved) and (
             len(projects) == len(by_project)
@@ -231,7 +247,9 @@ class Isolation:
             raise error
         left = [unit for project in late for unit in by_project[project]]
         for project in projects:
-            units, unsure = culprits.find(by_project[project], fails, budget)
+            units, unsure = culprits.find(
+                by_project[project], fails_with, budget
+            )
             left += unsure
             for uuid in (uuid for unit in units for uuid in unit):
                 self._quarantine.put(_K.REQUEST, uuid, error)
@@ -239,7 +257,7 @@ class Isolation:
 
 
 class _AccountsAbove:
-    """Names of the accounts above requests.
+    """Index of the accounts above each request.
 
     :param accounts: accounts of the snapshot; their parents may be missing.
     """
@@ -247,8 +265,10 @@ class _AccountsAbove:
     def __init__(self, accounts: Iterable[cluster.Account]) -> None:
         self._parents = {each.name: each.parent for each in accounts}
 
-    def of(self, request: request_model.Request) -> list[str]:
-        """The account of a request, its project, and all accounts above."""
+    def accounts_of_request(self, request: request_model.Request) -> list[str]:
+        """Return the account of a request, its project, and all accounts
+        above.
+        """
         found = [request.account]
         up: str | None = request.project
         while up is not None and up not in found:
@@ -257,8 +277,12 @@ class _AccountsAbove:
         return found
 
 
-def _units_by_project(snapshot: Snapshot) -> dict[str, list[tuple[str, ...]]]:
-    """UUIDs of waiting requests by project; those of a group are one tuple."""
+def _request_groups_by_project(
+    snapshot: Snapshot,
+) -> dict[str, list[tuple[str, ...]]]:
+    """Return the UUIDs of waiting requests by project; requests of one server
+    group are one tuple.
+    """
     units: dict[tuple[str, str], list[str]] = {}
     for each in snapshot.requests:
         if each.state is request_model.State.WAITING:
@@ -270,7 +294,8 @@ def _units_by_project(snapshot: Snapshot) -> dict[str, list[tuple[str, ...]]]:
     return found
 
 
-def _waiting(snapshot: Snapshot) -> list[str]:
+def _waiting_uuids(snapshot: Snapshot) -> list[str]:
+    """Return the UUIDs of waiting requests."""
     return [
         each.uuid
         for each in snapshot.requests
@@ -279,7 +304,9 @@ def _waiting(snapshot: Snapshot) -> list[str]:
 
 
 def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot in which some requests do not wait; sent requests stay."""
+    """Return the snapshot without some waiting requests; sent requests
+    stay.
+    """
     left = tuple(
         each
         for each in snapshot.requests
@@ -295,12 +322,14 @@ def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot in which no request of, or below, some accounts starts."""
+    """Return the snapshot without requests of some accounts, and of accounts
+    below them.
+    """
     above = _AccountsAbove(snapshot.accounts)
     stopped = {
         each.uuid
         for each in snapshot.requests
-        if not set(names).isdisjoint(above.of(each))
+        if not set(names).isdisjoint(above.accounts_of_request(each))
     }
     plain = tuple(
         cluster.Account(each.name) if each.name in names else each
@@ -315,11 +344,14 @@ def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 def _without_names(amounts: _Use, names: _Names) -> _Use:
+    """Return the amounts by name, without some names."""
     return {name: each for name, each in amounts.items() if name not in names}
 
 
 def _without_servers(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot in which only the used room of some servers is known."""
+    """Return the snapshot without some servers; the room that they use stays
+    used.
+    """
     left = tuple(each for each in snapshot.running if each.uuid not in names)
     return dataclasses.replace(
         snapshot, running=left, leaving=snapshot.leaving.difference(names)
@@ -327,7 +359,7 @@ def _without_servers(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
-    """A snapshot without some hosts."""
+    """Return the snapshot without some hosts."""
     rows = [
         row
         for row, each in enumerate(snapshot.providers)
@@ -356,8 +388,8 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
 
 
 _FACETS = (
-    _InputsOfKind(_K.REQUEST, _waiting, _without_requests),
-    _InputsOfKind(
+    _InputKindAccess(_K.REQUEST, _waiting_uuids, _without_requests),
+    _InputKindAccess(
         _K.ACCOUNT,
         lambda snapshot: sorted(
             {
@@ -368,12 +400,12 @@ _FACETS = (
         ),
         _without_accounts,
     ),
-    _InputsOfKind(
+    _InputKindAccess(
         _K.SERVER,
         lambda snapshot: [each.uuid for each in snapshot.running],
         _without_servers,
     ),
-    _InputsOfKind(
+    _InputKindAccess(
         _K.HOST,
         lambda snapshot: [each.name for each in snapshot.providers],
         _without_hosts,
@@ -381,9 +413,9 @@ _FACETS = (
 )
 
 
-def _is_late(request: request_model.Request, now: float) -> bool:
-    """Whether a request has waited too long; ``False`` if its times are
-    unreadable.
+def _is_overdue(request: request_model.Request, now: float) -> bool:
+    """Return whether a request has waited too long; ``False`` if its times
+    cannot be read.
     """
     times = (request.expires_at, request.asked_at)
     if not all(isinstance(each, int | float) for each in times):
@@ -391,7 +423,10 @@ def _is_late(request: request_model.Request, now: float) -> bool:
     return request.expires_at is not None and request.expires_at <= now
 
 
-def _expired(request: request_model.Request, now: float) -> cluster.Action:
+def _expire_action(
+    request: request_model.Request, now: float
+) -> cluster.Action:
+    """Return the action that ends the wait of an overdue request."""
     waited_s = max(now - request.asked_at, 0)
     return cluster.Action(
         cluster.Verb.EXPIRE,

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders and victim policies that no faulty plugin can stop.
+"""Fallbacks for order and victim plugins that fail.
 
-A plugin that exceeds its deadline enters the quarantine, and the next plugin
-of its kind works in its place at once. The plugin is tried again after a
-pause. A victim policy that fails in any other way is treated in the same way.
+A plugin that exceeds its deadline is quarantined, and the next plugin of its
+kind replaces it at once. After a pause, the plugin is called again. A victim
+policy that fails in any other way is treated in the same way.
 
-An order may raise an error because of one request. So this module passes the
-error on with the name of the plugin, and
-:class:`~nova_fairness.cluster.admission.isolation.Isolation` first looks for
-    the request that causes it.
+An order plugin may fail because of one request. So its error is raised with
+the name of the plugin, and
+:class:`~nova_fairness.cluster.admission.isolation.PlannerIsolation` first
+searches for the request that causes the error.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,9 @@ from nova_fairness.planners.preemption import victims as victims_module
 from nova_fairness.runtime import guard
 
 DEADLINE_S = 10.0
-"""Seconds that one call of a plugin may take; a lease lasts longer."""
+"""Longest duration of one call of a plugin, in seconds; shorter than the lease
+of a leader.
+"""
 
 _PLUGIN = quarantine_module.InputKind.PLUGIN
 _P = TypeVar('_P')
@@ -37,13 +39,14 @@ _T = TypeVar('_T')
 
 
 class _Fallbacks(Generic[_P]):
-    """Plugins of one kind; the first that is not in quarantine works.
+    """Plugins of one kind; calls use the first plugin that is not in
+    quarantine.
 
     :param kind: kind of the plugins, for messages.
-    :param plugins: by name; a later plugin replaces those before it. The last
-        one has no deadline.
-    :param quarantine: of plugins that misbehaved.
-    :param deadline_s: seconds that one call may take, > 0.
+    :param plugins: plugins by name, the preferred plugin first. The last one
+        has no deadline.
+    :param quarantine: quarantine of plugins that misbehaved.
+    :param deadline_s: longest duration of one call, in seconds, > 0.
     """
 
     def __init__(
@@ -61,44 +64,51 @@ class _Fallbacks(Generic[_P]):
 
     def call(
         self,
-        do: Callable[[_P], _T],
-        passed: tuple[type[exception.PluginMisbehaved], ...],
+        call_plugin: Callable[[_P], _T],
+        tolerated_errors: tuple[type[exception.PluginMisbehaved], ...],
     ) -> _T:
-        """Call the first plugin that is not in quarantine.
+        """Call the first plugin that is not in quarantine, and return its
+        result.
 
-        :param do: calls a plugin; it raises only :class:`.PluginMisbehaved`.
-        :param passed: errors after which the next plugin is called.
-        :raises PluginMisbehaved: any other error; it names the plugin.
+        :param call_plugin: calls a plugin; it raises only
+            :class:`.PluginMisbehaved`.
+        :param tolerated_errors: errors after which the plugin is quarantined
+            and the next plugin is called.
+        :raises PluginMisbehaved: for any other error; it names the plugin.
         """
         for name, plugin in self._guarded:
             if self._quarantine.holds(_PLUGIN, name):
                 continue
             try:
                 return self._runner.run(
-                    functools.partial(_call_safely, do, plugin)
+                    functools.partial(_call_without_exit, call_plugin, plugin)
                 )
-            except passed as error:
+            except tolerated_errors as error:
                 self._quarantine.put(_PLUGIN, name, error)
             except exception.PluginMisbehaved as error:
                 error.plugin = name
                 raise
-        return do(self._last)
+        return call_plugin(self._last)
 
 
-def _call_safely(do: Callable[[_P], _T], plugin: _P) -> _T:
-    """Call a plugin, and prevent it from ending the process."""
+def _call_without_exit(call_plugin: Callable[[_P], _T], plugin: _P) -> _T:
+    """Call a plugin; if it exits the process, raise :class:`.PluginMisbehaved`
+    instead.
+    """
     try:
-        return do(plugin)
+        return call_plugin(plugin)
     except SystemExit as error:
-        raise exception.PluginMisbehaved('it called exit') from error
+        raise exception.PluginMisbehaved(
+            'the plugin tried to exit the process'
+        ) from error
 
 
 class OrderFallbacks(order_module.Order):
-    """Uses the first of several orders that works.
+    """Uses the first of several orders that does not fail.
 
-    :param orders: by name, the preferred order first.
-    :param quarantine: of orders that misbehaved.
-    :param deadline_s: seconds that one call may take, > 0.
+    :param orders: orders by name, the preferred order first.
+    :param quarantine: quarantine of orders that misbehaved.
+    :param deadline_s: longest duration of one call, in seconds, > 0.
     """
 
     description = 'The first of several orders that works.'
@@ -117,7 +127,7 @@ class OrderFallbacks(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Sequence[request_model.Request]:
-        """Put requests in order; see :meth:`.Order.arrange`."""
+        """Return the requests in order; see :meth:`.Order.arrange`."""
         return self._orders.call(
             lambda each: order_module.arranged(waiting, snapshot, now, each),
             (exception.PluginTooSlow,),
@@ -129,7 +139,9 @@ class OrderFallbacks(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Numbers that explain positions; see :meth:`.Order.factors`."""
+        """Return the numbers that explain positions; see
+        :meth:`.Order.factors`.
+        """
         return self._orders.call(
             lambda each: order_module.factors(waiting, snapshot, now, each),
             (exception.PluginTooSlow,),
@@ -137,11 +149,11 @@ class OrderFallbacks(order_module.Order):
 
 
 class VictimFallbacks(victims_module.Victims):
-    """Uses the first of several victim policies that works.
+    """Uses the first of several victim policies that does not fail.
 
-    :param policies: by name, the preferred policy first.
-    :param quarantine: of policies that misbehaved.
-    :param deadline_s: seconds that one call may take, > 0.
+    :param policies: policies by name, the preferred policy first.
+    :param quarantine: quarantine of policies that misbehaved.
+    :param deadline_s: longest duration of one call, in seconds, > 0.
     """
 
     description = 'The first of several victim policies that works.'
@@ -161,7 +173,9 @@ class VictimFallbacks(victims_module.Victims):
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
     ) -> Sequence[candidates.VictimChoice | None]:
-        """Choose hosts and victims; see :meth:`.Victims.choose`."""
+        """Choose hosts and victims for requests; see
+        :meth:`.Victims.choose`.
+        """
         return self._policies.call(
             lambda each: victims_module.chosen(needs, field, each),
             (exception.PluginMisbehaved,),

@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Full plans, and partial plans between them for the requests that are ahead.
+"""Scheduler that makes full plans, and partial plans in the cycles between
+them.
 
-A full plan is for all waiting requests. With many requests, most of a full
+A full plan covers all waiting requests. With many requests, most of a full
 plan stays the same from one cycle to the next. So the cycles in between plan
 only requests that may start now:
 
-* the first requests of the last full plan that lack room only,
+* the first requests of the last full plan that lack only room,
 * requests that have a reservation,
-* requests that are owed room that others borrowed,
-* requests that came or changed since,
-* the first requests of projects whose use fell since then, or is below their
+* requests that are owed room that other projects borrowed,
+* requests that arrived or changed since the full plan,
+* the first requests of projects whose use has decreased, or is below their
   guarantee,
-* and always all requests of their server groups.
+* all other requests of the server groups of these requests.
 
-All others keep the reasons of the last full plan. A partial plan counts
-running servers, kept room, reservations, and the use and limits of accounts
-like a full plan. Orders see all requests.
+The remaining requests retain their reasons from the last full plan. A partial
+plan counts running servers, reservations, and the use and limits of accounts
+like a full plan. Orders read all requests.
 
-A partial plan holds only if no request that was left out could come before the
-requests that it starts. That is so if it has a reservation for one of the
-first requests, or if limits block all requests that were left out. Otherwise a
-full plan follows at once. A full plan also follows if hosts, limits or
-accounts changed. So a request that was left out waits at most :data:`EVERY_S`
-for a full plan, and no reservation comes later.
+A partial plan is valid only if no remaining request could start before the
+requests that it starts. It is valid if it has a reservation for one of the
+first requests, or if limits block all remaining requests. Otherwise a full
+plan is made at once. A full plan is also made if hosts, limits or accounts
+changed. So a remaining request waits at most :data:`EVERY_S` for a full plan,
+and no reservation is delayed.
 """
 
 from collections.abc import Callable
@@ -61,16 +62,17 @@ OF_PROJECT = 10
 """Number of requests of one project that may start more servers."""
 
 TOLD_AT_ONCE = 100
-"""Largest number of reasons written in one cycle: with many waiting requests,
-the number of requests before each one changes all the time.
+"""Largest number of new reasons that are written in one cycle. With many
+waiting requests, the number of requests before each one changes all the time.
 """
 
 
 class Scheduler:
-    """Makes full or partial plans, and lists the reasons to tell owners.
+    """Makes full or partial plans, and selects the new reasons that owners can
+    read.
 
     :param plan: the planner.
-    :param quarantine: of inputs on which the planner fails.
+    :param quarantine: quarantine of inputs on which the planner fails.
     :param monotonic: returns seconds that never go back.
     """
 
@@ -84,27 +86,27 @@ class Scheduler:
         self._quarantine = quarantine or quarantine_module.Quarantine(
             monotonic
         )
-        self._isolation = isolation.Isolation(
+        self._isolation = isolation.PlannerIsolation(
             plan, self._quarantine, monotonic
         )
-        self._decisions = decisions.Decisions()
+        self._decisions = decisions.DecisionLog()
         self._full_plan: _FullPlan | None = None
         self._is_partial = False
 
-    def begin(self, waiting: int, now: float) -> bool:
-        """Begin a cycle.
+    def begin_cycle(self, waiting_count: int, now: float) -> bool:
+        """Begin a cycle, and decide whether it makes a full plan.
 
-        :param waiting: number of waiting requests.
+        :param waiting_count: number of waiting requests.
         :param now: seconds of the epoch.
-        :returns: whether the cycle makes a full plan, so that all requests
-            must be looked at.
+        :returns: whether the cycle makes a full plan, and so needs all
+            requests.
         """
         self._is_partial = (
             self._full_plan is not None
-            and waiting >= MANY
+            and waiting_count >= MANY
             and 0 <= now - self._full_plan.at < EVERY_S
         )
-        self._isolation.begin()
+        self._isolation.begin_cycle()
         return not self._is_partial
 
     def plan(
@@ -115,9 +117,9 @@ class Scheduler:
         Inputs on which the planner fails are quarantined, and so is a plugin
         that fails on all inputs. Everything else is planned.
 
-        :param snapshot: of the cloud, with all requests.
+        :param snapshot: snapshot of the cloud, with all requests.
         :param now: seconds of the epoch.
-        :raises Exception: as the planner does, if no input is to blame.
+        :raises Exception: the planner's error, if no input causes it.
         """
         found = self._without_faulty_plugins(snapshot, now)
         self._decisions.log(found)
@@ -126,8 +128,8 @@ class Scheduler:
     def _without_faulty_plugins(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        """Plan; quarantine each plugin that fails although no input is to
-        blame.
+        """Make a plan; quarantine each plugin that fails although no input
+        causes its failure.
         """
         kind = quarantine_module.InputKind.PLUGIN
         while True:
@@ -142,29 +144,35 @@ class Scheduler:
     def _plan_isolated(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        sound = self._isolation.sound(snapshot)
+        """Make a plan; quarantine the inputs on which the planner fails, and
+        plan again.
+        """
+        sound = self._isolation.without_quarantined(snapshot)
         try:
             found = self._full_or_partial(sound, now)
         except Exception as error:  # noqa: BLE001 - one input of many raised
             self._full_plan = None
-            self._isolation.search(sound, now, error)
-            sound = self._isolation.sound(sound)
+            self._isolation.quarantine_culprits(sound, now, error)
+            sound = self._isolation.without_quarantined(sound)
             found = self._full_or_partial(sound, now)
         if sound is snapshot:
             return found
-        return self._isolation.told(found, snapshot, now)
+        return self._isolation.with_reasons_for_all(found, snapshot, now)
 
-    def sound(
+    def without_quarantined(
         self, snapshot: cluster.ClusterSnapshot
     ) -> cluster.ClusterSnapshot:
-        """The part of a snapshot that was planned: all inputs except the
-        quarantine.
+        """Return the snapshot that the planner uses: all inputs except
+        quarantined ones.
         """
-        return self._isolation.sound(snapshot)
+        return self._isolation.without_quarantined(snapshot)
 
     def _full_or_partial(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
+        """Make a partial plan if the cycle allows it and it is valid;
+        otherwise a full plan.
+        """
         if self._is_partial and self._full_plan is not None:
             found = self._partial_plan(self._full_plan, snapshot, now)
             if found is not None:
@@ -173,39 +181,48 @@ class Scheduler:
         self._full_plan = _FullPlan(snapshot, found, now)
         return found
 
-    def forget(self) -> None:
-        """Make the next plan a full one."""
+    def require_full_plan(self) -> None:
+        """Make the next plan a full plan."""
         self._full_plan = None
 
-    def news(
-        self, planned: cluster.Plan, found: Mapping[str, records.RequestRecord]
+    def changed_reasons(
+        self,
+        plan: cluster.Plan,
+        stored_requests: Mapping[str, records.RequestRecord],
     ) -> list[tuple[request_model.Request, reason.Why]]:
-        """Reasons that owners are told in this cycle.
+        """Return requests with the new reasons that this cycle writes for
+        their owners.
 
-        :param planned: plan with the reasons why requests wait.
-        :param found: these requests by UUID, with the reasons told before.
+        :param plan: plan with the reasons why requests wait.
+        :param stored_requests: requests by UUID, with the reasons that were
+            written before.
         """
         news = [
-            (found[uuid], each.why)
-            for uuid, each in planned.waiting.items()
-            if found[uuid].why != each.why
+            (stored_requests[uuid], each.why)
+            for uuid, each in plan.waiting.items()
+            if stored_requests[uuid].why != each.why
         ]
         # A new reason comes first; a new number in the same reason can wait.
         news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
         return [(each.request, why) for each, why in news[:TOLD_AT_ONCE]]
 
     def _partial_plan(
-        self, whole: '_FullPlan', snapshot: cluster.ClusterSnapshot, now: float
+        self,
+        full_plan: '_FullPlan',
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
     ) -> cluster.Plan | None:
-        """A partial plan for the requests that are ahead; ``None`` if a full
-        plan is needed.
+        """Return a partial plan for the requests that may start; ``None`` if a
+        full plan is needed.
         """
-        if whole.is_other(snapshot):
+        if full_plan.has_other_inputs(snapshot):
             return None
-        ahead, left = whole.divided(snapshot, now)
+        ahead, left = full_plan.split_requests(snapshot, now)
         if len(ahead) > len(left):
             return None
-        kept = tuple(each for each in snapshot.requests if not _waits(each))
+        kept = tuple(
+            each for each in snapshot.requests if not _is_waiting(each)
+        )
         wanting = frozenset(
             (each.project, each.user, each.band) for each in left
         )
@@ -213,19 +230,19 @@ class Scheduler:
             snapshot, requests=(*kept, *ahead), wanting=wanting
         )
         found = self._plan(few, now)
-        if not whole.allows(found, snapshot, left):
+        if not full_plan.allows_partial_plan(found, snapshot, left):
             return None
         return _merged_plans(
-            found, whole.waiting, [each.uuid for each in left]
+            found, full_plan.waiting, [each.uuid for each in left]
         )
 
 
 class _FullPlan:
-    """The last full plan; tells which of its requests are ahead later.
+    """The last full plan; selects the requests of later partial plans.
 
-    :param snapshot: of the cloud.
-    :param plan: the full plan of that snapshot.
-    :param now: time of both, in seconds of the epoch.
+    :param snapshot: snapshot of the cloud.
+    :param plan: full plan of that snapshot.
+    :param now: time of the plan, in seconds of the epoch.
     :ivar at: equal to ``now``.
     :ivar waiting: waiting requests of the plan.
     """
@@ -251,22 +268,25 @@ class _FullPlan:
         self._may_start = frozenset(by_room)
         self._kept = frozenset(
             uuid for uuid, each in plan.waiting.items() if each.reserved
-        ) | _owed_borrowed_room(snapshot, plan)
+        ) | _requests_owed_borrowed_room(snapshot, plan)
 
-    def is_other(self, snapshot: cluster.ClusterSnapshot) -> bool:
-        """Whether limits, hosts or accounts changed since the full plan."""
+    def has_other_inputs(self, snapshot: cluster.ClusterSnapshot) -> bool:
+        """Return whether limits, hosts or accounts changed since the full
+        plan.
+        """
         return _inputs_of_limits(snapshot) != self._inputs_of_limits
 
-    def divided(
+    def split_requests(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> tuple[list[request_model.Request], list[request_model.Request]]:
-        """Requests that are ahead, and all other waiting requests.
+        """Return the requests that a partial plan includes, and all other
+        waiting requests.
 
-        :param snapshot: as it is now.
+        :param snapshot: the newest snapshot.
         :param now: seconds of the epoch.
         """
         ahead: set[str] = {*self._first, *self._kept, *snapshot.promised}
-        held = [each for each in snapshot.requests if _waits(each)]
+        held = [each for each in snapshot.requests if _is_waiting(each)]
         ahead.update(
             each.uuid
             for each in held
@@ -274,28 +294,30 @@ class _FullPlan:
             or (each.expires_at is not None and each.expires_at <= now)
         )
         ahead.update(self._first_of_projects(held, snapshot))
-        groups = {_group(each) for each in held if each.uuid in ahead} - {None}
+        groups = {_group_key(each) for each in held if each.uuid in ahead} - {
+            None
+        }
         few: list[request_model.Request] = []
         left: list[request_model.Request] = []
         for each in held:
-            is_ahead = each.uuid in ahead or _group(each) in groups
+            is_ahead = each.uuid in ahead or _group_key(each) in groups
             (few if is_ahead else left).append(each)
         return few, left
 
-    def allows(
+    def allows_partial_plan(
         self,
         plan: cluster.Plan,
         snapshot: cluster.ClusterSnapshot,
-        left: Iterable[request_model.Request],
+        left_out: Iterable[request_model.Request],
     ) -> bool:
-        """Whether no request that was left out may come before those that
-        start.
+        """Return whether a partial plan is valid: no request that was left out
+        may start before its requests.
 
-        :param plan: partial plan of the requests that are ahead.
-        :param snapshot: as it is now.
-        :param left: requests that were left out.
+        :param plan: the partial plan.
+        :param snapshot: the newest snapshot.
+        :param left_out: requests that the partial plan does not include.
         """
-        if not any(each.uuid in self._may_start for each in left):
+        if not any(each.uuid in self._may_start for each in left_out):
             return True
         made = {
             each.request
@@ -310,11 +332,11 @@ class _FullPlan:
 
     def _first_of_projects(
         self,
-        held: Iterable[request_model.Request],
+        waiting_requests: Iterable[request_model.Request],
         snapshot: cluster.ClusterSnapshot,
     ) -> list[str]:
-        """First requests of projects whose use fell or is below their
-        guarantee.
+        """Return UUIDs of the first requests of projects whose use decreased
+        or is below their guarantee.
         """
         less = {
             project
@@ -323,10 +345,13 @@ class _FullPlan:
         }
         unused = _unused_guarantees(snapshot)
         by_project: dict[str, list[str]] = {}
-        for each in held:
+        for each in waiting_requests:
             if each.uuid in self.waiting and (
                 each.project in less
-                or (each.project in unused and _fits(each, unused))
+                or (
+                    each.project in unused
+                    and _fits_unused_guarantee(each, unused)
+                )
             ):
                 by_project.setdefault(each.project, []).append(each.uuid)
         return [
@@ -338,10 +363,12 @@ class _FullPlan:
         ]
 
 
-def _owed_borrowed_room(
+def _requests_owed_borrowed_room(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
 ) -> set[str]:
-    """UUIDs of the first request of each kind that is owed borrowed room."""
+    """Return the UUID of the first request of each project and demand that is
+    owed borrowed room.
+    """
     known = {each.uuid: each for each in snapshot.requests}
     kinds: dict[tuple[object, ...], str] = {}
     for uuid, waits in plan.waiting.items():
@@ -353,7 +380,7 @@ def _owed_borrowed_room(
 
 
 def _inputs_of_limits(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
-    """Inputs that determine limits, except the amounts in use."""
+    """Return all inputs that determine limits, except the amounts in use."""
     return (
         snapshot.classes,
         snapshot.providers,
@@ -367,7 +394,9 @@ def _inputs_of_limits(snapshot: cluster.ClusterSnapshot) -> tuple[object, ...]:
 def _unused_guarantees(
     snapshot: cluster.ClusterSnapshot,
 ) -> dict[str, dict[str, int]]:
-    """Guaranteed amounts that projects do not use, by project and class."""
+    """Return the guaranteed amounts that projects do not use, by project and
+    resource class.
+    """
     found = {}
     for project, limits in snapshot.limits.items():
         guaranteed = cluster.vector(limits.guaranteed, snapshot.classes)
@@ -379,9 +408,12 @@ def _unused_guarantees(
     return found
 
 
-def _fits(
+def _fits_unused_guarantee(
     request: request_model.Request, unused: Mapping[str, Mapping[str, int]]
 ) -> bool:
+    """Return whether a normal request fits into the unused guarantee of its
+    project.
+    """
     rest, count = unused[request.project], len(request.servers)
     return not request.is_preemptible and all(
         amount * count <= rest.get(name, 0)
@@ -389,12 +421,15 @@ def _fits(
     )
 
 
-def _waits(request: request_model.Request) -> bool:
+def _is_waiting(request: request_model.Request) -> bool:
+    """Return whether a request is in the state ``waiting``."""
     return request.state is request_model.State.WAITING
 
 
-def _group(request: request_model.Request) -> tuple[object, ...] | None:
-    """Key of requests that start together; ``None`` without a group."""
+def _group_key(request: request_model.Request) -> tuple[object, ...] | None:
+    """Return the key of requests that start together; ``None`` without a
+    server group.
+    """
     if request.group is None:
         return None
     return request.project, request.group.uuid, request.band
@@ -402,47 +437,52 @@ def _group(request: request_model.Request) -> tuple[object, ...] | None:
 
 def _merged_plans(
     plan: cluster.Plan,
-    before: Mapping[str, cluster.Waiting],
-    left: Iterable[str],
+    waiting_before: Mapping[str, cluster.Waiting],
+    left_out: Iterable[str],
 ) -> cluster.Plan:
-    """A partial plan, with the last full plan's reasons for all other
-    requests.
+    """Return a partial plan that also has the last full plan's reasons for all
+    other requests.
 
-    Old requests share the positions that they had. A new request stands just
-    before the next old request that the partial plan puts behind it. Without
-    such a request, it stands at the end.
+    Old requests share the positions that they had. A new request gets a
+    position just before the next old request that the partial plan puts behind
+    it. Without such a request, it gets the last position.
 
-    :param plan: of the requests that are ahead.
-    :param before: waiting requests of the last full plan.
-    :param left: UUIDs of the requests that were left out.
+    :param plan: the partial plan.
+    :param waiting_before: waiting requests of the last full plan.
+    :param left_out: UUIDs of the requests that the partial plan does not
+        include.
     """
     places = sorted(
-        before[uuid].position for uuid in plan.waiting if uuid in before
+        waiting_before[uuid].position
+        for uuid in plan.waiting
+        if uuid in waiting_before
     )
     stands: list[tuple[float, int, str]] = [
-        (before[uuid].position, 0, uuid) for uuid in left
+        (waiting_before[uuid].position, 0, uuid) for uuid in left_out
     ]
     place = math.inf
     for number, uuid in reversed(list(enumerate(plan.waiting))):
-        place = places.pop() if uuid in before else place
+        place = places.pop() if uuid in waiting_before else place
         stands.append((place, number, uuid))
     waiting = {}
     for position, (_, _, uuid) in enumerate(sorted(stands), 1):
         found = plan.waiting.get(uuid)
         if found is None:
-            was = before[uuid]
+            was = waiting_before[uuid]
             waiting[uuid] = cluster.Waiting(
                 position, was.why, was.factors, was.reserved
             )
         else:
-            waiting[uuid] = _moved_to(found, position)
+            waiting[uuid] = _at_position(found, position)
     return cluster.Plan(plan.actions, waiting)
 
 
-def _moved_to(found: cluster.Waiting, position: int) -> cluster.Waiting:
-    """A waiting request at a new position, which its reason also tells."""
-    why = found.why
+def _at_position(waiting: cluster.Waiting, position: int) -> cluster.Waiting:
+    """Return a waiting request with a new position, also in the numbers of its
+    reason.
+    """
+    why = waiting.why
     if 'before' in reason.NUMBERS.get(why.reason, ()):
         numbers = {**dict(why.numbers), 'before': position - 1}
         why = reason.why(why.reason, why.subject, **numbers)
-    return found._replace(why=why, position=position)
+    return waiting._replace(why=why, position=position)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimates of starts, made in the pauses of cycles and checked later."""
+"""Estimates of start times: computed in the pauses between cycles, and later
+compared with the real starts.
+"""
 
 import collections
 from collections.abc import Callable
@@ -25,13 +27,16 @@ from nova_fairness.planners.fairqueue import estimates
 from nova_fairness.runtime import heap
 
 EVERY_S = 60.0
-"""Seconds from the begin of one set of estimates to the begin of the next."""
+"""Seconds from the begin of one set of estimates to the begin of the next set.
+"""
 
 PART = 0.2
-"""Fraction of a pause that is spent on estimates."""
+"""Fraction of a pause that is used for estimates."""
 
 _REMEMBERED = 100
-"""Number of builds, and of cycles, from which delays are computed."""
+"""Number of latest builds, and of latest cycles, from which delays are
+computed.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +45,8 @@ class LastCycle:
 
     :ivar at: begin of the cycle, in seconds of the epoch.
     :ivar records: requests that had not ended.
-    :ivar estimates: known estimates of starts, by UUID of the request.
-    :ivar calibrated: quality of past estimates; ``None`` if it is not known.
+    :ivar estimates: estimated starts, by UUID of the request.
+    :ivar calibrated: quality of past estimates; ``None`` if it is unknown.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -55,9 +60,9 @@ class LastCycle:
     def _first_by_uuid(self) -> Mapping[str, int | None]:
         return {each.request.uuid: each.request.first for each in self.records}
 
-    def is_of(self, request: request_model.Request) -> bool:
-        """Whether the cycle is still valid for a request: it was not put first
-        since.
+    def is_valid_for(self, request: request_model.Request) -> bool:
+        """Return whether the plan of the cycle is valid for a request: it was
+        not put first since then.
         """
         return (
             self._first_by_uuid.get(request.uuid, request.first)
@@ -66,11 +71,11 @@ class LastCycle:
 
 
 class StartEstimates:
-    """Makes estimates again and again, each set over several pauses.
+    """Computes estimates repeatedly, each set over several pauses.
 
-    :param store: keeps estimates and their outcomes.
-    :param planner: planner that the simulation runs.
-    :param kept: how past use decays.
+    :param store: stores estimates and their outcomes.
+    :param planner: planner that the simulation executes.
+    :param decay: computes how past use decays.
     :param monotonic: returns seconds that never go back.
     """
 
@@ -78,17 +83,17 @@ class StartEstimates:
         self,
         store: store_module.Store,
         planner: estimates.Planner,
-        kept: estimates.Kept,
+        decay: estimates.Kept,
         monotonic: Callable[[], float],
     ) -> None:
         self._store = store
         self._planner = planner
-        self._kept = kept
+        self._kept = decay
         self._monotonic = monotonic
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Forget all state: another process leads."""
+    def reset(self) -> None:
+        """Delete all state, because another process is the leader."""
         self._steps: estimates.Steps | None = None
         self._began_s, self._begun_at = -math.inf, 0.0
         self._raw: tuple[Mapping[str, cluster.Estimate], float] | None = None
@@ -98,21 +103,21 @@ class StartEstimates:
         self._built_s = collections.deque[float](maxlen=_REMEMBERED)
         self._cycles = collections.deque[float](maxlen=_REMEMBERED)
 
-    def see(
+    def record_delays(
         self,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         now: float,
     ) -> None:
-        """Learn how long builds take, and how much time passes between cycles.
+        """Record the durations of builds and of cycles.
 
-        :param found: requests that have not ended.
-        :param servers: by UUID.
+        :param open_requests: requests that have not ended.
+        :param servers: servers by UUID.
         :param now: seconds of the epoch.
         """
         self._cycles.append(now)
         sent, self._sent = self._sent, {}
-        for record in found:
+        for record in open_requests:
             request = record.request
             first = servers.get(request.servers[0])
             launched_at = first.launched_at if first else None
@@ -123,8 +128,8 @@ class StartEstimates:
                 self._built_s.append(max(took_s, 0.0))
 
     def _delays(self) -> estimates.Delays:
-        """Delays of ends and builds; an end is seen half a cycle late on
-        average.
+        """Return the median delays of ends and builds; an end is noticed half
+        a cycle late on average.
         """
         apart = [b - a for a, b in itertools.pairwise(self._cycles)]
         if not apart or not self._built_s:
@@ -134,25 +139,25 @@ class StartEstimates:
             statistics.median(self._built_s),
         )
 
-    def judge(
+    def compare_with_outcomes(
         self,
-        found: Collection[records.RequestRecord],
+        open_requests: Collection[records.RequestRecord],
         waiting: Collection[str],
         epoch: int,
     ) -> cluster.EstimateQuality | None:
-        """Compare estimates with their outcomes, and store new estimates.
+        """Compare estimates with real starts, and store new estimates.
 
-        :param found: requests that have not ended.
-        :param waiting: UUIDs of requests that go on waiting.
-        :param epoch: of the leader.
-        :returns: quality of estimates; ``None`` if nothing is known.
+        :param open_requests: requests that have not ended.
+        :param waiting: UUIDs of requests that continue to wait.
+        :param epoch: epoch of the leader.
+        :returns: quality of estimates; ``None`` without any comparison.
         :raises Deposed: if that leader no longer leads.
         """
         if self._known is None:
-            kept = self._store.promised()
+            kept = self._store.read_estimated_starts()
             self._known = _calibration(kept), kept.version
         before, version = self._known
-        after = before.settled(*self._outcomes(before.promises, found))
+        after = before.settled(*self._outcomes(before.promises, open_requests))
         if self._raw is not None:
             raw, made_at = self._raw
             self._made = after.told(raw, made_at)
@@ -165,22 +170,22 @@ class StartEstimates:
             # reads again.
             self._known = None
             kept = records.PromisedStarts(after.promises, after.past, version)
-            self._store.promise(kept, epoch)
+            self._store.write_estimated_starts(kept, epoch)
             self._known = after, version + 1
         self._raw = None
         return after.judged()
 
     def _outcomes(
         self,
-        promised: Collection[str],
-        found: Collection[records.RequestRecord],
+        estimated_requests: Collection[str],
+        open_requests: Collection[records.RequestRecord],
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Times at which requests started, and at which others stopped
-        waiting.
+        """Return the start times of requests with estimates, and the times at
+        which others stopped waiting.
         """
-        open_ = {each.request.uuid: each for each in found}
+        open_ = {each.request.uuid: each for each in open_requests}
         started, gave_up = {}, {}
-        for uuid in promised:
+        for uuid in estimated_requests:
             record = open_.get(uuid)
             if record is None:
                 ended = self._store.request(uuid)
@@ -190,8 +195,8 @@ class StartEstimates:
                 started[uuid] = record.changed_at
         return started, gave_up
 
-    def made(self, now: float) -> Mapping[str, cluster.Estimate]:
-        """Estimates by UUID, without those whose time has passed.
+    def current_estimates(self, now: float) -> Mapping[str, cluster.Estimate]:
+        """Return estimates by UUID, without those whose time has passed.
 
         :param now: seconds of the epoch.
         """
@@ -199,20 +204,22 @@ class StartEstimates:
             uuid: each for uuid, each in self._made.items() if each.p50 >= now
         }
 
-    def work(
+    def compute(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
         now: float,
         pause_s: float,
     ) -> None:
-        """Use :data:`PART` of a pause for estimates; begin new ones when they
-        are due.
+        """Use :data:`PART` of a pause to compute estimates; begin a new set
+        when it is due.
 
-        :param snapshot: of the cloud; a run that has begun keeps its own.
-        :param plan: of that snapshot.
+        :param snapshot: snapshot of the cloud; a started computation continues
+            with its own snapshot.
+        :param plan: plan of that snapshot.
         :param now: time of both, in seconds of the epoch.
-        :raises PluginMisbehaved: as the planner does; the run is given up.
+        :param pause_s: length of the pause, in seconds.
+        :raises PluginMisbehaved: the planner's error; the computation ends.
         """
         begin_s = self._monotonic()
         steps, self._steps = self._steps, None
@@ -242,6 +249,9 @@ class StartEstimates:
 
 
 def _calibration(kept: records.PromisedStarts) -> calibration.Calibration:
+    """Return the calibration that continues from stored estimates and
+    outcomes.
+    """
     return calibration.Calibration(
         {
             uuid: calibration.Promise(*each)

@@ -49,8 +49,14 @@ def events(
     """
     newest = lived[-1].request
     begin = lived[0].request.asked_at
-    stages = store.events.of([each.request.uuid for each in lived])
-    moves = [m for plan in store.plans.since(begin) for m in plan.moves]
+    stages = store.events.events_by_request(
+        [each.request.uuid for each in lived]
+    )
+    moves = [
+        m
+        for plan in store.plans.open_or_changed_since(begin)
+        for m in plan.moves
+    ]
     found = [
         *(
             history.HistoryEvent(
@@ -61,7 +67,7 @@ def events(
         *(event for some in stages.values() for event in some),
         *(
             event
-            for leave in store.leaves.turns(newest.servers)
+            for leave in store.leaves.all_of_servers(newest.servers)
             for event in history.of_leave(leave)
         ),
         *history.of_moves(moves, newest.servers),
@@ -108,5 +114,5 @@ def waited(
     :param now: seconds of the epoch.
     """
     uuid = record.request.uuid
-    stages = store.events.of([uuid])[uuid]
+    stages = store.events.events_by_request([uuid])[uuid]
     return history.sentence(history.waited(stages, now)) or None

@@ -45,10 +45,13 @@ def overview(
     last = service.last()
     leader = store.leader()
     open_plans = [
-        each for each in store.plans.open() if each.state not in plans.FINAL
+        each
+        for each in store.plans.open_plans()
+        if each.state not in plans.FINAL
     ]
     leaving = collections.Counter(
-        each.cause.value for each in store.leaves.found(eviction.LIVE).values()
+        each.cause.value
+        for each in store.leaves.newest_in_states(eviction.LIVE).values()
     )
     states = collections.Counter(each.state.value for each in hosts)
     return {

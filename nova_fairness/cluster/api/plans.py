@@ -23,7 +23,7 @@ class PlanOperations(interface.PlanCalls):
         """Migration plans, the newest first."""
         self._making_plans().last()
         after = None if marker is None else self._known_plan(marker)
-        found = self._store.plans.listed(after, limit + 1)
+        found = self._store.plans.newest_plans(after, limit + 1)
         return {
             'plans': [plan_facts(each) for each in found[:limit]],
             'more': len(found) > limit,
@@ -55,7 +55,7 @@ class PlanOperations(interface.PlanCalls):
         return self._planned
 
     def _known_plan(self, uuid: str) -> model.MigrationPlan:
-        found = self._store.plans.plan(uuid)
+        found = self._store.plans.read_plan(uuid)
         if found is None:
             raise exception.UnknownPlan(f'there is no plan {uuid}')
         return found

@@ -155,7 +155,9 @@ class ClusterOperations(
         found: list[records.RequestRecord] = []
         after = None if marker is None else _order(self._by_uuid(marker))
         while True:
-            some = self._store.listed(project, wanted, after, limit + 1)
+            some = self._store.page_of_requests(
+                project, wanted, after, limit + 1
+            )
             found += [
                 each
                 for each in some
@@ -212,23 +214,25 @@ class ClusterOperations(
 
     def first(self, uuid: str) -> interface.Answer:
         """Put a request before all others of its priority class."""
-        return self._ordered(uuid, interventions.first)
+        return self._ordered(uuid, interventions.put_first)
 
     def unfirst(self, uuid: str) -> interface.Answer:
         """Return a request to the position that the order gives it."""
-        return self._ordered(uuid, interventions.unfirst)
+        return self._ordered(uuid, interventions.cancel_put_first)
 
     def hold(
         self, uuid: str, by_operator: bool, why: str | None = None
     ) -> interface.Answer:
         """Hold a request: it does not start."""
         return self._ordered(
-            uuid, interventions.hold(_holder(by_operator), why or '')
+            uuid, interventions.hold_action(_holder(by_operator), why or '')
         )
 
     def unhold(self, uuid: str, by_operator: bool) -> interface.Answer:
         """End the hold of a request."""
-        return self._ordered(uuid, interventions.unhold(_holder(by_operator)))
+        return self._ordered(
+            uuid, interventions.unhold_action(_holder(by_operator))
+        )
 
     def _ordered(
         self, uuid: str, order: interventions.Order
@@ -243,7 +247,7 @@ class ClusterOperations(
         """
         last = self._service.last()
         snapshot = last.snapshot
-        flavors = self._service.nova.flavors(project)
+        flavors = self._service.nova.flavor_amounts(project)
         takes = np.array([each.takes for each in snapshot.providers], bool)
         zones = [each.zone for each in snapshot.providers if each.takes]
         inventory = snapshot.inventory
@@ -382,7 +386,9 @@ class ClusterOperations(
     def _sent_lately(self, now: float) -> list[replay.PastRequest]:
         """Requests that were sent to Nova in the last seven days."""
         since = now - waits_model.USUAL_S
-        found = self._store.waits.sent(since, dry_run_module.MOST_PAST)
+        found = self._store.waits.sent_requests(
+            since, dry_run_module.MOST_PAST
+        )
         return [
             replay.PastRequest(
                 record.request,
@@ -456,7 +462,7 @@ class ClusterOperations(
         """Demand and hosts of batch system and cloud."""
         moving = self._moving()
         nodes = moving.nodes().values()
-        aimed = self._store.nodes.aimed().hosts
+        aimed = self._store.nodes.read_target().hosts
         return {'partition': border_module.border(moving.last(), nodes, aimed)}
 
     def hosts(self, marker: str | None, limit: int) -> interface.Answer:
@@ -534,13 +540,13 @@ class ClusterOperations(
         """Preemptible servers and notices for agents, made once a cycle."""
         last, kept = self._service.last(), self._asked
         if kept is None or kept[0] is not last:
-            preemptible = records.preemptible(last.records)
+            preemptible = records.preemptible_servers(last.records)
             self._asked = kept = last, preemptible, self._every_notice()
         return kept[1], kept[2]
 
     def _every_notice(self) -> _Notices:
-        return notice_channels.for_agents(
-            self._store.leaves.found(eviction.LIVE).values(),
+        return notice_channels.texts_for_agents(
+            self._store.leaves.newest_in_states(eviction.LIVE).values(),
             self._service.chores.warnings.told.values(),
         )
 
@@ -565,9 +571,11 @@ class ClusterOperations(
     ) -> list[dict[str, Any]]:
         last = self._service.last()
         servers = [uuid for each in found for uuid in each.request.servers]
-        leaves = self._store.leaves.of(servers)
+        leaves = self._store.leaves.newest_of_servers(servers)
         risks = self._service.chores.warnings.told
-        moves = _Moves.of(self._store.plans.open() if self._planned else ())
+        moves = _Moves.of(
+            self._store.plans.open_plans() if self._planned else ()
+        )
         return [
             _told(each, last, leaves, risks, audience, moves) for each in found
         ]
@@ -577,8 +585,10 @@ class ClusterOperations(
         move.
         """
         states = eviction.GOING | {eviction.EvictionState.GONE}
-        moves = _Moves.of(self._store.plans.open() if self._planned else ())
-        servers = {*self._store.leaves.found(states), *moves.moving}
+        moves = _Moves.of(
+            self._store.plans.open_plans() if self._planned else ()
+        )
+        servers = {*self._store.leaves.newest_in_states(states), *moves.moving}
         newest = self._newest_of_servers()
         return frozenset(newest[uuid] for uuid in servers if uuid in newest)
 
@@ -629,7 +639,7 @@ class ClusterOperations(
         wanted = request_model.RequestFilter(
             frozenset(request_model.State), server=uuid, since=since
         )
-        return self._store.listed(None, wanted, None, _MOST_RETURNS)
+        return self._store.page_of_requests(None, wanted, None, _MOST_RETURNS)
 
     def _earlier_requests(
         self, record: records.RequestRecord
@@ -890,7 +900,7 @@ def _why(
     if request.state is request_model.State.WAITING:
         if request.hold is not None:
             return request.hold.why
-        if not last.is_of(request):
+        if not last.is_valid_for(request):
             return reason.why(reason.Reason.NOT_PLANNED)
     if request.state is request_model.State.ACTIVE:
         for each in left:
@@ -912,7 +922,7 @@ def _place(
     place = last.plan.waiting.get(request.uuid)
     if place is not None and place.why.reason in reason.HOLDS:
         return None
-    return place if last.is_of(request) else None
+    return place if last.is_valid_for(request) else None
 
 
 def _holder(by_operator: bool) -> request_model.Holder:

@@ -102,7 +102,8 @@ class GroupOperations(spending.SpendingCalls):
         if not project:
             return []
         return self._trading.prices_of_others(
-            project, lambda host: self._store.opaque('host', project, host)
+            project,
+            lambda host: self._store.opaque_name('host', project, host),
         )
 
     def _past(

@@ -59,10 +59,10 @@ def _mirrored(
     """
     if not conf.fairness_cluster.keystone_tree:
         return written
-    return keystone.Mirror(
+    return keystone.AccountMirror(
         keystone.Keystone(cloud.keystone),
         written,
-        lambda: store.used().parts,
+        lambda: store.read_ledger().parts,
         time.monotonic,
     ).accounts
 
@@ -77,5 +77,5 @@ def known(
     return accounts_module.Accounts(
         store,
         _mirrored(conf, cloud, store, written),
-        exists=keystone.Keystone(cloud.keystone).knows,
+        exists=keystone.Keystone(cloud.keystone).account_exists,
     )

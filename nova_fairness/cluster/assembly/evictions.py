@@ -47,17 +47,19 @@ def checked(names: str) -> Iterator[None]:
         ) from error
 
 
-def patience(options: cfg.ConfigOpts.GroupAttr) -> evictor.Patience:
+def patience(options: cfg.ConfigOpts.GroupAttr) -> evictor.EvictionTimeouts:
     """Notice and patience of evictions.
 
     :raises ConfigurationError: if they are out of range.
     """
     with checked('end_notice, end_patience'):
-        return evictor.Patience(options.end_notice, options.end_patience)
+        return evictor.EvictionTimeouts(
+            options.end_notice, options.end_patience
+        )
 
 
 def leaving(
-    how_long: evictor.Patience,
+    how_long: evictor.EvictionTimeouts,
     store: store_module.Store,
     nova: nova_module.Nova,
     room: placement.Placement,
@@ -72,10 +74,10 @@ def leaving(
         store.leaves,
         nova,
         room,
-        glance.Images(cloud.glance, store.proofs),
+        glance.Images(cloud.glance, store.opaque_names),
         clock,
         how_long,
-        notice_channels.before_steps(nova),
+        notice_channels.channels_before_steps(nova),
     )
 
 
@@ -180,8 +182,8 @@ def chores_of(
     ) -> cycle_tasks.CycleTasks:
         return cycle_tasks.CycleTasks(
             idling(to),
-            at_risk.Warnings(
-                store, notice_channels.before_steps(nova), warned
+            at_risk.RiskWarnings(
+                store, notice_channels.channels_before_steps(nova), warned
             ),
             next_ones,
             retirement.Retirement(nova, to, retired),

@@ -97,7 +97,7 @@ def moving(
 
     queue = conf.fairness_cluster
     api = clients.connect(queue.cloud, queue.region_name).nova
-    nova, mobility = nova_module.Nova(api), live_migrations.Mobility(api)
+    nova, mobility = nova_module.Nova(api), live_migrations.LiveMigrations(api)
     limits = plan_executor.ExecutionLimits(
         options.at_once, options.at_once_per_host, options.longest_move
     )
@@ -123,7 +123,7 @@ def _shared(
     """Reader of stored hosts of the border; empty without a border."""
     if not conf.fairness_partition.batch:
         return tuple
-    return lambda: store.nodes.all()[0].values()
+    return lambda: store.nodes.read_hosts()[0].values()
 
 
 def _lacking(

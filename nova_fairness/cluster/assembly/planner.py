@@ -177,10 +177,10 @@ def _queue_plan(
     )
 
 
-def terms(conf: cfg.ConfigOpts) -> intake.AdmissionTerms:
+def terms(conf: cfg.ConfigOpts) -> intake.AdmissionOptions:
     """Terms of admission: longest wait, and marks of preemptible servers."""
     options = conf.fairness_cluster
-    return intake.AdmissionTerms(
+    return intake.AdmissionOptions(
         options.longest_wait or None,
         parser.PreemptibleRules(
             options.preemptible_marks,

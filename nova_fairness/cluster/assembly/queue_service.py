@@ -49,7 +49,7 @@ def assemble(
         clients.connect(options.cloud, options.region_name),
         sender,
         _elected(options, store),
-        clocks.Clocks(time.time, clocks.uptime_s, store.time),
+        clocks.Clocks(time.time, clocks.uptime_s, store.database_time),
         time.monotonic,
     )
     made = service_parts.collaborators(outside, chosen)

@@ -91,7 +91,7 @@ class Choices:
     falls_back: bool
     past_end: bool
     binds: bool
-    patience: evictor.Patience
+    patience: evictor.EvictionTimeouts
     ends: time_limits.TimeLimitOptions
     making: preemption.PreemptionOptions
 
@@ -111,14 +111,16 @@ def collaborators(
     )
     reader.falls_back = chosen.falls_back
     leaves = evictions.leaving(chosen.patience, store, nova, room, cloud, now)
-    accepted = tokens.Tokens(cloud.keystone, past_end=chosen.past_end)
+    accepted = tokens.TokenValidator(
+        cloud.keystone, accept_expired=chosen.past_end
+    )
     return collaborators_module.Collaborators(
         store=store,
         election=outside.election,
         accounts=accounts,
         reader=reader,
         charging=chosen.charging(store, reader),
-        executor=dispatcher.Executor(
+        executor=dispatcher.RequestDispatcher(
             store,
             room,
             nova,

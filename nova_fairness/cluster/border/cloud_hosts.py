@@ -52,8 +52,8 @@ class CloudSide:
         self,
         nova: nova_module.Nova,
         placement: placement_module.Placement,
-        leaves: leaves_module.Leaves,
-        patience: evictor.Patience,
+        leaves: leaves_module.EvictionTable,
+        patience: evictor.EvictionTimeouts,
         moves: bool = False,
         settles_s: float = 30.0,
     ) -> None:
@@ -89,7 +89,7 @@ class CloudSide:
             by_host.setdefault(each.host, []).append(each)
         mapped = _map_hosts(last.snapshot, {node.host.cloud for node in nodes})
         running = {each.uuid: each for each in last.snapshot.running}
-        leaves = self._leaves.found(eviction.GOING)
+        leaves = self._leaves.newest_in_states(eviction.GOING)
         places = {}
         for node in nodes:
             service = services.get(node.host.cloud)
@@ -108,7 +108,7 @@ class CloudSide:
             places[service.host] = border.SideStatus(
                 service.enabled,
                 service.up,
-                service.ours,
+                service.is_disabled_by_product,
                 service.reason,
                 tuple(work),
             )
@@ -128,7 +128,7 @@ class CloudSide:
         service = self._service(host)
         if service.enabled:
             self._nova.disable(service, f'{border.MARK}: {text}')
-        elif not service.ours:
+        elif not service.is_disabled_by_product:
             raise _foreign_close_error(service)
 
     def open(self, host: str) -> None:
@@ -139,7 +139,7 @@ class CloudSide:
         :raises CloudAway: see :meth:`close`.
         """
         service = self._service(host)
-        if service.ours:
+        if service.is_disabled_by_product:
             self._nova.enable(service)
         elif not service.enabled:
             raise _foreign_close_error(service)
@@ -194,7 +194,9 @@ class CloudSide:
             self._closed.pop(service.host, None)
             return
         listed = {each.uuid for each in there}
-        for consumer in sorted(self._placement.consumers(provider) - listed):
+        for consumer in sorted(
+            self._placement.consumers_on_host(provider) - listed
+        ):
             yield border.RunningWork(consumer, 0.0)
         since = self._closed.setdefault(service.host, now)
         if not 0 <= now - since < self._settles_s:

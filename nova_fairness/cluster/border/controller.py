@@ -162,7 +162,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return True
 
     def _target(self) -> border.CloudTarget | None:
-        aimed = self._store.nodes.aimed().hosts
+        aimed = self._store.nodes.read_target().hosts
         return None if aimed is None else border.CloudTarget(aimed)
 
     def nodes(self) -> dict[str, border.BorderHost]:
@@ -174,7 +174,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         hosts = {
             each.host.name: each.host for each in self.last().snapshot.nodes
         }
-        found, _ = self._store.nodes.all()
+        found, _ = self._store.nodes.read_hosts()
         return {
             name: dataclasses.replace(node, host=hosts.get(name, node.host))
             for name, node in found.items()
@@ -216,8 +216,8 @@ class BorderController(host_controller.HostController[BorderObservation]):
             raise exception.IllegalStep(
                 f'the cloud can have 0 to {most} hosts of these, got {hosts}'
             )
-        version = self._store.nodes.aimed().version
-        self._store.nodes.aim(
+        version = self._store.nodes.read_target().version
+        self._store.nodes.write_target(
             nodes_module.HostTarget(hosts, version), self._acts()
         )
 
@@ -229,7 +229,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         # result.
         self.last()
         described = {each.name: each for each in self._file.content().hosts}
-        node = self._store.nodes.node(host)
+        node = self._store.nodes.read_host(host)
         if host not in described or node is None:
             raise exception.UnknownHost(
                 f'no host {host} may move between batch and cloud; there is'
@@ -245,7 +245,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
     ) -> tuple[tuple[border.BorderHost, ...], list[str]]:
         """All hosts with their states and present descriptions, and faults."""
         stored = self._store.nodes
-        found, wrong = stored.all()
+        found, wrong = stored.read_hosts()
         hosts = {each.name: each for each in described.hosts}
         for name in hosts.keys() - found.keys() - wrong.keys():
             stored.add(hosts[name], epoch, now)
@@ -257,12 +257,12 @@ class BorderController(host_controller.HostController[BorderObservation]):
             host = hosts.get(name)
             if host is None:
                 if _shares_name(node.host, hosts.values()):
-                    stored.forget(node, epoch)
+                    stored.remove(node, epoch)
                     continue
                 nodes.append(node)
                 continue
             if _without_description(host) != node.host:
-                node = stored.describe(node, host, epoch)
+                node = stored.update_description(node, host, epoch)
             nodes.append(dataclasses.replace(node, host=host))
         return tuple(nodes), [f'{name}: {why}' for name, why in wrong.items()]
 
@@ -325,7 +325,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         epoch: int,
     ) -> None:
         stored = self._store.nodes
-        node = stored.check(action.host, action.version, epoch)
+        node = stored.check_unchanged(action.host, action.version, epoch)
         if action.step is not None:
             after = stored.step(
                 node,
@@ -391,7 +391,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         ]
         asked_at = {
             server: request.asked_at
-            for server, request in preemption.by_server(
+            for server, request in preemption.newest_request_by_server(
                 self._service.last().records
             ).items()
         }
@@ -404,7 +404,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         epoch: int,
     ) -> None:
         """Spare servers whose host stays; forget hosts that the file lacks."""
-        found, _ = self._store.nodes.all()
+        found, _ = self._store.nodes.read_hosts()
         machines = {
             name
             for name, node in found.items()
@@ -417,7 +417,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             name = node.host.name
             is_at_rest = name not in busy and node.state not in border.MOVING
             if name not in described and is_at_rest:
-                self._store.nodes.forget(node, epoch)
+                self._store.nodes.remove(node, epoch)
 
     def _tell_work(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
         """Tell jobs and servers about their hosts, after the steps of this
@@ -425,7 +425,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         """
         if self._service.leads() != epoch:
             return []
-        found, _ = self._store.nodes.all()
+        found, _ = self._store.nodes.read_hosts()
         nodes = [
             dataclasses.replace(found[node.host.name], host=node.host)
             for node in snapshot.nodes

@@ -106,10 +106,10 @@ class DepartureNotices:
             try:
                 self._mark(uuid, until)
             except exception.CloudRefused as error:
-                named = self._nova.named(uuid)
+                named = self._nova.log_name(uuid)
                 LOG.warning('server %s is not told: %s', named, error)
             except exception.CloudError as error:
-                named = self._nova.named(uuid)
+                named = self._nova.log_name(uuid)
                 yield f'server {named} is not told its time to live: {error}'
                 continue
             told[uuid] = until
@@ -122,10 +122,10 @@ class DepartureNotices:
         if server is None or server.ttl != server.ttl_ours:
             return
         if until:
-            self._nova.mark(uuid, {_TTL: until, _OURS: until})
+            self._nova.write_metadata(uuid, {_TTL: until, _OURS: until})
         else:
-            self._nova.unmark(uuid, _TTL)
-            self._nova.unmark(uuid, _OURS)
+            self._nova.delete_metadata(uuid, _TTL)
+            self._nova.delete_metadata(uuid, _OURS)
 
 
 def _end_times(snapshot: border.Snapshot) -> Mapping[str, str]:

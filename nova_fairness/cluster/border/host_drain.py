@@ -50,7 +50,7 @@ class HostDrain:
 
     def __init__(
         self,
-        leaves: leaves_module.Leaves,
+        leaves: leaves_module.EvictionTable,
         nova: nova_module.Nova,
         to: evictor.Evictor,
         clock: Callable[[], float],
@@ -82,11 +82,11 @@ class HostDrain:
         """
         for each in work:
             if each.way is border.Way.MOVES:
-                named = self._nova.named(each.name)
-                evictor.attempt(named, self._move, each.name)
+                named = self._nova.log_name(each.name)
+                evictor.attempt_for_server(named, self._move, each.name)
             elif each.way is border.Way.YIELDS:
-                evictor.attempt(
-                    self._nova.named(each.name),
+                evictor.attempt_for_server(
+                    self._nova.log_name(each.name),
                     self._choose,
                     each.name,
                     machine,
@@ -109,8 +109,8 @@ class HostDrain:
         :raises StoreAway: see :meth:`clear`.
         """
         for uuid in servers:
-            evictor.attempt(
-                self._nova.named(uuid),
+            evictor.attempt_for_server(
+                self._nova.log_name(uuid),
                 self._choose,
                 uuid,
                 machine,
@@ -127,11 +127,13 @@ class HostDrain:
         :raises Deposed: see :meth:`clear`.
         :raises StoreAway: see :meth:`clear`.
         """
-        for leave in self._leaves.found(eviction.GOING).values():
+        for leave in self._leaves.newest_in_states(eviction.GOING).values():
             stays = leave.why.subject not in machines
             if leave.cause is eviction.EvictionCause.HOST and stays:
-                named = self._nova.named(leave.server)
-                evictor.attempt(named, self._to.take_back, leave, epoch)
+                named = self._nova.log_name(leave.server)
+                evictor.attempt_for_server(
+                    named, self._to.cancel, leave, epoch
+                )
 
     def _move(self, uuid: str) -> None:
         now = self._clock()
@@ -140,8 +142,8 @@ class HostDrain:
         self._moved = {
             each: at for each, at in self._moved.items() if now - at < _AGAIN_S
         } | {uuid: now}
-        self._nova.migrate(uuid)
-        named = self._nova.named(uuid)
+        self._nova.live_migrate(uuid)
+        named = self._nova.log_name(uuid)
         LOG.info('server %s is moved to another host', named)
 
     def _choose(
@@ -152,11 +154,13 @@ class HostDrain:
         asked_at: float | None,
         epoch: int,
     ) -> None:
-        leave = self._leaves.of([uuid]).get(uuid)
+        leave = self._leaves.newest_of_servers([uuid]).get(uuid)
         server = self._nova.server(uuid)
         leaves = leave is not None and leave.state in eviction.LIVE
         if server is None or leaves or not actions:
             return
         why = reason.why(reason.Reason.HOST_LEAVES, machine)
         cause = eviction.EvictionCause.HOST
-        self._to.choose(server, cause, why, actions, epoch, asked_at=asked_at)
+        self._to.start_eviction(
+            server, cause, why, actions, epoch, asked_at=asked_at
+        )

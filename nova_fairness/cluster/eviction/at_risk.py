@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Warns servers that they may be evicted next, and withdraws such warnings.
+"""Warnings to servers that may be evicted next, and their withdrawal.
 
-A warning decides nothing and does nothing to the server. The warning is stored
-before it is written to the metadata of a server. After a crash the next leader
-finds it in the store and writes the metadata.
+A warning has no effect on the server. It is stored before it is written to the
+metadata of the server. After a crash the next leader finds it in the store and
+writes the metadata.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ from nova_fairness.planners.preemption import risk as next_module
 LOG = logging.getLogger(__name__)
 
 AT_ONCE = 20
-"""Largest number of servers whose metadata are written in one cycle: each
-takes a call of Nova.
+"""Largest number of servers whose metadata are written in one cycle; each
+needs a call of Nova.
 """
 
 
@@ -39,8 +39,8 @@ class AtRiskOptions:
 
     :ivar most: largest number of servers at risk at the same time; 0: no
         server is warned.
-    :ivar hold_s: seconds for which a warning, or its withdrawal, stands before
-        it may change.
+    :ivar hold_s: shortest time, in seconds, between two changes of a server's
+        warning.
     :raises ValueError: if an option is out of its range.
     """
 
@@ -50,18 +50,20 @@ class AtRiskOptions:
     def __post_init__(self) -> None:
         if self.most < 0 or not 0 <= self.hold_s < math.inf:
             raise ValueError(
-                'the number of servers at risk and their hold time must be at'
-                f' least 0, got {self.most} and {self.hold_s:g} s'
+                'the largest number of servers at risk and the time between'
+                ' two changes of a warning must be at least 0, got'
+                f' {self.most} and {self.hold_s:g} s'
             )
 
 
-class Warnings:
-    """Tells servers whether they are at risk.
+class RiskWarnings:
+    """Sends and withdraws warnings that servers are at risk of eviction.
 
-    :param store: keeps the warnings.
-    :param channels: tell owners and guests.
+    :param store: stores the warnings.
+    :param channels: channels to owners and guests.
     :param rules: options of operators.
-    :ivar told: servers that are at risk now, by UUID.
+    :ivar told: warnings of servers that are at risk now, by UUID of the
+        server.
     """
 
     def __init__(
@@ -79,26 +81,28 @@ class Warnings:
 
     def apply(
         self,
-        following: Sequence[next_module.Next],
+        next_victims: Sequence[next_module.Next],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
-        """Warn servers that come next, and withdraw the warnings of other
-        servers.
+        """Warn the servers that would be evicted next, and withdraw the
+        warnings of other servers.
 
-        :param following: servers that would make room next, in this order.
+        :param next_victims: servers that would be evicted next, in this order.
         :param servers: all servers, by UUID.
         :param leaves: live evictions of the cycle.
         :param now: seconds of the epoch.
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         if not (self._rules.most or self._left_over):
             return
-        wanted = {each.server: each for each in following[: self._rules.most]}
+        wanted = {
+            each.server: each for each in next_victims[: self._rules.most]
+        }
         known = self._remaining_warnings(wanted, servers, leaves, now, epoch)
         new = [
             self._new_warning(each, servers[uuid], now)
@@ -109,7 +113,7 @@ class Warnings:
             self._store.risks.add(each, epoch)
             LOG.info(
                 'server %s is at risk: %s',
-                servers[each.server].named,
+                servers[each.server].log_name,
                 each.why.sentence,
             )
         known |= {each.server: each for each in new[:AT_ONCE]}
@@ -118,8 +122,10 @@ class Warnings:
         first = self._turn % max(len(unwritten), 1)
         self._turn += AT_ONCE
         for each in (unwritten[first:] + unwritten[:first])[:AT_ONCE]:
-            named = servers[each.server].named
-            evictor.attempt(named, self._tell_server, each, named, epoch)
+            named = servers[each.server].log_name
+            evictor.attempt_for_server(
+                named, self._send_warning, each, named, epoch
+            )
         self.told = {
             uuid: each for uuid, each in known.items() if each.is_at_risk
         }
@@ -128,25 +134,29 @@ class Warnings:
 
     def _remaining_warnings(
         self,
-        wanted: Mapping[str, next_module.Next],
+        next_victims: Mapping[str, next_module.Next],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> dict[str, risk.Risk]:
-        """Warnings that remain, after time has passed and servers have
-        changed.
+        """Return the warnings that remain; store the changes of the others.
+
+        A warning ends if its server is evicted or deleted, or is no longer
+        among the next victims.
         """
         left = {}
-        gone = leaves.found(eviction.LIVE)
-        for uuid, each in self._store.risks.all().items():
+        gone = leaves.in_states(eviction.LIVE)
+        for uuid, each in self._store.risks.all_warnings().items():
             is_held = now - each.changed_at < self._rules.hold_s
             if uuid not in servers:
                 self._store.risks.remove(uuid, epoch)
             elif uuid in gone:
-                named = servers[uuid].named
-                evictor.attempt(named, self._withdraw, uuid, named, epoch)
-            elif each.is_at_risk and uuid not in wanted and not is_held:
+                named = servers[uuid].log_name
+                evictor.attempt_for_server(
+                    named, self._withdraw_warning, uuid, named, epoch
+                )
+            elif each.is_at_risk and uuid not in next_victims and not is_held:
                 left[uuid] = over = each.over(now)
                 self._store.risks.change(over, epoch)
             elif each.is_at_risk or is_held or not each.is_written:
@@ -157,34 +167,39 @@ class Warnings:
 
     def _new_warning(
         self,
-        following: next_module.Next,
+        next_victim: next_module.Next,
         server: nova_module.Server,
         now: float,
     ) -> risk.Risk:
+        """Return a new warning for a server that would be evicted next."""
         return risk.Risk(
             server.uuid,
             server.project,
             server.user,
             risk.RiskState.AT_RISK,
-            following.why(reason.Reason.AT_RISK),
+            next_victim.why(reason.Reason.AT_RISK),
             now,
             now,
         )
 
-    def _tell_server(self, known: risk.Risk, named: str, epoch: int) -> None:
-        """Tell owner and guest of a server by all channels."""
+    def _send_warning(
+        self, warning: risk.Risk, log_name: str, epoch: int
+    ) -> None:
+        """Send a warning by all channels, and store that it was sent."""
         try:
-            self._channels.warn(known)
+            self._channels.send_warning(warning)
         except exception.CloudRefused as error:
             # In some states of a server Nova takes no metadata. Notifications
             # have told the owner.
-            LOG.warning('server %s: %s', named, error)
-        self._store.risks.change(known.written(), epoch)
+            LOG.warning('server %s: %s', log_name, error)
+        self._store.risks.change(warning.written(), epoch)
 
-    def _withdraw(self, uuid: str, named: str, epoch: int) -> None:
-        """Withdraw the warning of a server: its notice replaces it."""
+    def _withdraw_warning(self, uuid: str, log_name: str, epoch: int) -> None:
+        """Withdraw the warning of a server that is evicted: the eviction
+        notice replaces it.
+        """
         try:
-            self._channels.unwarn(uuid)
+            self._channels.withdraw_warning(uuid)
         except exception.CloudRefused as error:
-            LOG.warning('server %s: %s', named, error)
+            LOG.warning('server %s: %s', log_name, error)
         self._store.risks.remove(uuid, epoch)

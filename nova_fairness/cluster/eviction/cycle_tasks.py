@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tasks of each cycle for running servers: warnings and evictions."""
+"""Tasks of each cycle for running servers: warnings, idle reclaim, retirement
+and watermark.
+"""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -20,20 +22,20 @@ from nova_fairness.planners.preemption import risk
 Following = Callable[
     [cluster.ClusterSnapshot, cluster.Plan, float], list[risk.Next]
 ]
-"""Returns the servers that would make room next, in this order."""
+"""Returns the servers that would be evicted next, in this order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CycleState:
     """State and plan of one cycle.
 
-    :ivar snapshot: of the cloud.
-    :ivar plan: made of that snapshot.
+    :ivar snapshot: snapshot of the cloud.
+    :ivar plan: plan of that snapshot.
     :ivar found: requests that have not ended.
     :ivar servers: all servers, by UUID.
     :ivar leaves: evictions, kept up to date.
     :ivar now: seconds of the epoch.
-    :ivar epoch: of the leader.
+    :ivar epoch: epoch of the leader.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -46,46 +48,52 @@ class CycleState:
 
 
 class CycleTasks:
-    """Runs all tasks, one after the other.
+    """Executes all tasks, one after the other.
 
     :param idling: see :attr:`idling`.
     :param warnings: see :attr:`warnings`.
-    :param following: returns the servers that would make room next.
-    :param retiring: evicts servers that have finished their work.
-    :param freeing: keeps a part of the cloud free.
-    :ivar idling: evicts servers that are idle.
-    :ivar warnings: tells servers that they are at risk.
+    :param find_next_victims: returns the servers that would be evicted next.
+    :param retirement_task: evicts servers that have finished their work.
+    :param watermark_task: evicts servers so that a part of the cloud is free.
+    :ivar idling: evicts idle servers.
+    :ivar warnings: warns servers that are at risk of eviction.
     """
 
     def __init__(
         self,
         idling: idle_reclaim.IdleReclaim,
-        warnings: at_risk.Warnings,
-        following: Following,
-        retiring: retirement.Retirement,
-        freeing: watermark.Watermark,
+        warnings: at_risk.RiskWarnings,
+        find_next_victims: Following,
+        retirement_task: retirement.Retirement,
+        watermark_task: watermark.Watermark,
     ) -> None:
         self.idling = idling
         self.warnings = warnings
-        self._following = following
-        self._retiring = retiring
-        self._freeing = freeing
+        self._following = find_next_victims
+        self._retiring = retirement_task
+        self._freeing = watermark_task
 
-    def apply(self, look: CycleState) -> None:
-        """Run the tasks that are due.
+    def apply(self, cycle: CycleState) -> None:
+        """Execute the tasks that are due.
 
-        :raises Deposed: if that leader no longer leads.
+        :raises Deposed: if the leader of the cycle no longer leads.
         :raises StoreAway: if the store does not answer.
         """
-        servers, now, epoch = look.servers, look.now, look.epoch
-        leaves = look.leaves
+        servers, now, epoch = cycle.servers, cycle.now, cycle.epoch
+        leaves = cycle.leaves
         self.idling.apply(
-            look.snapshot, look.found, servers, leaves, now, epoch
+            cycle.snapshot, cycle.found, servers, leaves, now, epoch
         )
-        following = self._following(look.snapshot, look.plan, now)
+        following = self._following(cycle.snapshot, cycle.plan, now)
         self.warnings.apply(following, servers, leaves, now, epoch)
         told = self.warnings.told
         self._retiring.apply(following, told, servers, leaves, epoch)
         self._freeing.apply(
-            look.snapshot, look.plan, look.found, servers, leaves, now, epoch
+            cycle.snapshot,
+            cycle.plan,
+            cycle.found,
+            servers,
+            leaves,
+            now,
+            epoch,
         )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Idle reclaim: servers that did next to nothing for days are evicted.
+"""Idle reclaim: evicts servers that were idle for days.
 
-Agents report idle servers. Owners are told long before the first action. A
-server that becomes busy again is spared. Owners over their shares are told
-after a shorter idle time, and first.
+Agents report idle servers. Owners get a notice long before the first action. A
+server that becomes busy again is spared. Servers of owners over their shares
+are evicted first, and after a shorter idle time.
 """
 
 from collections.abc import Callable
@@ -32,17 +32,17 @@ EVEN = 0.5
 """Factor of an account that used exactly its share."""
 
 SOONEST = 0.25
-"""Smallest part of the idle time after which a server may be told; it holds
-for accounts far over their shares.
+"""Smallest fraction of the idle time after which a server gets a notice; it
+applies to accounts far over their shares.
 """
 
 AT_ONCE = 20
-"""Largest number of servers that are told in one cycle: so a measuring error
-of agents does not empty a cloud.
+"""Largest number of servers that get a notice in one cycle, so that a
+measuring error of agents does not empty a cloud.
 """
 
 SURE_S = 900.0
-"""Seconds before the end of a notice at which it must be certain that the
+"""Seconds before the end of a notice at which a report must confirm that the
 server is still idle.
 """
 
@@ -50,17 +50,20 @@ _HOUR_S = 3600.0
 _RUNS = frozenset({'ACTIVE', 'PAUSED'})
 
 Told = Mapping[str, Mapping[str, float]]
-"""Seconds for which servers have been idle, by host and UUID."""
+"""Seconds for which servers have been idle, by host and by UUID of the server.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class IdleOptions:
     """Options that operators set.
 
-    :ivar after_s: seconds for which a server must be idle; 0: none is evicted.
-    :ivar notice_s: seconds from telling its owner to the first action.
-    :ivar actions: tried one after the other until the room is free.
-    :ivar spared: projects whose servers stay.
+    :ivar after_s: idle time after which a server is evicted, in seconds; 0: no
+        server is evicted.
+    :ivar notice_s: seconds from the notice to the first action.
+    :ivar actions: actions of Nova, tried one after the other until the room is
+        free.
+    :ivar spared: projects whose servers are never evicted.
     :raises ValueError: if a time is out of its range.
     """
 
@@ -83,32 +86,34 @@ class IdleOptions:
                 f' its notice at least {least_s:g} s, got {self.notice_s:g} s'
             )
 
-    def needed_s(self, factor: float) -> float:
-        """Seconds of idleness after which a server is told.
+    def required_idle_s(self, factor: float) -> float:
+        """Return the idle time, in seconds, after which a server of an account
+        gets a notice.
 
-        :param factor: of its account, 0 to 1; see :class:`.AccountStanding`.
+        :param factor: factor of the account, 0 to 1; see
+            :class:`.AccountStanding`.
         """
         return self.after_s * min(max(factor / EVEN, SOONEST), 1.0)
 
 
 class IdleReclaim:
-    """Evicts servers that are idle.
+    """Evicts idle servers.
 
-    :param to: evicts servers.
-    :param told: returns the latest reports of the agents of some hosts; it
-        never blocks.
+    :param server_evictor: evicts servers.
+    :param read_reports: returns the latest reports of the agents of some
+        hosts; it never blocks.
     :param rules: options of operators.
     :ivar count: number of servers that have been idle for long enough.
     """
 
     def __init__(
         self,
-        to: evictor.Evictor,
-        told: Callable[[Collection[str]], Told],
+        server_evictor: evictor.Evictor,
+        read_reports: Callable[[Collection[str]], Told],
         rules: IdleOptions,
     ) -> None:
-        self._to = to
-        self._told = told
+        self._to = server_evictor
+        self._told = read_reports
         self._rules = rules
         self._left_over = True
         self.count = 0
@@ -116,30 +121,36 @@ class IdleReclaim:
     def apply(
         self,
         snapshot: cluster.ClusterSnapshot,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
-        """Evict servers that are idle for too long, and spare busy ones.
+        """Start evictions of servers that were idle for too long, and spare
+        servers that are busy again.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         if not (self._rules.after_s or self._left_over):
             return
-        here = self._reclaimable(found, servers) if self._rules.after_s else {}
+        here = (
+            self._reclaimable_servers(open_requests, servers)
+            if self._rules.after_s
+            else {}
+        )
         told = self._told({each.host for each in here.values()})
-        live = leaves.found(eviction.LIVE)
+        live = leaves.in_states(eviction.LIVE)
         for leave in live.values():
-            if self._is_spared(leave, here.get(leave.server), told, now):
-                named = self._to.named(leave.server)
-                evictor.attempt(named, self._to.spare, leave, epoch)
+            if self._is_to_be_spared(leave, here.get(leave.server), told, now):
+                named = self._to.log_name(leave.server)
+                evictor.attempt_for_server(named, self._to.spare, leave, epoch)
         # After the option was switched off, servers with a notice are spared
         # once.
         self._left_over = False
@@ -147,19 +158,25 @@ class IdleReclaim:
         self.count = len(chosen)
         new = [each for each in chosen if each[0].uuid not in live]
         for server, idle_s in new[:AT_ONCE]:
-            evictor.attempt(
-                server.named, self._choose, server, idle_s, now, epoch
+            evictor.attempt_for_server(
+                server.log_name,
+                self._start_eviction,
+                server,
+                idle_s,
+                now,
+                epoch,
             )
 
-    def _reclaimable(
+    def _reclaimable_servers(
         self,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova.Server],
     ) -> dict[str, nova.Server]:
-        """Servers that may be reclaimed; preemptible ones can be preempted
-        instead.
+        """Return the running servers that may be reclaimed, by UUID.
+
+        Preemptible servers are excluded, because they can be preempted.
         """
-        preemptible = records.preemptible(found)
+        preemptible = records.preemptible_servers(open_requests)
         return {
             uuid: each
             for uuid, each in servers.items()
@@ -169,40 +186,43 @@ class IdleReclaim:
             and uuid not in preemptible
         }
 
-    def _is_spared(
+    def _is_to_be_spared(
         self,
         leave: eviction.Eviction,
         server: nova.Server | None,
-        told: Told,
+        reports: Told,
         now: float,
     ) -> bool:
-        """Whether a server is spared: it is busy again, or may be."""
+        """Return whether a server with a notice must be spared, because it is
+        or may be busy again.
+        """
         if leave.cause is not eviction.EvictionCause.IDLE or (
             leave.state not in eviction.UNTOUCHED
         ):
             return False
         if server is None or not self._rules.after_s:
             return True
-        if server.host not in told:
+        if server.host not in reports:
             return leave.at - now < SURE_S
-        idle_s = told[server.host].get(server.uuid, 0.0)
+        idle_s = reports[server.host].get(server.uuid, 0.0)
         return idle_s < SOONEST * self._rules.after_s
 
     def _idle_long_enough(
         self,
         snapshot: cluster.ClusterSnapshot,
-        here: Mapping[str, nova.Server],
-        told: Told,
+        reclaimable: Mapping[str, nova.Server],
+        reports: Told,
         now: float,
     ) -> list[tuple[nova.Server, float]]:
-        """Servers that were idle for long enough, with their idle seconds.
+        """Return servers that were idle for long enough, with their idle time
+        in seconds.
 
         Servers of accounts that are furthest over their shares come first.
         """
         least_s = SOONEST * self._rules.after_s
         idle = [
             each
-            for each in _reported_idle(here, told, now)
+            for each in _reported_idle(reclaimable, reports, now)
             if 0 < least_s <= each[1]
         ]
         if not idle:
@@ -218,17 +238,18 @@ class IdleReclaim:
         return [
             (server, -minus_s)
             for factor, minus_s, _, server in sorted(judged)
-            if -minus_s >= self._rules.needed_s(factor)
+            if -minus_s >= self._rules.required_idle_s(factor)
         ]
 
-    def _choose(
+    def _start_eviction(
         self,
         server: nova.Server,
         idle_s: float,
         now: float,
         epoch: int,
     ) -> None:
-        self._to.choose(
+        """Start the eviction of an idle server."""
+        self._to.start_eviction(
             server,
             eviction.EvictionCause.IDLE,
             reason.why(reason.Reason.IDLE, idle_h=idle_s / _HOUR_S),
@@ -239,12 +260,14 @@ class IdleReclaim:
 
 
 def _reported_idle(
-    here: Mapping[str, nova.Server], told: Told, now: float
+    reclaimable: Mapping[str, nova.Server], reports: Told, now: float
 ) -> Iterator[tuple[nova.Server, float]]:
-    """Yield servers that the agent of their own host saw idle, and seconds."""
-    for host, idle in told.items():
+    """Yield servers that the agent of their own host reports as idle, with
+    their idle time in seconds.
+    """
+    for host, idle in reports.items():
         for uuid, idle_s in idle.items():
-            server = here.get(uuid)
+            server = reclaimable.get(uuid)
             if server is not None and server.host == host:
                 # No server is idle for longer than it runs.
                 begin = server.launched_at
@@ -255,5 +278,6 @@ def _reported_idle(
 def _account_factor(
     server: nova.Server, factors: Mapping[str, float]
 ) -> float:
+    """Return the factor of a server's user or, without it, of the project."""
     of_project = factors.get(server.project, 1.0)
     return factors.get(f'{server.project}/{server.user}', of_project)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Channels that tell owners and guests of victims.
+"""Channels that send eviction notices and warnings to owners and guests.
 
-A channel tells before an action on a server (:func:`before_steps`), or after
-each step that is stored (:func:`after_steps`). Agents fetch their texts
-themselves: :func:`for_agents`. All channels use the same texts.
+A channel sends before an action on a server (:func:`channels_before_steps`),
+or after each step that is stored (:func:`channels_after_steps`). Agents fetch
+their texts themselves: :func:`texts_for_agents`. All channels use the same
+texts.
 """
 
 import abc
@@ -23,7 +24,9 @@ from nova_fairness.observe import queue as queue_observe
 LEAVES_AT = 'fairness:leaves_at'
 LEAVES_BY = 'fairness:leaves_by'
 LEAVES_WHY = 'fairness:leaves_why'
-"""Metadata keys that tell a guest when, how and why its server leaves."""
+"""Metadata keys that show a guest when, how and why its server will be
+evicted.
+"""
 
 AT_RISK = 'fairness:at_risk'
 """Metadata key of the time since which a server is at risk, UTC."""
@@ -38,41 +41,43 @@ Words = dict[str, str]
 
 
 class NoticeChannel(abc.ABC):
-    """One way to tell owners or guests."""
+    """One channel to owners or guests of servers."""
 
     @abc.abstractmethod
-    def tell(self, leave: eviction.Eviction) -> None:
-        """Tell that a server leaves, or the state of its eviction; maybe
-        again.
+    def send_notice(self, leave: eviction.Eviction) -> None:
+        """Send the notice of an eviction, or its present state; repeated calls
+        are allowed.
 
-        :raises CloudRefused: if this channel cannot tell it.
-        :raises CloudError: if it is to be tried again.
+        :raises CloudRefused: if this channel cannot send the notice.
+        :raises CloudError: if the caller must try again later.
         """
 
     @abc.abstractmethod
-    def warn(self, known: risk.Risk) -> None:
-        """Tell that a server is at risk, or no longer is; maybe again.
+    def send_warning(self, warning: risk.Risk) -> None:
+        """Send that a server is at risk, or no longer is; repeated calls are
+        allowed.
 
-        :raises CloudError: see :meth:`tell`.
+        :raises CloudError: see :meth:`send_notice`.
         """
 
-    def untell(self, server: str) -> None:
-        """Remove the text of :meth:`tell` if it can still be read.
+    def withdraw_notice(self, server: str) -> None:
+        """Delete the text of :meth:`send_notice` if it can still be read.
 
-        :param server: its UUID.
-        :raises CloudError: see :meth:`tell`.
+        :param server: UUID of the server.
+        :raises CloudError: see :meth:`send_notice`.
         """
 
-    def unwarn(self, server: str) -> None:
-        """Remove the text of :meth:`warn` if it can still be read.
+    def withdraw_warning(self, server: str) -> None:
+        """Delete the text of :meth:`send_warning` if it can still be read.
 
-        :param server: its UUID.
-        :raises CloudError: see :meth:`tell`.
+        :param server: UUID of the server.
+        :raises CloudError: see :meth:`send_notice`.
         """
 
 
 class ServerMetadata(NoticeChannel):
-    """Metadata in Nova, which guests read from its metadata service.
+    """Channel that writes metadata of servers in Nova, which guests read from
+    Nova's metadata service.
 
     :param nova: writes the metadata.
     """
@@ -80,121 +85,126 @@ class ServerMetadata(NoticeChannel):
     def __init__(self, nova: nova_module.Nova) -> None:
         self._nova = nova
 
-    def tell(self, leave: eviction.Eviction) -> None:
-        """Write when, how and why a server leaves."""
+    def send_notice(self, leave: eviction.Eviction) -> None:
+        """Write when, how and why a server will be evicted."""
         # A "done" from before the notice is no answer to the notice. A server
         # that retires said "done" before, and keeps it.
         if leave.cause is not eviction.EvictionCause.RETIRES:
-            self._nova.unmark(leave.server, nova_module.DONE)
-        self._nova.mark(leave.server, _eviction_texts(leave))
+            self._nova.delete_metadata(leave.server, nova_module.DONE)
+        self._nova.write_metadata(leave.server, _eviction_texts(leave))
 
-    def untell(self, server: str) -> None:
-        """Remove the notice, and the answer of the server."""
+    def withdraw_notice(self, server: str) -> None:
+        """Delete the eviction notice of a server, and the server's answer to
+        it.
+        """
         for key in _LEAVES:
-            self._nova.unmark(server, key)
+            self._nova.delete_metadata(server, key)
 
-    def warn(self, known: risk.Risk) -> None:
-        """Write since when a server is at risk, or remove that."""
-        if known.is_at_risk:
-            self._nova.mark(known.server, _risk_texts(known))
+    def send_warning(self, warning: risk.Risk) -> None:
+        """Write since when a server is at risk; delete the text if it no
+        longer is.
+        """
+        if warning.is_at_risk:
+            self._nova.write_metadata(warning.server, _risk_texts(warning))
         else:
-            self.unwarn(known.server)
+            self.withdraw_warning(warning.server)
 
-    def unwarn(self, server: str) -> None:
-        """Remove the warning."""
-        self._nova.unmark(server, AT_RISK)
+    def withdraw_warning(self, server: str) -> None:
+        """Delete the warning of a server."""
+        self._nova.delete_metadata(server, AT_RISK)
 
 
 class Notifications(NoticeChannel):
-    """Notifications on the bus; each is an event, and none is withdrawn.
+    """Channel that sends notifications on the message bus; a notification
+    cannot be withdrawn.
 
-    :param post: takes notifications; it never waits.
+    :param post_notifications: accepts notifications; it never blocks.
     :param host: name of the host that sends them.
     :param audience: readers of the notifications.
     """
 
     def __init__(
         self,
-        post: Callable[[Iterable[notices.Notice]], None],
+        post_notifications: Callable[[Iterable[notices.Notice]], None],
         host: str,
         audience: reason.Audience,
     ) -> None:
-        self._post = post
+        self._post = post_notifications
         self._host = host
         self._audience = audience
 
-    def tell(self, leave: eviction.Eviction) -> None:
-        """Post the state of an eviction."""
+    def send_notice(self, leave: eviction.Eviction) -> None:
+        """Send a notification with the state of an eviction."""
         said = queue_observe.leave_notice(leave, self._host, self._audience)
         self._post([said])
 
-    def warn(self, known: risk.Risk) -> None:
-        """Post that a server is at risk, or no longer is."""
-        said = queue_observe.risk_notice(known, self._host, self._audience)
+    def send_warning(self, warning: risk.Risk) -> None:
+        """Send a notification that a server is at risk, or no longer is."""
+        said = queue_observe.risk_notice(warning, self._host, self._audience)
         self._post([said])
 
 
 class NoticeChannels(NoticeChannel):
     """Several channels, used one after the other.
 
-    :param channels: in this order.
+    :param channels: channels in their order of use.
     """
 
     def __init__(self, channels: Sequence[NoticeChannel]) -> None:
         self._channels = channels
 
-    def tell(self, leave: eviction.Eviction) -> None:
-        """Tell by each channel."""
+    def send_notice(self, leave: eviction.Eviction) -> None:
+        """Send the notice by each channel."""
         for each in self._channels:
-            each.tell(leave)
+            each.send_notice(leave)
 
-    def warn(self, known: risk.Risk) -> None:
-        """Warn by each channel."""
+    def send_warning(self, warning: risk.Risk) -> None:
+        """Send the warning by each channel."""
         for each in self._channels:
-            each.warn(known)
+            each.send_warning(warning)
 
-    def untell(self, server: str) -> None:
-        """Remove the notice from each channel."""
+    def withdraw_notice(self, server: str) -> None:
+        """Withdraw the notice from each channel."""
         for each in self._channels:
-            each.untell(server)
+            each.withdraw_notice(server)
 
-    def unwarn(self, server: str) -> None:
-        """Remove the warning from each channel."""
+    def withdraw_warning(self, server: str) -> None:
+        """Withdraw the warning from each channel."""
         for each in self._channels:
-            each.unwarn(server)
+            each.withdraw_warning(server)
 
 
-def before_steps(nova: nova_module.Nova) -> NoticeChannel:
-    """Channels that tell before a notice begins; they are retried until they
-    do.
+def channels_before_steps(nova: nova_module.Nova) -> NoticeChannel:
+    """Return the channels that send before a step is stored; failed sends are
+    repeated.
 
-    :param nova: of the cloud.
+    :param nova: client of Nova.
     """
     return NoticeChannels([ServerMetadata(nova)])
 
 
-def after_steps(
-    post: Callable[[Iterable[notices.Notice]], None],
+def channels_after_steps(
+    post_notifications: Callable[[Iterable[notices.Notice]], None],
     host: str,
     audience: reason.Audience,
 ) -> NoticeChannel:
-    """Channels that tell of each step after it is stored; they never wait.
+    """Return the channels that send each step after it is stored; they never
+    block.
 
-    :param post: takes notifications.
+    :param post_notifications: accepts notifications.
     :param host: name of the host that sends them.
     :param audience: readers of the notifications.
     """
-    return NoticeChannels([Notifications(post, host, audience)])
+    return NoticeChannels([Notifications(post_notifications, host, audience)])
 
 
-def for_agents(
+def texts_for_agents(
     leaves: Iterable[eviction.Eviction], risks: Iterable[risk.Risk]
 ) -> dict[str, Words]:
-    """Texts for all guests that agents write into them.
+    """Return the texts that agents write into guests, by UUID of the server.
 
-    :param leaves: evictions of servers that have not left.
-    :param risks: of servers that are at risk.
-    :returns: texts by UUID of the server.
+    :param leaves: evictions of servers that have not left their hosts.
+    :param risks: warnings of servers that are at risk.
     """
     found = {each.server: _risk_texts(each) for each in risks}
     is_told = eviction.GOING - {eviction.EvictionState.CHOSEN}
@@ -205,6 +215,7 @@ def for_agents(
 
 
 def _eviction_texts(leave: eviction.Eviction) -> Words:
+    """Return the texts of an eviction notice, by metadata key."""
     return {
         LEAVES_AT: moments.stamp(leave.at),
         LEAVES_BY: leave.actions[0].value,
@@ -215,5 +226,6 @@ def _eviction_texts(leave: eviction.Eviction) -> Words:
     }
 
 
-def _risk_texts(known: risk.Risk) -> Words:
-    return {AT_RISK: moments.stamp(known.since)}
+def _risk_texts(warning: risk.Risk) -> Words:
+    """Return the text of a warning, by metadata key."""
+    return {AT_RISK: moments.stamp(warning.since)}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Statuses and tasks of Nova, and their meaning for an eviction."""
+"""Meaning of Nova's statuses and tasks for an eviction."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ _DONE: Mapping[eviction.EvictionAction, frozenset[str]] = {
     _A.SNAPSHOT_DELETE: frozenset(),
     _A.DELETE: frozenset(),
 }
-"""Statuses of Nova in which an action has nothing more to do."""
+"""Statuses of Nova in which an action is complete."""
 
 _TASKS = {
     _A.STOP: 'powering-off',
@@ -33,12 +33,12 @@ _TASKS = {
 """Beginning of the name of Nova's task for each action."""
 
 
-def is_answer(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether a server with a notice says that its work is done.
+def reports_done(leave: eviction.Eviction, server: nova.Server) -> bool:
+    """Return whether a server with a notice reports that its work is done.
 
-    A shutdown, which needs no password, is an answer too: of a server that
-    retires, and of a server that ran when it was chosen and comes back by
-    itself.
+    A shutdown counts as a report, and needs no password. It counts for a
+    server that retires, and for a server that ran when it was chosen and that
+    starts again automatically.
     """
     retires = (
         leave.cause is eviction.EvictionCause.RETIRES
@@ -48,7 +48,7 @@ def is_answer(leave: eviction.Eviction, server: nova.Server) -> bool:
 
 
 def has_shut_down(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether a server has shut down that ran when it was chosen."""
+    """Return whether a server that ran when it was chosen has shut down."""
     return (
         server.status == 'SHUTOFF'
         and leave.began_at is not None
@@ -56,16 +56,18 @@ def has_shut_down(leave: eviction.Eviction, server: nova.Server) -> bool:
     )
 
 
-def is_at_it(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether Nova carries out the current action of an eviction."""
+def executes_action(leave: eviction.Eviction, server: nova.Server) -> bool:
+    """Return whether Nova is executing the current action of an eviction."""
     return server.task.startswith(_TASKS[leave.action])
 
 
-def interrupts(leave: eviction.Eviction) -> bool:
-    """Whether Nova carries out an action even during another task."""
+def can_interrupt_task(leave: eviction.Eviction) -> bool:
+    """Return whether Nova executes the current action even during another
+    task.
+    """
     return leave.action is _A.DELETE
 
 
-def is_done(leave: eviction.Eviction, server: nova.Server) -> bool:
-    """Whether the current action has nothing more to do."""
+def is_action_done(leave: eviction.Eviction, server: nova.Server) -> bool:
+    """Return whether the current action is complete."""
     return server.status in _DONE[leave.action]

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preemption: a request gets a reservation, and victims leave for it.
+"""Preemption: a request gets a reservation, and victims are evicted for it.
 
-The reservation is written with all victims before any owner is told. After a
-crash the next leader finds it and tells the remaining owners. A reservation
-ends:
+The reservation is stored with all victims before any owner gets a notice.
+After a crash the next leader finds it and sends the remaining notices. A
+reservation ends:
 
 * with its request,
 * when its time is over,
 * if a victim still has its room after its last action,
-* or if the room is no longer there: the host takes no servers, or a server
+* or if the room no longer exists: the host accepts no servers, or a server
   that was to leave the host stays.
 
-Then the evictions stop, their actions are undone, and the next plan makes room
-again.
+Then the evictions and their actions are cancelled, and the next plan may make
+a new reservation.
 
 A server that was shelved for a request, or because its host left the cloud, is
-started again. Its unshelve comes back through the queue like any request, and
-waits there with its first age.
+started again. Its unshelve enters the queue like any request, and has the age
+of its first request.
 """
 
 from collections.abc import Callable
@@ -51,14 +51,14 @@ LOG = logging.getLogger(__name__)
 
 _HOUR_S = 3600.0
 _CLOSED_S = 60.0
-"""Seconds after which a host that takes no servers keeps no reservation.
+"""Seconds after which a host that accepts no servers loses its reservations.
 
-For a moment, all hosts look like that if Nova's broker or database was away.
+For a moment, all hosts look closed if Nova's broker or database was down.
 """
 
 _ACTED_ON_AT_ONCE = 50
-"""Largest number of servers in one cycle whose eviction is cancelled or that
-are started again.
+"""Largest number of servers in one cycle that are started again, or whose
+evictions are cancelled.
 """
 
 _S, _WAITING = eviction.EvictionState, request_model.State.WAITING
@@ -71,20 +71,21 @@ _BACK = _STAY | {_S.SPARED}
 class PreemptionOptions:
     """Options that operators set.
 
-    :ivar actions: that evict a server, tried one after the other until its
-        room is free.
+    :ivar actions: actions of Nova that evict a server, tried one after the
+        other until its room is free.
     :ivar lasts_s: seconds after which an unfulfilled reservation ends.
     :ivar again_s: seconds between two attempts to start a server again. A
         server that still has its room after the last action is not chosen
         again for this time, even if servers need not run that long before they
         may be preempted.
-    :ivar in_vain_s: a request that ends sooner than this after its victims
-        were to leave, or that never ran, was a preemption in vain. Then no
-        servers leave for its project for the same time, twice as long after
-        the second in a day, and so on. 0: no delay.
-    :ivar notice_s: seconds from telling servers until they leave.
-    :ivar per_hour: largest number of servers that leave in an hour, >= 1. If
-        more leave at once, later ones wait longer. ``None``: no limit.
+    :ivar in_vain_s: shortest use of preempted room, in seconds. A request that
+        uses it for less time, or never runs, was a preemption in vain. Then no
+        server is evicted for its project for the same time. The delay doubles
+        with each further one in a day. 0: no delay.
+    :ivar notice_s: seconds from the notice to the first action.
+    :ivar per_hour: largest number of servers that are evicted in an hour, >=
+        1. If more are evicted at once, later ones wait longer. ``None``: no
+        limit.
     """
 
     actions: tuple[eviction.EvictionAction, ...] = (
@@ -101,11 +102,11 @@ class Planner:
     """Plans starts and preemptions; without preemptions if the victim policy
     fails.
 
-    Requests that start without preemption are planned in any case.
+    Requests that start without preemption are planned in both cases.
 
-    :param queue: the queue's planner.
-    :param victims: chooses which servers leave.
-    :param rules: tell when preemption is allowed.
+    :param queue: planner of the queue.
+    :param victims: policy that chooses victims.
+    :param rules: rules that decide when preemption is allowed.
     """
 
     def __init__(
@@ -120,9 +121,9 @@ class Planner:
     def __call__(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Plan:
-        """Plan once.
+        """Return a plan of a snapshot.
 
-        :raises PluginMisbehaved: if the queue's planner does.
+        :raises PluginMisbehaved: if the planner of the queue raises it.
         """
         try:
             found = preemption.plan(
@@ -133,17 +134,20 @@ class Planner:
             found = self._queue(snapshot, now)
             if str(error) != self._said:
                 # Log each error once: estimates plan thousands of times.
-                LOG.error('preemption skipped: %s', error)
+                LOG.error(
+                    'no preemption is planned: the victim policy failed: %s',
+                    error,
+                )
             self._said = str(error)
         return found
 
 
 class PreemptionController:
-    """Keeps reservations of room, and evicts their victims, cycle by cycle.
+    """Updates reservations and evicts their victims in each cycle.
 
-    :param store: keeps reservations.
+    :param store: stores reservations.
     :param nova: starts servers again.
-    :param to: evicts servers.
+    :param server_evictor: evicts servers.
     :param clock: returns seconds of the epoch.
     :param rules: options of operators.
     """
@@ -152,13 +156,13 @@ class PreemptionController:
         self,
         store: store_module.Store,
         nova: nova_module.Nova,
-        to: evictor.Evictor,
+        server_evictor: evictor.Evictor,
         clock: Callable[[], float],
         rules: PreemptionOptions,
     ) -> None:
         self._store = store
         self._nova = nova
-        self._to = to
+        self._to = server_evictor
         self._clock = clock
         self._rules = rules
         self._rooms: dict[
@@ -169,53 +173,65 @@ class PreemptionController:
         self._turn = 0
         self._closed: dict[str, float] = {}
         self._snapshot: cluster.ClusterSnapshot | None = None
-        self._vain = vain_preemptions.InVain(
+        self._vain = vain_preemptions.VainPreemptionDelays(
             store, rules.in_vain_s, rules.notice_s
         )
 
-    def seen(
+    def with_evictions(
         self,
         view: snapshot_module.CloudView,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
     ) -> snapshot_module.CloudView:
-        """The state of the cloud, with reservations and evictions.
+        """Return the state of the cloud with its valid reservations and
+        evictions.
 
-        :param found: requests that have not ended.
+        :param view: state of the cloud without them.
+        :param open_requests: requests that have not ended.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
         :raises StoreError: if the store cannot be read.
         """
         # A server that left longer ago is not started again.
-        known = leaves.lately(now - cycle_evictions.REMEMBERED_S)
+        known = leaves.live_or_changed_since(
+            now - cycle_evictions.REMEMBERED_S
+        )
         self._lately = {
             u: each
             for u, each in known.items()
             if each.cause in eviction.COME_BACK
         }
-        held = [each for each in found if _gets_room(each.request)]
+        held = [each for each in open_requests if _may_preempt(each.request)]
         rooms = _valid_reservations(held, now)
         self._snapshot = _with_leaving(
-            view.snapshot, _end_times(known, ()), _untold(rooms, known)
+            view.snapshot,
+            _departure_times(known, ()),
+            _victims_without_notice(rooms, known),
         )
-        vain = self._orphans_in_vain(known, held, rooms, now)
-        ends = _end_times(known, vain)
+        vain = self._unneeded_orphans(known, held, rooms, now)
+        ends = _departure_times(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
-        self._rooms = reservations.standing(
-            _with_leaving(view.snapshot, ends, _untold(rooms, known)),
+        self._rooms = reservations.valid_reservations(
+            _with_leaving(
+                view.snapshot, ends, _victims_without_notice(rooms, known)
+            ),
             rooms,
             {**back, **vain},
-            self._closed_for_long(view.snapshot, rooms, now),
+            self._closed_hosts(view.snapshot, rooms, now),
         )
-        stays = {**_not_chosen_until(known, self._rules.again_s), **vain}
+        stays = {**_protected_until(known, self._rules.again_s), **vain}
         snapshot = dataclasses.replace(
-            _with_leaving(view.snapshot, ends, _untold(self._rooms, known)),
+            _with_leaving(
+                view.snapshot,
+                ends,
+                _victims_without_notice(self._rooms, known),
+            ),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
             evicted=self._victims_last_hour(now),
-            in_vain=self._vain.until(now),
+            in_vain=self._vain.delay_ends(now),
             running=tuple(
                 _with_announced_end(each, ends, stays)
                 for each in view.snapshot.running
@@ -225,8 +241,8 @@ class PreemptionController:
         return dataclasses.replace(view, snapshot=snapshot)
 
     def _victims_last_hour(self, now: float) -> int:
-        """Number of victims in the last hour, or more if earlier ones still
-        count.
+        """Return the number of victims in the last hour, or more if earlier
+        victims still count.
         """
         times = sorted(
             each.changed_at
@@ -236,45 +252,52 @@ class PreemptionController:
         lately = sum(at >= now - _HOUR_S for at in times)
         if self._rules.per_hour is None:
             return lately
-        return max(lately, owed(times, self._rules.per_hour, now))
+        return max(
+            lately, victims_above_limit(times, self._rules.per_hour, now)
+        )
 
-    def _orphans_in_vain(
+    def _unneeded_orphans(
         self,
         known: Mapping[str, eviction.Eviction],
         held: Iterable[records.RequestRecord],
         rooms: reservations.Rooms,
         now: float,
     ) -> dict[str, float]:
-        """Victims whose preemptor no longer waits, with the present time.
-
-        Victims are left out if another request with a reservation needs their
-        room.
+        """Return victims whose preemptor no longer waits and whose room no
+        other request needs, with the present time.
         """
         waits = {each.request.uuid for each in held}
-        orphans = reservations.orphans(known, waits)
+        orphans = reservations.orphaned_victims(known, waits)
         given = [(room.hosts, each) for room, each in rooms.values()]
-        needed = self._adopted_orphans(orphans, given)
+        needed = self._needed_orphans(orphans, given)
         return dict.fromkeys(orphans.keys() - needed, now)
 
-    def _adopted_orphans(
+    def _needed_orphans(
         self,
         orphans: Mapping[str, eviction.Eviction],
-        given: Iterable[reservations.Given],
+        placed_requests: Iterable[reservations.Given],
     ) -> set[str]:
+        """Return victims without a preemptor whose room another request
+        needs.
+        """
         snapshot = self._snapshot
         if not orphans or snapshot is None:
             return set()
-        return reservations.adopted(snapshot, orphans, snapshot.leaving, given)
+        return reservations.needed_orphans(
+            snapshot, orphans, snapshot.leaving, placed_requests
+        )
 
-    def _closed_for_long(
+    def _closed_hosts(
         self,
         snapshot: cluster.ClusterSnapshot,
         rooms: reservations.Rooms,
         now: float,
     ) -> set[str]:
-        """Hosts that have been closed too long to keep a reservation.
+        """Return hosts that have been closed for too long to have
+        reservations.
 
-        A host that could not be read, or is gone, counts as closed.
+        A host that could not be read, or that no longer exists, counts as
+        closed.
         """
         named = {host for room, _ in rooms.values() for host in room.hosts}
         there = {each.name for each in snapshot.providers}
@@ -289,45 +312,48 @@ class PreemptionController:
             if now - since >= _CLOSED_S
         }
 
-    def promise(
+    def reserve_room(
         self, action: cluster.Action, record: records.RequestRecord, epoch: int
     ) -> None:
-        """Reserve the room that a plan found for a request.
+        """Store the reservation that a plan made for a request.
 
-        A plan that is older than the request evicts no server.
+        If the request changed since the plan, no reservation is made and no
+        server is evicted.
 
         :raises Outdated: if the request has changed since the plan.
         :raises Deposed: if that leader no longer leads.
         """
         if action.version != record.request.version:
             raise exception.Outdated(
-                f'{action.key} changed after the decision'
+                f'request {action.request} changed after the plan was made:'
+                ' the next plan decides again'
             )
         now = self._clock()
         room = records.ReservedRoom(
             action.hosts, action.leaving, now, now + self._rules.lasts_s
         )
-        self._store.promise_room(record.request, room, epoch)
+        self._store.reserve_room(record.request, room, epoch)
         self._rooms[action.request] = room, record.request
 
-    def work(
+    def process_victims(
         self,
-        found: Iterable[records.RequestRecord],
+        open_requests: Iterable[records.RequestRecord],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
-        """Evict the victims of reservations, and restart servers that left.
+        """Start and cancel evictions for reservations, and restart servers
+        that were shelved.
 
-        :param found: requests that have not ended.
+        :param open_requests: requests that have not ended.
         :param servers: servers of the latest list, by UUID.
         :param leaves: evictions of the cycle, with all victims of
             reservations.
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
-        needed, left = self._needed(), _ACTED_ON_AT_ONCE
+        needed, left = self._adopted_victims(), _ACTED_ON_AT_ONCE
         self._turn += 1
         for leave in pace.in_turn(
             self._lately.values(), lambda each: each.project, self._turn
@@ -335,77 +361,86 @@ class PreemptionController:
             server = servers.get(leave.server)
             if not left:
                 break
-            if reservations.may_be_vain(leave) and not (
-                leave.server in needed or self._is_needed(leave, server)
+            if reservations.depends_on_preemptor(leave) and not (
+                leave.server in needed
+                or self._has_waiting_preemptor(leave, server)
             ):
-                left -= evictor.attempt(
-                    self._to.named(leave.server),
-                    self._to.take_back,
+                left -= evictor.attempt_for_server(
+                    self._to.log_name(leave.server),
+                    self._to.cancel,
                     leave,
                     epoch,
                 )
             elif leave.state is _S.GONE and server:
-                left -= evictor.attempt(
-                    server.named, self._restart, leave, server, epoch
+                left -= evictor.attempt_for_server(
+                    server.log_name, self._restart_server, leave, server, epoch
                 )
         if self._rooms:
-            self._choose(by_server(found), servers, leaves, epoch)
+            self._evict_victims(
+                newest_request_by_server(open_requests), servers, leaves, epoch
+            )
 
-    def _needed(self) -> set[str]:
-        """Victims that now leave for another request than before.
+    def _adopted_victims(self) -> set[str]:
+        """Return the victims whose room now serves another request than their
+        preemptor.
 
-        The requests are read again, because some have started or were
-        cancelled meanwhile.
+        Requests are read from the store again, because some have started or
+        were cancelled since the snapshot.
         """
         given, rooms = list[reservations.Given](), {}
         for uuid, (room, asked) in self._rooms.items():
             record = self._store.request(uuid)
-            if record and _gets_room(record.request):
+            if record and _may_preempt(record.request):
                 rooms[uuid] = room, asked
                 given.append((room.hosts, asked))
             elif record and record.request.state not in _ENDED_OR_WAITING:
                 given.append((record.hosts, asked))
         self._rooms = rooms
-        return self._adopted_orphans(
-            reservations.orphans(self._lately, rooms), given
+        return self._needed_orphans(
+            reservations.orphaned_victims(self._lately, rooms), given
         )
 
-    def _is_needed(
+    def _has_waiting_preemptor(
         self, leave: eviction.Eviction, server: nova_module.Server | None
     ) -> bool:
-        """Whether a request waits for the room of a victim.
+        """Return whether the preemptor of a victim still waits for the
+        victim's room.
 
-        A request with a new reservation may count on the victim without naming
-        it. A server that was moved to another host has freed its room already.
+        A request with a new reservation may rely on a victim that the
+        reservation does not name. A server that was moved to another host has
+        already freed its room.
         """
         if leave.request not in self._rooms:
             return False
         room, _ = self._rooms[leave.request]
         return not (server and server.host not in {'', *room.hosts})
 
-    def _choose(
+    def _evict_victims(
         self,
         requests: Mapping[str, request_model.Request],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
+        """Start the evictions of victims that have no eviction for their
+        reservation yet.
+        """
         every = [
             uuid for room, _ in self._rooms.values() for uuid in room.leaving
         ]
-        left_by = leaves.of(every)
+        left_by = leaves.of_servers(every)
         for request, (room, asked) in self._rooms.items():
             for uuid in room.leaving:
-                is_told = _is_told(left_by.get(uuid), request, room)
+                is_told = _is_evicted_for(left_by.get(uuid), request, room)
                 if uuid in servers and not is_told:
                     own = requests.get(uuid)
-                    evictor.attempt(
-                        servers[uuid].named,
-                        self._to.choose,
+                    evictor.attempt_for_server(
+                        servers[uuid].log_name,
+                        self._to.start_eviction,
                         servers[uuid],
                         eviction.EvictionCause.ROOM,
                         self._reason_for(servers[uuid], asked.project),
-                        in_order(own, self._rules.actions),
+                        actions_of_owner_first(own, self._rules.actions),
                         epoch,
                         0.0,
                         request,
@@ -415,21 +450,26 @@ class PreemptionController:
     def _reason_for(
         self, server: nova_module.Server, project: str
     ) -> reason.Why:
+        """Return the reason that the owner of a victim sees.
+
+        :param project: project of the preemptor.
+        """
         now = self._clock()
         ran_s = max(now - (server.launched_at or now), 0.0)
         return reason.why(reason.Reason.MAKES_ROOM, project, ran_s=ran_s)
 
-    def _restart(
+    def _restart_server(
         self, leave: eviction.Eviction, server: nova_module.Server, epoch: int
     ) -> bool:
-        """Start a server again, unless Nova does so already.
+        """Ask Nova to start an evicted server again, unless Nova is already
+        doing that.
 
-        :returns: whether there was something to do.
+        :returns: whether this method did anything.
         """
         if server.task:
             return False
         if server.status == 'ACTIVE':
-            self._to.welcome(leave, epoch)
+            self._to.record_return(leave, epoch)
             self._asked.pop(server.uuid, None)
             return True
         now = self._clock()
@@ -440,25 +480,35 @@ class PreemptionController:
             return False
         self._asked[server.uuid] = now
         self._nova.unshelve(server.uuid)
-        LOG.info('server %s is to start again', server.named)
+        LOG.info(
+            'server %s: Nova was asked to start it again after its eviction',
+            server.log_name,
+        )
         return True
 
 
-def _gets_room(request: request_model.Request) -> bool:
-    """Whether a request waits and is not held: only then room is made for
-    it.
+def _may_preempt(request: request_model.Request) -> bool:
+    """Return whether servers may be evicted for a request: it waits, and is
+    not held.
     """
     return request.state is _WAITING and request.hold is None
 
 
-def owed(times: Iterable[float], per_hour: int, now: float) -> int:
-    """Victims that still count against the limit per hour.
+def victims_above_limit(
+    times: Iterable[float], per_hour: int, now: float
+) -> int:
+    """Return the number of victims that still count against the limit per
+    hour.
 
-    Each victim counts until the limit would have allowed it. While the limit
-    is kept, the result is at most the number of victims in the last hour.
+    Each victim counts until the limit would have allowed it. If evictions
+    never exceed the limit, the result is at most the number of victims in the
+    last hour.
 
-    :param times: when servers left, ascending, seconds of the epoch.
-    :param per_hour: largest number of servers that leave in an hour, >= 1.
+    :param times: times at which servers were evicted, ascending, seconds of
+        the epoch.
+    :param per_hour: largest number of servers that are evicted in an hour, >=
+        1.
+    :param now: seconds of the epoch.
     """
     count, since = 0.0, 0.0
     for at in times:
@@ -471,6 +521,9 @@ def owed(times: Iterable[float], per_hour: int, now: float) -> int:
 def _valid_reservations(
     held: Iterable[records.RequestRecord], now: float
 ) -> reservations.Rooms:
+    """Return reservations whose time is not over, with their requests, by UUID
+    of the request.
+    """
     return {
         each.request.uuid: (each.room, each.request)
         for each in held
@@ -478,23 +531,25 @@ def _valid_reservations(
     }
 
 
-def _not_chosen_until(
-    known: Mapping[str, eviction.Eviction], alone_s: float
+def _protected_until(
+    known: Mapping[str, eviction.Eviction], pause_s: float
 ) -> dict[str, float]:
-    """By UUID: until when servers that failed to leave are not chosen
-    again.
+    """Return the times until which servers whose eviction failed are not
+    chosen again, by UUID.
     """
     return {
-        uuid: each.changed_at + alone_s
+        uuid: each.changed_at + pause_s
         for uuid, each in known.items()
         if each.state in _STAY
     }
 
 
-def _end_times(
+def _departure_times(
     known: Mapping[str, eviction.Eviction], vain: Collection[str]
 ) -> dict[str, float]:
-    """When servers leave that will free their room, by UUID."""
+    """Return the times at which servers will leave and free their room, by
+    UUID.
+    """
     return {
         uuid: each.at
         for uuid, each in known.items()
@@ -504,10 +559,12 @@ def _end_times(
     }
 
 
-def _is_told(
+def _is_evicted_for(
     leave: eviction.Eviction | None, request: str, room: records.ReservedRoom
 ) -> bool:
-    """Whether a server leaves, or left, for this reservation."""
+    """Return whether an eviction belongs to this reservation of the
+    request.
+    """
     return (
         leave is not None
         and leave.request == request
@@ -515,18 +572,18 @@ def _is_told(
     )
 
 
-def _untold(
+def _victims_without_notice(
     rooms: reservations.Rooms, known: Mapping[str, eviction.Eviction]
 ) -> frozenset[str]:
-    """Victims that reservations name and that were not told yet.
+    """Return victims of reservations for which no eviction was started yet.
 
-    They are found after a crash, too: the reservation is in the store.
+    They are also found after a crash, because the store has the reservation.
     """
     return frozenset(
         server
         for uuid, (room, _) in rooms.items()
         for server in room.leaving
-        if not _is_told(known.get(server), uuid, room)
+        if not _is_evicted_for(known.get(server), uuid, room)
     )
 
 
@@ -535,7 +592,7 @@ def _with_leaving(
     ends: Iterable[str],
     untold: frozenset[str],
 ) -> cluster.ClusterSnapshot:
-    """A snapshot with the servers that leave."""
+    """Return the snapshot with all servers that will leave."""
     return dataclasses.replace(snapshot, leaving=untold.union(ends))
 
 
@@ -544,10 +601,12 @@ def _with_announced_end(
     ends: Mapping[str, float],
     stays: Mapping[str, float],
 ) -> cluster.Running:
-    """A server with its announced end, or with a new beginning.
+    """Return a server with its announced end, or with a later begin if it was
+    protected.
 
-    :param ends: when servers leave, by UUID.
-    :param stays: when servers that failed to leave count as started again.
+    :param ends: times at which servers leave, by UUID.
+    :param stays: times from which servers whose eviction failed count as newly
+        started, by UUID.
     """
     if server.uuid in ends:
         return dataclasses.replace(server, ends_at=ends[server.uuid])
@@ -557,27 +616,37 @@ def _with_announced_end(
     return server
 
 
-def in_order(
-    own: request_model.Request | None,
+def actions_of_owner_first(
+    request: request_model.Request | None,
     actions: tuple[eviction.EvictionAction, ...],
 ) -> tuple[eviction.EvictionAction, ...]:
-    """Actions of an eviction: the owner's choice first, then the operators'.
+    """Return the actions of an eviction: first the owner's choice, then those
+    of the operator.
 
-    :param own: the newest request of the server; ``None`` if unknown.
+    :param request: newest request of the server; ``None`` if unknown.
     """
-    first = own.leaves_by if own else None
+    first = request.leaves_by if request else None
     if first is None:
         return actions
     return (first, *(each for each in actions if each is not first))
 
 
-def victims(found: Iterable[records.RequestRecord]) -> set[str]:
-    """UUIDs of the victims of all reservations."""
-    return {uuid for each in found if each.room for uuid in each.room.leaving}
+def victims_of_reservations(
+    open_requests: Iterable[records.RequestRecord],
+) -> set[str]:
+    """Return the UUIDs of the victims of all reservations."""
+    return {
+        uuid
+        for each in open_requests
+        if each.room
+        for uuid in each.room.leaving
+    }
 
 
-def by_server(
-    found: Iterable[records.RequestRecord],
+def newest_request_by_server(
+    open_requests: Iterable[records.RequestRecord],
 ) -> dict[str, request_model.Request]:
-    """The newest request of each server; see :func:`.request.newest`."""
-    return request_model.newest(each.request for each in found)
+    """Return the newest request of each server; see
+    :func:`.request.newest`.
+    """
+    return request_model.newest(each.request for each in open_requests)

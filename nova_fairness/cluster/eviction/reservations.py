@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reservations that still hold, and servers that must leave for them.
+"""Validity of reservations, and the servers that must still be evicted for
+them.
 
 If several requests have reservations on one host, the first request starts in
 the room that is free first, even if another request's victim freed it. Then
-the other requests need the victims of the first.
+the other requests need the victims of the first one.
 """
 
 from collections.abc import Collection
@@ -25,11 +26,11 @@ Rooms = Mapping[str, tuple[records.ReservedRoom, request_model.Request]]
 """Reserved room and its request, by UUID of the request."""
 
 Given = tuple[Collection[str], request_model.Request]
-"""Names of hosts, one per server, and the request that gets them."""
+"""Names of hosts, one per server, and the request that has room there."""
 
 
-def may_be_vain(leave: eviction.Eviction) -> bool:
-    """Whether an eviction goes on only as long as its preemptor needs the
+def depends_on_preemptor(leave: eviction.Eviction) -> bool:
+    """Return whether an eviction continues only while its preemptor needs the
     room.
     """
     return (
@@ -38,47 +39,51 @@ def may_be_vain(leave: eviction.Eviction) -> bool:
     )
 
 
-def orphans(
-    known: Mapping[str, eviction.Eviction], waits: Collection[str]
+def orphaned_victims(
+    evictions: Mapping[str, eviction.Eviction], waiting_uuids: Collection[str]
 ) -> dict[str, eviction.Eviction]:
-    """Victims whose preemptors no longer wait.
+    """Return the evictions whose preemptors no longer wait, by UUID of the
+    server.
 
-    :param waits: UUIDs of requests that still wait.
+    :param waiting_uuids: UUIDs of requests that still wait.
     """
     return {
         uuid: each
-        for uuid, each in known.items()
-        if may_be_vain(each) and each.request not in waits
+        for uuid, each in evictions.items()
+        if depends_on_preemptor(each) and each.request not in waiting_uuids
     }
 
 
-def adopted(
+def needed_orphans(
     snapshot: cluster.ClusterSnapshot,
-    alone: Mapping[str, eviction.Eviction],
-    going: Collection[str],
-    given: Iterable[Given],
+    orphans: Mapping[str, eviction.Eviction],
+    departing: Collection[str],
+    placed_requests: Iterable[Given],
 ) -> set[str]:
-    """Orphans that must still leave, because a request would lack room
-    otherwise.
+    """Return the orphaned victims that must still leave, because a request
+    would otherwise lack room.
 
     A preemptible request does not get the victims of another request. The next
-    plan decides about those by shares.
+    plan decides about those victims by shares.
 
-    :param alone: evictions whose preemptor is gone, by UUID of the server.
-    :param going: UUIDs of all servers that leave, with or without the orphans.
-    :param given: hosts that are reserved, or taken since the snapshot.
-    :returns: UUIDs of such orphans.
+    :param orphans: evictions whose preemptor no longer waits, by UUID of the
+        server.
+    :param departing: UUIDs of all servers that will leave, with or without the
+        orphans.
+    :param placed_requests: hosts that are reserved, or were taken since the
+        snapshot, with their requests.
+    :returns: UUIDs of servers.
     """
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
-    left = _free_without(snapshot, set(going) - alone.keys())
-    for hosts, request in given:
+    left = _free_without(snapshot, set(departing) - orphans.keys())
+    for hosts, request in placed_requests:
         if not request.is_preemptible:
             there = [row[host] for host in hosts if host in row]
             rows = np.array(there, dtype=np.intp)
-            _subtract(left, rows, _amounts_of(request, snapshot, rows))
+            _subtract_amounts(left, rows, _amounts_of(request, snapshot, rows))
     running = {each.uuid: each for each in snapshot.running}
     found = set[str]()
-    for uuid in sorted(alone, key=lambda each: (alone[each].at, each)):
+    for uuid in sorted(orphans, key=lambda each: (orphans[each].at, each)):
         server = running.get(uuid)
         if server is None or server.host not in row:
             continue
@@ -90,44 +95,46 @@ def adopted(
     return found
 
 
-def standing(
+def valid_reservations(
     snapshot: cluster.ClusterSnapshot,
-    rooms: Rooms,
-    back: Mapping[str, float],
-    closed: Collection[str],
+    reservations: Rooms,
+    stayed_at: Mapping[str, float],
+    closed_hosts: Collection[str],
 ) -> dict[str, tuple[records.ReservedRoom, request_model.Request]]:
-    """Reservations that still hold, the oldest first.
+    """Return the reservations that are still possible, the oldest first.
 
     Lists are read one after the other and may differ for a moment. So room is
-    checked only on hosts where a victim began to stay since the reservation.
+    checked only on hosts where a victim was spared since the reservation.
 
-    :param back: when victims began to stay, in seconds of the epoch, by UUID.
-    :param closed: hosts that keep no reservation.
+    :param stayed_at: times at which victims were spared, in seconds of the
+        epoch, by UUID.
+    :param closed_hosts: hosts that must not have reservations.
     """
-    if not rooms:
+    if not reservations:
         return {}
     hosts = {each.uuid: each.host for each in snapshot.running}
     since: dict[str, float] = {}
-    for uuid, at in back.items():
+    for uuid, at in stayed_at.items():
         host = hosts.get(uuid, '')
         since[host] = max(at, since.get(host, 0.0))
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
     left = _free_without(snapshot, snapshot.leaving)
     found = {}
     for uuid, (room, request) in sorted(
-        rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
+        reservations.items(), key=lambda pair: (pair[1][0].at, pair[0])
     ):
         failed = any(
-            back.get(each, -1.0) >= room.at and hosts.get(each) in room.hosts
+            stayed_at.get(each, -1.0) >= room.at
+            and hosts.get(each) in room.hosts
             for each in room.leaving
         )
-        if failed or any(host in closed for host in room.hosts):
+        if failed or any(host in closed_hosts for host in room.hosts):
             continue
         there = [row[host] for host in room.hosts if host in row]
         rows = np.array(there, dtype=np.intp)
         asked = _amounts_of(request, snapshot, rows)
         then = free_amounts.FreeAmounts(left.free)
-        _subtract(then, rows, asked)
+        _subtract_amounts(then, rows, asked)
         in_doubt = [
             row[host]
             for host in row.keys() & set(room.hosts)
@@ -141,18 +148,20 @@ def standing(
 def _free_without(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> free_amounts.FreeAmounts:
-    """Free amounts of hosts after some servers are gone."""
+    """Return the free amounts of hosts after some servers have left."""
     return free_amounts.FreeAmounts(preemption.left_by(snapshot, gone).T)
 
 
-def _subtract(
-    left: free_amounts.FreeAmounts,
+def _subtract_amounts(
+    free: free_amounts.FreeAmounts,
     rows: hosts_module.Rows,
-    asked: cluster.Amounts,
+    amounts_by_host: cluster.Amounts,
 ) -> None:
-    """Subtract the amounts (h, c) of a request's servers from their hosts."""
-    for row, amounts in zip(rows, asked, strict=True):
-        left.take(row, amounts)
+    """Subtract the amounts (h, c) of a request's servers from the free amounts
+    of their hosts.
+    """
+    for row, amounts in zip(rows, amounts_by_host, strict=True):
+        free.take(row, amounts)
 
 
 def _amounts_of(
@@ -160,7 +169,9 @@ def _amounts_of(
     snapshot: cluster.ClusterSnapshot,
     rows: hosts_module.Rows,
 ) -> cluster.Amounts:
-    """Amounts (h, c) that the servers of a request take of their hosts."""
+    """Return the amounts (h, c) that the servers of a request use on their
+    hosts.
+    """
     found = np.zeros((len(rows), len(snapshot.classes)), dtype=np.int64)
     classes = np.array(snapshot.classes, dtype=object)
     for n, row in enumerate(rows):

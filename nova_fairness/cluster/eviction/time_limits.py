@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Time limits: servers leave when their time limit is reached."""
+"""Time limits: evicts servers at the end of their allowed run time."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -40,10 +40,10 @@ _SETTLED_AT_ONCE = 100
 class TimeLimitOptions:
     """Options that operators set.
 
-    :ivar actions: of these evictions, tried one after the other until the room
-        is free.
-    :ivar extension_s: seconds by which a request can be extended in all; 0: no
-        request can be extended.
+    :ivar actions: actions of Nova, tried one after the other until the room is
+        free.
+    :ivar extension_s: total time by which a request can be extended, in
+        seconds; 0: no extension.
     """
 
     actions: tuple[eviction.EvictionAction, ...] = (
@@ -54,13 +54,15 @@ class TimeLimitOptions:
 
     @property
     def frees(self) -> bool:
-        """Whether the actions free room, so that others can count on it."""
+        """Return whether an action frees room, so that planners can count on
+        it.
+        """
         return any(each.frees for each in self.actions)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """The time at which a server leaves.
+    """The time at which a server must leave.
 
     :ivar at: seconds of the epoch.
     :ivar request: request with the time limit.
@@ -70,19 +72,21 @@ class TimeLimit:
     request: request_model.Request
 
 
-def ends(
-    found: Iterable[records.RequestRecord], now: float
+def time_limits_by_server(
+    open_requests: Iterable[records.RequestRecord], now: float
 ) -> dict[str, TimeLimit]:
-    """Time limits of servers by UUID; servers without one are missing.
+    """Return the time limits of servers by UUID; servers without a time limit
+    are missing.
 
-    The newest request of a server counts after it was unshelved, unless the
-    server kept its room all the time.
+    After a server was unshelved, its newest request counts, unless the server
+    had its room all the time.
 
-    :param found: requests that have not ended, the oldest first.
-    :param now: seconds of the epoch, at which starting requests start.
+    :param open_requests: requests that have not ended, the oldest first.
+    :param now: seconds of the epoch; requests that are starting count from
+        this time.
     """
     made: dict[str, TimeLimit] = {}
-    for record in found:
+    for record in open_requests:
         request = record.request
         if request.state not in _STARTED or request.keeps_room:
             continue
@@ -98,34 +102,34 @@ def ends(
 class TimeLimits:
     """Evicts servers that reach their time limit.
 
-    :param to: evicts servers.
+    :param server_evictor: evicts servers.
     :param rules: options of operators.
-    :param notice_s: seconds before its end at which a server is told.
+    :param notice_s: seconds from the notice to the time limit.
     """
 
     def __init__(
         self,
-        to: evictor.Evictor,
+        server_evictor: evictor.Evictor,
         rules: TimeLimitOptions,
         notice_s: float,
     ) -> None:
-        self._to = to
+        self._to = server_evictor
         self._rules = rules
         self._notice_s = notice_s
         self._turn = 0
 
-    def known(
+    def release_times(
         self,
-        made: Mapping[str, TimeLimit],
+        limits: Mapping[str, TimeLimit],
         leaves: cycle_evictions.CycleEvictions,
     ) -> dict[str, float]:
-        """Times at which servers free their room at the latest, by UUID.
+        """Return the latest times at which servers free their room, by UUID.
 
-        :param made: time limits of servers.
+        :param limits: time limits of servers.
         :param leaves: evictions of the cycle, with these servers.
         """
-        times = {server: each.at for server, each in made.items()}
-        for server, leave in leaves.of(made).items():
+        times = {server: each.at for server, each in limits.items()}
+        for server, leave in leaves.of_servers(limits).items():
             is_own = leave.cause in _OWN
             if is_own and leave.state is eviction.EvictionState.STAYS:
                 times.pop(server, None)
@@ -133,17 +137,17 @@ class TimeLimits:
                 times[server] = leave.at
         return times if self._rules.frees else {}
 
-    def foreseen(
+    def with_effective_limit(
         self, request: request_model.Request
     ) -> request_model.Request:
-        """A request as planners see it: it has no end if its end frees no
-        room.
+        """Return the request for planners: without a time limit if the end of
+        its servers frees no room.
         """
         if request.time_limit_s is None or self._rules.frees:
             return request
         return dataclasses.replace(request, time_limit_s=None)
 
-    def extended(
+    def charge_extension(
         self,
         record: records.RequestRecord,
         by_s: float,
@@ -153,13 +157,14 @@ class TimeLimits:
     ) -> cluster.ClusterSnapshot:
         """Check that a request can be extended, and charge its budgets.
 
-        :param by_s: seconds.
-        :param snapshot: of the last cycle.
-        :param leaves: evictions of its servers, if any.
+        :param by_s: length of the extension, in seconds.
+        :param snapshot: snapshot of the last cycle.
+        :param leaves: evictions of the servers of the request.
         :param now: seconds of the epoch.
         :returns: the snapshot with the remaining budgets.
         :raises IllegalStep: if the request has no time limit, may not run that
-            much longer, its servers leave already, or a budget is too small.
+            much longer, its servers are already being evicted, or a budget is
+            too small.
         """
         self._check_extension(record.request, by_s, leaves)
         if record.request.state not in _STARTED:
@@ -171,7 +176,7 @@ class TimeLimits:
         lack = spending.lacking_extension(record.request, since, by_s)
         if lack:
             raise exception.IllegalStep(
-                f'request {record.request.uuid} runs no longer than before:'
+                f'request {record.request.uuid} is not extended:'
                 f' {_lack_text(lack, record.request)}'
             )
         spending.take_extension(record.request, since, by_s)
@@ -183,107 +188,126 @@ class TimeLimits:
         by_s: float,
         leaves: Iterable[eviction.Eviction],
     ) -> None:
+        """Check that the state of a request and its evictions allow an
+        extension.
+
+        :raises IllegalStep: if they do not.
+        """
         most_s = self._rules.extension_s
         if request.state in request_model.FINAL:
             raise exception.IllegalStep(
-                f'request {request.uuid} is {request.state.value}'
+                f'request {request.uuid} is not extended: it is'
+                f' {request.state.value}'
             )
         if request.time_limit_s is None:
             raise exception.IllegalStep(
-                f'request {request.uuid} has no time limit'
+                f'request {request.uuid} is not extended: it has no time limit'
             )
         if request.extended_s + by_s > most_s:
             raise exception.IllegalStep(
-                f'request {request.uuid} can be extended by {most_s:g} s in'
-                f' all, and was by {request.extended_s:g} s'
+                f'request {request.uuid} is not extended: {most_s:g} s is the'
+                ' limit of all extensions together, and it was already'
+                f' extended by {request.extended_s:g} s'
             )
         for leave in leaves:
             came_to_stay = leave.cause not in _OWN and leave.state in _KEPT
             if not came_to_stay and leave.state not in _EXTENDED:
                 raise exception.IllegalStep(
-                    f'server {leave.server} of request {request.uuid} leaves'
-                    ' already'
+                    f'request {request.uuid} is not extended: its server'
+                    f' {leave.server} is already being evicted'
                 )
 
     def apply(
         self,
-        made: Mapping[str, TimeLimit],
+        limits: Mapping[str, TimeLimit],
         servers: Mapping[str, nova.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
-        """Evict servers close to their end, and spare those with a later end.
+        """Start evictions of servers close to their time limit, and spare
+        servers whose limit moved back.
 
-        :param made: time limits of servers.
+        :param limits: time limits of servers.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
         near = [
             server
-            for server, end in made.items()
+            for server, end in limits.items()
             if end.at - self._notice_s <= now
         ]
-        left_by = leaves.of(near) | leaves.found(eviction.LIVE)
+        left_by = leaves.of_servers(near) | leaves.in_states(eviction.LIVE)
         left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
         for server in pace.in_turn(
             sorted({*near, *left_by} & servers.keys()),
             lambda uuid: servers[uuid].project,
             self._turn,
         ):
-            leave, end = left_by.get(server), made.get(server)
+            leave, end = left_by.get(server), limits.get(server)
             do, found = self._evict_or_spare, servers[server]
-            left -= evictor.attempt(found.named, do, leave, end, found, epoch)
+            left -= evictor.attempt_for_server(
+                found.log_name, do, leave, end, found, epoch
+            )
             if not left:
                 return
 
     def _evict_or_spare(
         self,
         leave: eviction.Eviction | None,
-        end: TimeLimit | None,
+        limit: TimeLimit | None,
         server: nova.Server,
         epoch: int,
     ) -> bool:
-        """Evict or spare a server; ``False`` if there is nothing to do."""
-        if leave and _is_spared(leave, end):
+        """Evict or spare a server; return ``False`` if neither is needed."""
+        if leave and _is_to_be_spared(leave, limit):
             self._to.spare(leave, epoch)
             return True
         if (
-            end
-            and end.request.state is _S.ACTIVE
-            and _is_to_leave(leave, server)
+            limit
+            and limit.request.state is _S.ACTIVE
+            and _is_to_be_evicted(leave, server)
         ):
-            limit_s = end.request.time_limit_s or 0.0
+            limit_s = limit.request.time_limit_s or 0.0
             why = reason.why(
                 reason.Reason.TIME_IS_UP,
-                limit_s=limit_s + end.request.extended_s,
+                limit_s=limit_s + limit.request.extended_s,
             )
-            self._to.choose(
+            self._to.start_eviction(
                 server,
                 eviction.EvictionCause.TIME_LIMIT,
                 why,
                 self._rules.actions,
                 epoch,
-                end.at,
+                limit.at,
             )
             return True
         return False
 
 
-def _is_spared(leave: eviction.Eviction, end: TimeLimit | None) -> bool:
-    """Whether a server need not leave, or leaves later than it was told."""
+def _is_to_be_spared(
+    leave: eviction.Eviction, limit: TimeLimit | None
+) -> bool:
+    """Return whether an announced eviction must end: the limit is removed, or
+    later than announced.
+    """
     return (
         leave.cause in _OWN
         and leave.state in eviction.UNTOUCHED
-        and (end is None or end.at > leave.at)
+        and (limit is None or limit.at > leave.at)
     )
 
 
-def _is_to_leave(leave: eviction.Eviction | None, server: nova.Server) -> bool:
-    """Whether a server close to its end is to leave, maybe once more."""
+def _is_to_be_evicted(
+    leave: eviction.Eviction | None, server: nova.Server
+) -> bool:
+    """Return whether a server close to its time limit must be evicted, maybe
+    for the second time.
+    """
     if leave is None or leave.state is _SPARED:
         return bool(server.host)
     # The owner started the server again.
@@ -294,7 +318,9 @@ def _is_to_leave(leave: eviction.Eviction | None, server: nova.Server) -> bool:
 def _lack_text(
     lack: budgets.BudgetLack, request: request_model.Request
 ) -> str:
-    """Why a request cannot be extended, worded for members of its project."""
+    """Return why a request cannot be extended, in words for members of its
+    project.
+    """
     why = reason.why(
         reason.Reason.BUDGET_SPENT,
         lack.account,

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Delays for projects after preemptions in vain.
+"""Delays of further preemptions for projects that wasted earlier ones.
 
 Without delays a user could make a request, let victims leave, cancel the
 request, and repeat that for ever. A preemption is in vain if its request was
-cancelled, expired, failed, or ended sooner than some seconds after victims had
-to leave. Then no server leaves for the project for that many seconds. The
-delay doubles with each such request within a day, and is a day at most.
-Requests of the project still start in room that is free.
+cancelled, expired or failed, or ended too soon after its victims had to leave.
+Then no server is evicted for the project for a delay. The delay doubles with
+each such request within a day, and is a day at most. Requests of the project
+still start in room that is free.
 
-All of this is computed from stored requests, so another leader finds the same.
+All delays are computed from stored requests, so another leader gets the same
+result.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,8 @@ from nova_fairness.model import request as request_model
 
 _DAY_S = 86400.0
 _OVERLAP_S = 60.0
-"""Seconds that are read again: clocks of leaders differ, and writes take a
-moment.
+"""Seconds before the last read that are read again, because clocks of leaders
+differ, and writes take a moment.
 """
 
 _MOST_TIMES = 20
@@ -32,25 +33,26 @@ _MOST_TIMES = 20
 _S = request_model.State
 
 
-class InVain:
-    """Delays before servers leave for projects again.
+class VainPreemptionDelays:
+    """Delays before servers are evicted for projects again.
 
-    :param store: keeps requests.
-    :param least_s: first delay, and the shortest use, in seconds; 0: no delay.
-    :param notice_s: seconds from telling servers until they leave.
+    :param store: reads requests.
+    :param shortest_use_s: first delay, and the shortest use of preempted room,
+        in seconds; 0: no delay.
+    :param notice_s: seconds from the notice to the first action.
     """
 
     def __init__(
-        self, store: store_module.Store, least_s: float, notice_s: float
+        self, store: store_module.Store, shortest_use_s: float, notice_s: float
     ) -> None:
         self._store = store
-        self._least_s = least_s
+        self._least_s = shortest_use_s
         self._notice_s = notice_s
         self._read_at: float | None = None
         self._ended: dict[str, tuple[str, float]] = {}
 
-    def until(self, now: float) -> dict[str, float]:
-        """Ends of delays by project, in seconds of the epoch.
+    def delay_ends(self, now: float) -> dict[str, float]:
+        """Return the ends of delays by project, in seconds of the epoch.
 
         :raises StoreError: if the store cannot be read.
         """
@@ -59,7 +61,7 @@ class InVain:
         since = now - _DAY_S
         if self._read_at is not None:
             since = max(min(self._read_at, now) - _OVERLAP_S, since)
-        for each in self._store.ended_with_room(since):
+        for each in self._store.ended_requests_with_room(since):
             if is_in_vain(each, self._least_s, self._notice_s):
                 request = each.request
                 ended = request.project, each.changed_at
@@ -70,22 +72,23 @@ class InVain:
             for uuid, ended in self._ended.items()
             if ended[1] > now - _DAY_S
         }
-        found = delays(self._ended, self._least_s)
+        found = delay_end_by_project(self._ended, self._least_s)
         return {name: at for name, at in found.items() if at > now}
 
 
 def is_in_vain(
-    record: records.RequestRecord, least_s: float, notice_s: float
+    record: records.RequestRecord, shortest_use_s: float, notice_s: float
 ) -> bool:
-    """Whether victims left for a request that ended and did not use the room.
+    """Return whether victims were evicted for a request that ended without
+    using the room.
 
-    Within their notice victims are spared, so that does not count. A
-    cancellation by an operator does not count against the owner. A request
-    that was deleted before it was sent has no hosts.
+    Within their notice victims are spared, so a request that ends then does
+    not count. A cancellation by an operator does not count against the owner.
+    A request that was deleted before it was sent has no hosts.
 
-    :param least_s: seconds from the end of the notice until the room counts as
-        used.
-    :param notice_s: seconds from telling servers until they leave.
+    :param shortest_use_s: seconds from the end of the notice until the room
+        counts as used.
+    :param notice_s: seconds from the notice to the first action.
     """
     room = record.room
     if room is None or not room.leaving:
@@ -97,22 +100,23 @@ def is_in_vain(
         return False
     if record.request.state is not _S.ENDED or not record.hosts:
         return True
-    return used_s < least_s
+    return used_s < shortest_use_s
 
 
-def delays(
-    ended: Mapping[str, tuple[str, float]], least_s: float
+def delay_end_by_project(
+    vain_requests: Mapping[str, tuple[str, float]], first_delay_s: float
 ) -> dict[str, float]:
-    """When delays of projects end, in seconds of the epoch.
+    """Return the ends of delays by project, in seconds of the epoch.
 
-    :param ended: projects and times of requests in vain, by UUID.
-    :param least_s: first delay, in seconds.
+    :param vain_requests: project and end time of each request that was in
+        vain, by UUID.
+    :param first_delay_s: first delay, in seconds.
     """
     times: dict[str, list[float]] = {}
-    for project, at in ended.values():
+    for project, at in vain_requests.values():
         times.setdefault(project, []).append(at)
     return {
         project: max(all_of)
-        + min(least_s * 2 ** min(len(all_of) - 1, _MOST_TIMES), _DAY_S)
+        + min(first_delay_s * 2 ** min(len(all_of) - 1, _MOST_TIMES), _DAY_S)
         for project, all_of in times.items()
     }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Evicts preemptible servers so that a part of the cloud is free.
+"""Evicts preemptible servers so that a part of the cloud stays free.
 
-The planner (``watermark.py``) decides which requests start and which servers
-leave; this module carries it out. A server that was told stays if its room is
-no longer needed.
+The planner module of the same name decides which requests start and which
+servers are evicted; this module executes that. A server with a notice is
+spared if its room is no longer needed.
 """
 
 from collections.abc import Mapping
@@ -26,10 +26,11 @@ from nova_fairness.planners.preemption import watermark
 class WatermarkOptions:
     """Options that operators set.
 
-    :ivar lower: part of the cloud that is to be free, 0 to 1: servers leave if
-        less is free; 0: no server leaves.
-    :ivar actions: tried one after the other until the room is free.
-    :ivar when: tells when servers may have to leave.
+    :ivar lower: fraction of the cloud that must be free, 0 to 1: servers are
+        evicted if less is free; 0: no server is evicted.
+    :ivar actions: actions of Nova, tried one after the other until the room is
+        free.
+    :ivar when: rules that decide when servers may be evicted.
     """
 
     lower: float = 0.0
@@ -42,16 +43,16 @@ class WatermarkOptions:
 class Watermark:
     """Evicts servers until enough of the cloud is free.
 
-    :param to: evicts servers.
+    :param server_evictor: evicts servers.
     :param rules: options of operators.
     """
 
     def __init__(
         self,
-        to: evictor.Evictor,
+        server_evictor: evictor.Evictor,
         rules: WatermarkOptions,
     ) -> None:
-        self._to = to
+        self._to = server_evictor
         self._rules = rules
         self._left_over = True
 
@@ -59,21 +60,22 @@ class Watermark:
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
-        found: Sequence[records.RequestRecord],
+        open_requests: Sequence[records.RequestRecord],
         servers: Mapping[str, nova.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
     ) -> None:
-        """Evict the servers that are needed, and spare those no longer needed.
+        """Start evictions of the servers whose room must be free, and spare
+        servers whose room is no longer needed.
 
-        :param snapshot: of the cloud.
-        :param plan: made of that snapshot.
-        :param found: requests that have not ended.
+        :param snapshot: snapshot of the cloud.
+        :param plan: plan of that snapshot.
+        :param open_requests: requests that have not ended.
         :param servers: all servers, by UUID.
         :param leaves: evictions of the cycle.
         :param now: seconds of the epoch.
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
@@ -82,45 +84,50 @@ class Watermark:
             return
         # After the option was switched off, notices are withdrawn once.
         self._left_over = False
-        self._spare(snapshot, plan, leaves, epoch)
+        self._spare_unneeded(snapshot, plan, leaves, epoch)
         chosen = watermark.leaving(
             snapshot, plan, now, self._rules.when, lower
         )
         if not chosen:
             return
         why = watermark.why(snapshot, plan, lower)
-        requests = preemption_module.by_server(found)
+        requests = preemption_module.newest_request_by_server(open_requests)
         for uuid in chosen:
             if uuid in servers:
                 own = requests.get(uuid)
-                evictor.attempt(
-                    servers[uuid].named,
-                    self._to.choose,
+                evictor.attempt_for_server(
+                    servers[uuid].log_name,
+                    self._to.start_eviction,
                     servers[uuid],
                     eviction.EvictionCause.FREE,
                     why,
-                    preemption_module.in_order(own, self._rules.actions),
+                    preemption_module.actions_of_owner_first(
+                        own, self._rules.actions
+                    ),
                     epoch,
                     0.0,
                     '',
                     own and own.asked_at,
                 )
 
-    def _spare(
+    def _spare_unneeded(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
+        """Spare servers with a notice whose room is no longer needed."""
         told = {
             uuid: each
-            for uuid, each in leaves.found(eviction.UNTOUCHED).items()
+            for uuid, each in leaves.in_states(eviction.UNTOUCHED).items()
             if each.cause is eviction.EvictionCause.FREE
         }
         names = sorted(told, key=lambda uuid: (told[uuid].chosen_at, uuid))
         for uuid in watermark.needless(
             snapshot, plan, names, self._rules.lower
         ):
-            named = self._to.named(uuid)
-            evictor.attempt(named, self._to.spare, told[uuid], epoch)
+            named = self._to.log_name(uuid)
+            evictor.attempt_for_server(
+                named, self._to.spare, told[uuid], epoch
+            )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parser of Nova's messages: what they request, and until when.
+"""Parser of Nova's messages: what they request, and their limits.
 
-Start with ``parser``. It never reads a clock or asks a service: it is pure.
+Start with ``parser``. All functions are pure: none reads a clock or calls a
+service.
 """

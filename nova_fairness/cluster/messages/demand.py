@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Amounts of one server in Placement, as Nova's scheduler asks for them.
+"""Amounts that one server requests from Placement, as Nova's scheduler
+computes them.
 
 The rules are those of ``nova.scheduler.utils.ResourceRequest`` of Nova 34.
 Amounts of several groups are added up, and the forbidden traits of a single
-group are left out. So a demand is never larger than what Nova asks for, and no
-possible request is rejected as impossible. Nova also checks what this module
-cannot know, such as aggregates of tenants and images' own traits.
+group are left out. So a demand is never larger than what Nova requests, and no
+possible request is rejected as impossible. Nova also checks conditions that
+this module cannot know, such as aggregates of tenants and traits of images.
 
-For a server with the policy ``dedicated`` the scheduler asks twice: for
+For a server with the policy ``dedicated`` the scheduler queries twice: for
 dedicated CPUs, and without the policies of CPUs and threads. The second answer
 counts on hosts without dedicated CPUs: on other hosts Nova's filter of NUMA
 cells refuses it. Other requests for dedicated CPUs have no such fallback.
@@ -51,11 +52,13 @@ _CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
         {'socket': 'COMPUTE_SOCKET_PCI_NUMA_AFFINITY'},
     ),
 )
-"""Extra spec, image property, and the trait that each value requires."""
+"""Extra spec, image property, and the trait that each of their values
+requires.
+"""
 
 
-class _Sum:
-    """Sum of the amounts and traits that parts of a message request."""
+class _DemandSum:
+    """Sum of the amounts and traits that the parts of a message request."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, int]] = {}
@@ -64,126 +67,136 @@ class _Sum:
 
     @property
     def amounts(self) -> dict[str, int]:
-        """Sum of the amounts of all groups."""
+        """Return the sum of the amounts of all groups, by class."""
         total: dict[str, int] = {}
         for group in self._groups.values():
             for name, amount in group.items():
                 total[name] = total.get(name, 0) + amount
         return total
 
-    def put(self, name: str, amount: int, group: str = '') -> None:
-        """Set an amount of a group, in place of an earlier one."""
+    def set_amount(self, name: str, amount: int, group: str = '') -> None:
+        """Set an amount of a group; it replaces an earlier one."""
         self._groups.setdefault(group, {})[name] = amount
 
-    def judge(self, trait: str, verdict: object, group: str) -> None:
-        if verdict == 'required':
+    def add_trait(self, trait: str, requirement: object, group: str) -> None:
+        """Add a required or forbidden trait; a single group cannot forbid
+        one.
+        """
+        if requirement == 'required':
             self.required.add(trait)
-        elif verdict == 'forbidden' and not group:
+        elif requirement == 'forbidden' and not group:
             self.forbidden.add(trait)
 
 
-def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
-    """Demand of the server of a request specification.
+def parse_demand(
+    spec: Mapping[str, Any], is_host_forced: bool
+) -> request.Demand:
+    """Return the demand of one server of a request specification.
 
     :param spec: fields of a ``RequestSpec``.
-    :param forced: whether ``force_hosts`` of the specification binds.
+    :param is_host_forced: whether ``force_hosts`` of the specification
+        applies.
     :raises Unreadable: if the form of the fields is unknown.
     """
-    first = _demand(spec, forced, is_pinned=True)
+    first = _demand_of_query(spec, is_host_forced, is_pinned=True)
     if request.DEDICATED not in dict(first.amounts):
         return first
-    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
-    extra = fields.mapping(flavor, 'extra_specs')
-    if _policy(extra, _image(spec)) != _DEDICATED:
+    flavor = fields.object_fields(spec.get('flavor'), 'Flavor')
+    extra = fields.mapping_field(flavor, 'extra_specs')
+    if _cpu_policy(extra, _image_properties(spec)) != _DEDICATED:
         return dataclasses.replace(first, fallbacks=())
     second = dataclasses.replace(
-        _demand(spec, forced, is_pinned=False),
+        _demand_of_query(spec, is_host_forced, is_pinned=False),
         without=frozenset({request.DEDICATED}),
         fallbacks=(),
     )
     return dataclasses.replace(first, fallbacks=(second,))
 
 
-def _demand(
-    spec: Mapping[str, Any], forced: bool, *, is_pinned: bool
+def _demand_of_query(
+    spec: Mapping[str, Any], is_host_forced: bool, *, is_pinned: bool
 ) -> request.Demand:
-    """Demand of one of the two questions of the scheduler.
+    """Return the demand of one of the two queries of the scheduler.
 
     :param is_pinned: whether policies of CPUs and threads count.
     """
-    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
-    extra = fields.mapping(flavor, 'extra_specs')
-    image = _image(spec)
-    total = _Sum()
-    _add_extra(total, extra)
+    flavor = fields.object_fields(spec.get('flavor'), 'Flavor')
+    extra = fields.mapping_field(flavor, 'extra_specs')
+    image = _image_properties(spec)
+    total = _DemandSum()
+    _add_extra_specs(total, extra)
     if is_pinned:
-        _add_pinned(total, flavor, extra, image)
-    _add_groups(total, spec)
-    _add_flavor(total, flavor, is_bfv=spec.get('is_bfv') is True)
+        _add_cpu_policy(total, flavor, extra, image)
+    _add_request_groups(total, spec)
+    _add_flavor_amounts(total, flavor, is_bfv=spec.get('is_bfv') is True)
     _add_devices(total, extra, image)
-    for trait in fields.names(image, 'traits_required'):
+    for trait in fields.name_list_field(image, 'traits_required'):
         total.required.add(trait)
     destination = _destination(spec)
     return request.Demand(
-        amounts=_checked(total.amounts),
+        amounts=_checked_amounts(total.amounts),
         required=frozenset(total.required),
         forbidden=frozenset(total.forbidden - total.required),
-        zone=fields.text(spec, 'availability_zone'),
+        zone=fields.text_field(spec, 'availability_zone'),
         aggregates=tuple(
             frozenset(filter(None, str(one_of).split(',')))
-            for one_of in fields.listed(destination, 'aggregates')
+            for one_of in fields.list_field(destination, 'aggregates')
         ),
-        host=_host(spec, destination, forced),
+        host=_required_host(spec, destination, is_host_forced),
     )
 
 
-def _image(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Properties of the image; empty without an image."""
+def _image_properties(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the properties of the image; empty without an image."""
     if spec.get('image') is None:
         return {}
-    image = fields.versioned(spec['image'], 'ImageMeta')
+    image = fields.object_fields(spec['image'], 'ImageMeta')
     if image.get('properties') is None:
         return {}
-    return fields.versioned(image['properties'], 'ImageMetaProps')
+    return fields.object_fields(image['properties'], 'ImageMetaProps')
 
 
-def _add_extra(total: _Sum, extra: Mapping[str, Any]) -> None:
+def _add_extra_specs(total: _DemandSum, extra: Mapping[str, Any]) -> None:
+    """Add amounts and traits of extra specs such as ``resources:VCPU`` and
+    ``trait:NAME``.
+    """
     for key, value in extra.items():
         match = _EXTRA.fullmatch(key)
         if not match:
             continue
         kind, group, name = match.groups()
         if kind == 'trait':
-            total.judge(name, value, group or '')
+            total.add_trait(name, value, group or '')
             continue
-        amount = fields.whole(value)
+        amount = fields.parse_decimal(value)
         # Nova ignores such classes and numbers, too.
         if _CLASS.fullmatch(name) and amount is not None:
-            total.put(name, amount, group or '')
+            total.set_amount(name, amount, group or '')
 
 
-def _add_pinned(
-    total: _Sum,
+def _add_cpu_policy(
+    total: _DemandSum,
     flavor: Mapping[str, Any],
     extra: Mapping[str, Any],
     image: Mapping[str, Any],
 ) -> None:
-    policy = _policy(extra, image)
-    vcpus = fields.number(flavor, 'vcpus')
+    """Add dedicated CPUs and traits of the policies of CPUs and threads."""
+    policy = _cpu_policy(extra, image)
+    vcpus = fields.count_field(flavor, 'vcpus')
     pinned = vcpus
     if policy == _MIXED:
         # Images have no such property in Nova; their realtime mask comes
         # before that of the flavor.
-        mask = _extra_text(extra, 'hw:cpu_dedicated_mask') or (
-            _extra_text(image, 'hw_cpu_realtime_mask')
-            or _extra_text(extra, 'hw:cpu_realtime_mask')
+        mask = _text_or_empty(extra, 'hw:cpu_dedicated_mask') or (
+            _text_or_empty(image, 'hw_cpu_realtime_mask')
+            or _text_or_empty(extra, 'hw:cpu_realtime_mask')
         )
-        pinned = _masked_count(mask, vcpus)
-        total.put(request.SHARED, vcpus - pinned)
+        pinned = _count_masked_cpus(mask, vcpus)
+        total.set_amount(request.SHARED, vcpus - pinned)
     if policy in (_DEDICATED, _MIXED):
         isolated = extra.get('hw:emulator_threads_policy') == 'isolate'
-        total.put(request.DEDICATED, pinned + isolated)
-    threads = _extra_text(extra, 'hw:cpu_thread_policy') or _extra_text(
+        total.set_amount(request.DEDICATED, pinned + isolated)
+    threads = _text_or_empty(extra, 'hw:cpu_thread_policy') or _text_or_empty(
         image, 'hw_cpu_thread_policy'
     )
     if threads == 'isolate':
@@ -192,91 +205,114 @@ def _add_pinned(
         total.required.add(request.HYPERTHREADING)
 
 
-def _policy(extra: Mapping[str, Any], image: Mapping[str, Any]) -> str:
-    """Policy of CPUs: the flavor's or, without it, the image's."""
-    return _extra_text(extra, 'hw:cpu_policy') or _extra_text(
+def _cpu_policy(extra: Mapping[str, Any], image: Mapping[str, Any]) -> str:
+    """Return the policy of CPUs in the flavor or, without it, in the image."""
+    return _text_or_empty(extra, 'hw:cpu_policy') or _text_or_empty(
         image, 'hw_cpu_policy'
     )
 
 
-def _extra_text(holder: Mapping[str, Any], name: str) -> str:
-    return _chosen(holder, name, {}, '')
+def _text_or_empty(holder: Mapping[str, Any], name: str) -> str:
+    """Return a value as text; '' if it is missing."""
+    return _spec_or_property(holder, name, {}, '')
 
 
-def _add_groups(total: _Sum, spec: Mapping[str, Any]) -> None:
+def _add_request_groups(total: _DemandSum, spec: Mapping[str, Any]) -> None:
     """Add the demand of ports, device profiles and PCI aliases."""
-    for number, each in enumerate(fields.listed(spec, 'requested_resources')):
-        group = fields.versioned(each, 'RequestGroup')
-        amounts = fields.mapping(group, 'resources')
+    for number, each in enumerate(
+        fields.list_field(spec, 'requested_resources')
+    ):
+        group = fields.object_fields(each, 'RequestGroup')
+        amounts = fields.mapping_field(group, 'resources')
         for name in amounts:
             # Groups of a message are separate from those of its flavor.
-            total.put(name, fields.number(amounts, name), f'message {number}')
-        total.required.update(fields.names(group, 'required_traits'))
+            total.set_amount(
+                name, fields.count_field(amounts, name), f'message {number}'
+            )
+        total.required.update(fields.name_list_field(group, 'required_traits'))
     params = spec.get('request_level_params')
     if params is not None:
-        levels = fields.versioned(params, 'RequestLevelParams')
-        total.required.update(fields.names(levels, 'root_required'))
-        total.forbidden.update(fields.names(levels, 'root_forbidden'))
+        levels = fields.object_fields(params, 'RequestLevelParams')
+        total.required.update(fields.name_list_field(levels, 'root_required'))
+        total.forbidden.update(
+            fields.name_list_field(levels, 'root_forbidden')
+        )
 
 
-def _add_flavor(total: _Sum, flavor: Mapping[str, Any], is_bfv: bool) -> None:
-    """Add the flavor's own amounts, of classes that nothing else named."""
+def _add_flavor_amounts(
+    total: _DemandSum, flavor: Mapping[str, Any], is_bfv: bool
+) -> None:
+    """Add the flavor's own amounts, of classes that no other part named."""
     known = total.amounts
     if not {request.SHARED, request.DEDICATED} & known.keys():
-        total.put(request.SHARED, fields.number(flavor, 'vcpus'))
+        total.set_amount(request.SHARED, fields.count_field(flavor, 'vcpus'))
     if 'MEMORY_MB' not in known:
-        total.put('MEMORY_MB', fields.number(flavor, 'memory_mb'))
+        total.set_amount('MEMORY_MB', fields.count_field(flavor, 'memory_mb'))
     if 'DISK_GB' not in known:
-        swap_gb = -(-fields.number(flavor, 'swap') // _MB_PER_GB)
-        root_gb = 0 if is_bfv else fields.number(flavor, 'root_gb')
-        ephemeral_gb = fields.number(flavor, 'ephemeral_gb')
-        total.put('DISK_GB', ephemeral_gb + swap_gb + root_gb)
+        swap_gb = -(-fields.count_field(flavor, 'swap') // _MB_PER_GB)
+        root_gb = 0 if is_bfv else fields.count_field(flavor, 'root_gb')
+        ephemeral_gb = fields.count_field(flavor, 'ephemeral_gb')
+        total.set_amount('DISK_GB', ephemeral_gb + swap_gb + root_gb)
 
 
 def _add_devices(
-    total: _Sum, extra: Mapping[str, Any], image: Mapping[str, Any]
+    total: _DemandSum, extra: Mapping[str, Any], image: Mapping[str, Any]
 ) -> None:
     """Add amounts and traits that extra specs and image properties imply."""
     for key, prop, traits in _CHOICES:
-        trait = traits.get(_chosen(extra, key, image, prop))
+        trait = traits.get(_spec_or_property(extra, key, image, prop))
         total.required.update({trait} if trait else ())
-    spaces = [f'CUSTOM_PMEM_NAMESPACE_{label}' for label in _labels(extra)]
+    spaces = [
+        f'CUSTOM_PMEM_NAMESPACE_{label}' for label in _pmem_labels(extra)
+    ]
     for name in spaces:
-        total.put(name, spaces.count(name))
-    encrypted = _chosen(extra, 'hw:mem_encryption', image, 'hw_mem_encryption')
+        total.set_amount(name, spaces.count(name))
+    encrypted = _spec_or_property(
+        extra, 'hw:mem_encryption', image, 'hw_mem_encryption'
+    )
     if encrypted.lower() not in _FALSE:
-        total.put('MEM_ENCRYPTION_CONTEXT', 1)
+        total.set_amount('MEM_ENCRYPTION_CONTEXT', 1)
     if extra.get('accel:device_profile'):
         total.required.add('COMPUTE_ACCELERATORS')
-    stateless = _chosen({}, '', image, 'hw_firmware_stateless')
+    stateless = _spec_or_property({}, '', image, 'hw_firmware_stateless')
     if stateless.lower() not in _FALSE:
         total.required.add('COMPUTE_SECURITY_STATELESS_FIRMWARE')
 
 
-def _labels(extra: Mapping[str, Any]) -> Iterator[str]:
+def _pmem_labels(extra: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the normalized labels of persistent memory in ``hw:pmem``."""
     for label in str(extra.get('hw:pmem') or '').split(','):
         if label.strip():
             yield re.sub('[^A-Z0-9_]', '_', label.strip().upper())
 
 
-def _chosen(
+def _spec_or_property(
     extra: Mapping[str, Any], key: str, image: Mapping[str, Any], prop: str
 ) -> str:
-    """An extra spec or, without it, an image property; '' without both."""
+    """Return an extra spec or, without it, an image property; '' without
+    both.
+    """
     value = extra.get(key)
     value = image.get(prop) if value is None else value
     return '' if value is None else str(value)
 
 
-def _masked_count(mask: str, vcpus: int) -> int:
-    """Number of CPUs in a mask such as ``0-3,^2``; ``^0`` means all but 0."""
+def _count_masked_cpus(mask: str, vcpus: int) -> int:
+    """Return the number of CPUs in a mask such as ``0-3,^2``; ``^0`` means all
+    but 0.
+    """
     among: set[int] = set()
     without: set[int] = set()
     for part in filter(None, mask.replace(' ', '').split(',')):
         begin, _, end = part.lstrip('^').partition('-')
-        first, last = fields.whole(begin), fields.whole(end or begin)
+        first, last = (
+            fields.parse_decimal(begin),
+            fields.parse_decimal(end or begin),
+        )
         if first is None or last is None:
-            raise exception.Unreadable('a mask of CPUs cannot be read')
+            raise exception.Unreadable(
+                'a mask of CPUs must have a form such as 0-3,^2'
+            )
         # A mask may name CPUs that the flavor does not have.
         span = range(first, min(last + 1, vcpus))
         (without if part.startswith('^') else among).update(span)
@@ -284,28 +320,37 @@ def _masked_count(mask: str, vcpus: int) -> int:
 
 
 def _destination(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of the requested destination; empty without one."""
     if spec.get('requested_destination') is None:
         return {}
-    return fields.versioned(spec['requested_destination'], 'Destination')
+    return fields.object_fields(spec['requested_destination'], 'Destination')
 
 
-def _host(
-    spec: Mapping[str, Any], destination: Mapping[str, Any], forced: bool
+def _required_host(
+    spec: Mapping[str, Any],
+    destination: Mapping[str, Any],
+    is_host_forced: bool,
 ) -> str:
-    """The only host that is allowed; '' for any."""
-    wanted = fields.text(destination, 'host')
-    if wanted or not forced:
+    """Return the only host that is allowed; '' for any host."""
+    wanted = fields.text_field(destination, 'host')
+    if wanted or not is_host_forced:
         return wanted
-    hosts = fields.names(spec, 'force_hosts')
+    hosts = fields.name_list_field(spec, 'force_hosts')
     return next(iter(hosts), '')
 
 
-def _checked(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def _checked_amounts(
+    amounts: Mapping[str, int],
+) -> tuple[tuple[str, int], ...]:
+    """Return the amounts above 0, sorted by class.
+
+    :raises Unreadable: if an amount or a class is not valid.
+    """
     for name, amount in amounts.items():
         if not _CLASS.fullmatch(name) or not 0 <= amount <= request.LARGEST:
             raise exception.Unreadable(
-                f'an amount must be between 0 and {request.LARGEST}, of a'
-                ' class of Placement'
+                'each amount must be a number between 0 and'
+                f' {request.LARGEST} of a resource class of Placement'
             )
     return tuple(
         sorted((n, amount) for n, amount in amounts.items() if amount)

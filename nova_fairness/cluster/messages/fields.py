@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readers of fields that Nova wrote; errors show names, no values."""
+"""Readers of fields in Nova's messages; their errors contain names, but no
+values.
+"""
 
 from collections.abc import Mapping
 import re
@@ -16,44 +18,47 @@ _LONGEST_NAME = 255
 _YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
 MANY = 2**63
 _UNWRITABLE = re.compile('[\0\ud800-\udfff]')
-"""Characters that JSON can express and no database stores."""
+"""Characters that JSON can contain and no database stores."""
 
 
-def versioned(value: object, name: str) -> Mapping[str, Any]:
-    """Fields of an object of Nova.
+def object_fields(value: object, class_name: str) -> Mapping[str, Any]:
+    """Return the fields of a serialized object of Nova.
 
-    :param value: object as ``oslo.versionedobjects`` writes it.
-    :param name: name of its class.
-    :raises Unreadable: if it is no such object of a known version.
+    :param value: object as ``oslo.versionedobjects`` serializes it.
+    :param class_name: name of its class.
+    :raises Unreadable: if it is another object, or of an unknown version.
     """
-    if not isinstance(value, dict) or value.get('nova_object.name') != name:
-        raise exception.Unreadable(f'an object {name} of Nova is needed')
-    known = _VERSIONS.get(name, '1.')
+    if (
+        not isinstance(value, dict)
+        or value.get('nova_object.name') != class_name
+    ):
+        raise exception.Unreadable(f'an object {class_name} of Nova is needed')
+    known = _VERSIONS.get(class_name, '1.')
     if not str(value.get('nova_object.version')).startswith(known):
         raise exception.Unreadable(
-            f'an object {name} must be of version {known}x'
+            f'an object {class_name} must be of version {known}x'
         )
     fields = value.get('nova_object.data')
     if not isinstance(fields, dict):
-        raise exception.Unreadable(f'an object {name} has no fields')
+        raise exception.Unreadable(f'an object {class_name} has no fields')
     return fields
 
 
-def mapping(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A field with a mapping; empty if the field is missing or empty.
+def mapping_field(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a field with a mapping; empty if the field is missing or empty.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name) or {}
     if not isinstance(value, dict):
-        raise exception.Unreadable(f'{name} must be an object')
+        raise exception.Unreadable(f'{name} must be a JSON object')
     return value
 
 
-def listed(fields: Mapping[str, Any], name: str) -> list[Any]:
-    """A field with a list; empty if the field is missing or empty.
+def list_field(fields: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a field with a list; empty if the field is missing or empty.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name) or []
     if not isinstance(value, list):
@@ -61,21 +66,21 @@ def listed(fields: Mapping[str, Any], name: str) -> list[Any]:
     return value
 
 
-def names(fields: Mapping[str, Any], name: str) -> list[str]:
-    """A field with a list of names; Nova writes sets as lists, too.
+def name_list_field(fields: Mapping[str, Any], name: str) -> list[str]:
+    """Return a field with a list of names; Nova serializes sets as lists, too.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
-    found = listed(fields, name)
+    found = list_field(fields, name)
     for each in found:
         _check_name(each, name)
     return found
 
 
-def text(fields: Mapping[str, Any], name: str) -> str:
-    """A field with a name; '' if the field is missing.
+def text_field(fields: Mapping[str, Any], name: str) -> str:
+    """Return a field with a name; '' if the field is missing.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name)
     if value is None:
@@ -84,32 +89,32 @@ def text(fields: Mapping[str, Any], name: str) -> str:
     return str(value)
 
 
-def identity(fields: Mapping[str, Any], name: str) -> str:
-    """A field with a name that must not be empty.
+def required_text_field(fields: Mapping[str, Any], name: str) -> str:
+    """Return a field with a name that must not be empty.
 
-    :raises Unreadable: if it is missing or not a name.
+    :raises Unreadable: if the field is missing or not a name.
     """
-    value = text(fields, name)
+    value = text_field(fields, name)
     if not value:
         raise exception.Unreadable(f'{name} is missing')
     return value
 
 
-def uuid(fields: Mapping[str, Any], name: str) -> str:
-    """A field with a UUID in lower case with dashes.
+def uuid_field(fields: Mapping[str, Any], name: str) -> str:
+    """Return a field with a UUID in lower case with dashes.
 
-    :raises Unreadable: if it has another form.
+    :raises Unreadable: if the field has another form.
     """
-    value = identity(fields, name)
+    value = required_text_field(fields, name)
     if not _UUID.fullmatch(value):
         raise exception.Unreadable(f'{name} must be a UUID')
     return value
 
 
-def number(fields: Mapping[str, Any], name: str) -> int:
-    """A field with a whole number >= 0; 0 if the field is missing.
+def count_field(fields: Mapping[str, Any], name: str) -> int:
+    """Return a field with a whole number >= 0; 0 if the field is missing.
 
-    :raises Unreadable: if it has another type.
+    :raises Unreadable: if the field has another type.
     """
     value = fields.get(name)
     if value is None:
@@ -119,10 +124,11 @@ def number(fields: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def whole(value: object) -> int | None:
-    """Number of a text of decimal digits; ``None`` for other text.
+def parse_decimal(value: object) -> int | None:
+    """Return the number in a text of decimal digits; ``None`` for other text.
 
-    :returns: at most :data:`MANY`: Python does not read thousands of digits.
+    :returns: at most :data:`MANY`, because Python does not read thousands of
+        digits.
     """
     digits = str(value)
     if not digits.isdecimal():
@@ -130,12 +136,16 @@ def whole(value: object) -> int | None:
     return int(digits) if len(digits) < len(str(MANY)) else MANY
 
 
-def says_yes(value: object) -> bool:
-    """Whether a value of metadata means yes; unknown words do not."""
+def means_yes(value: object) -> bool:
+    """Return whether a value of metadata means yes; unknown words do not."""
     return str(value).lower() in _YES
 
 
 def _check_name(value: object, name: str) -> None:
+    """Check that a value is a name that databases can store.
+
+    :raises Unreadable: if it is not.
+    """
     if (
         not isinstance(value, str)
         or len(value) > _LONGEST_NAME

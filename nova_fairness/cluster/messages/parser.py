@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Converts held messages of Nova into requests."""
+"""Parser that converts stored messages of Nova into requests."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -26,10 +26,10 @@ preemptible.
 """
 
 ACTION = 'fairness:preemption_action'
-"""Key that names the first action if the server has to make room."""
+"""Key with the first action of an eviction that makes room for a request."""
 
 _LONGEST_NAME = 255
-"""Largest length of a server's name in Nova."""
+"""Largest length of a server's name in Nova, in characters."""
 
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
@@ -39,10 +39,10 @@ _NOTHING = request.Demand(())
 
 @dataclasses.dataclass(frozen=True)
 class PreemptibleRules:
-    """Rules by which requests are preemptible.
+    """Rules that decide which requests are preemptible.
 
-    Flavors whose extra specs say so are always preemptible: operators set
-    them.
+    Flavors whose extra specs have the mark are always preemptible, because
+    operators set them.
 
     :ivar marks: whether marks by users count.
     :ivar projects: projects whose requests are all preemptible.
@@ -54,37 +54,37 @@ class PreemptibleRules:
     choices: frozenset[eviction.EvictionAction] = frozenset()
 
     @property
-    def reads_servers(self) -> bool:
-        """Whether fields of servers are needed."""
+    def needs_server_fields(self) -> bool:
+        """Return whether the rules need fields of servers."""
         return self.marks or bool(self.choices)
 
-    def band(
+    def priority_class(
         self,
         spec: Mapping[str, Any],
         server: Mapping[str, Any],
         project: str,
     ) -> request.Band:
-        """Priority class of a server.
+        """Return the priority class of a server.
 
         :param spec: fields of its ``RequestSpec``.
         :param server: fields of its ``Instance``, if they are known.
         :raises Unreadable: if the form of the fields is unknown.
         """
-        flavor = fields.versioned(spec.get('flavor'), 'Flavor')
-        extra = fields.mapping(flavor, 'extra_specs').get(MARK)
-        is_named = project in self.projects or fields.says_yes(extra)
+        flavor = fields.object_fields(spec.get('flavor'), 'Flavor')
+        extra = fields.mapping_field(flavor, 'extra_specs').get(MARK)
+        is_named = project in self.projects or fields.means_yes(extra)
         is_marked = self.marks and any(
-            fields.says_yes(each)
-            for each in _marked_values(spec, server, MARK)
+            fields.means_yes(each)
+            for each in _values_of_key(spec, server, MARK)
         )
         if is_named or is_marked:
             return request.Band.PREEMPTIBLE
         return request.Band.NORMAL
 
-    def action(
+    def preemption_action(
         self, spec: Mapping[str, Any], server: Mapping[str, Any]
     ) -> eviction.EvictionAction | None:
-        """First action on a server that has to make room.
+        """Return the first action of Nova if the server has to make room.
 
         Metadata of the server come before hints, and hints before its flavor.
 
@@ -92,41 +92,41 @@ class PreemptibleRules:
         :raises Unreadable: if the form of the fields is unknown.
         """
         may = {each.value: each for each in self.choices}
-        for said in _marked_values(spec, server, ACTION):
+        for said in _values_of_key(spec, server, ACTION):
             if said in may:
                 return may[said]
         return None
 
 
 NONE_IS = PreemptibleRules()
-"""Rules for operators without options: all requests are normal."""
+"""Rules of a service without configured options: all requests are normal."""
 
 
-def _marked_values(
+def _values_of_key(
     spec: Mapping[str, Any], server: Mapping[str, Any], key: str
 ) -> list[str]:
-    """Values of one key in metadata, hints and extra specs."""
-    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+    """Return the values of one key in metadata, hints and extra specs."""
+    flavor = fields.object_fields(spec.get('flavor'), 'Flavor')
     told: list[object] = []
     for holder, name in (
         (server, 'metadata'),
         (spec, 'scheduler_hints'),
         (flavor, 'extra_specs'),
     ):
-        value = fields.mapping(holder, name).get(key)
+        value = fields.mapping_field(holder, name).get(key)
         # Nova turns the value of a hint into a list.
         told += value if isinstance(value, list) else [value]
     return [str(each) for each in told]
 
 
-def unbound(_project: str, _user: str) -> times_module.Times:
-    """No limits, for any user."""
-    return times_module.Times()
+def no_limits(_project: str, _user: str) -> times_module.RequestLimits:
+    """Return limits that allow any wait and run time, for any user."""
+    return times_module.RequestLimits()
 
 
-def parse(
+def parse_message(
     cast: cast_module.Cast,
-    times: times_module.Granted = unbound,
+    limits_of_user: times_module.Granted = no_limits,
     preemptible: PreemptibleRules = NONE_IS,
 ) -> request.Request:
     """Convert a message into a request.
@@ -134,39 +134,39 @@ def parse(
     The same message always gives the same request.
 
     :param cast: message with one of the methods of :class:`request.Origin`.
-    :param times: returns limits of waits and run times.
-    :param preemptible: rules by which requests are preemptible.
-    :raises Unreadable: if the form of the message is unknown; the error shows
-        no content of the message.
+    :param limits_of_user: returns limits of wait and run time.
+    :param preemptible: rules that decide which requests are preemptible.
+    :raises Unreadable: if the form of the message is unknown; the error
+        contains no content of the message.
     """
     message = envelope.message(cast.body)
     if not str(message.get('version')).startswith(_VERSION):
         raise exception.Unreadable(
-            f'a cast to conductor must be of version {_VERSION}x'
+            f'a message to conductor must have the version {_VERSION}x'
         )
-    arguments = fields.mapping(message, 'args')
+    arguments = fields.mapping_field(message, 'args')
     if message.get('method') == request.Origin.BUILD.value:
-        return _build(cast, arguments, times, preemptible)
+        return _parse_build(cast, arguments, limits_of_user, preemptible)
     if message.get('method') == request.Origin.UNSHELVE.value:
-        return _unshelve(cast, arguments, times, preemptible)
-    raise exception.Unreadable('a cast must be a build or an unshelve')
+        return _parse_unshelve(cast, arguments, limits_of_user, preemptible)
+    raise exception.Unreadable('a message must be a build or an unshelve')
 
 
-def unread(cast: cast_module.Cast) -> request.Request:
-    """Request that stands for an unreadable message.
+def placeholder_request(cast: cast_module.Cast) -> request.Request:
+    """Return a request that represents an unreadable message.
 
     It has the fields that can be read, no demand, and one server that does not
     exist.
 
-    :param cast: message for which :func:`parse` raises ``Unreadable``.
+    :param cast: message for which :func:`parse_message` raises ``Unreadable``.
     """
     name = str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, cast.uuid))
     origin = request.Origin.BUILD
     project = user = ''
     try:
         message = envelope.message(cast.body)
-        project = fields.text(message, '_context_project_id')
-        user = fields.text(message, '_context_user_id')
+        project = fields.text_field(message, '_context_project_id')
+        user = fields.text_field(message, '_context_user_id')
     except exception.Unreadable:
         pass
     if cast.method == request.Origin.UNSHELVE.value:
@@ -176,8 +176,10 @@ def unread(cast: cast_module.Cast) -> request.Request:
     )
 
 
-def token(cast: cast_module.Cast) -> str:
-    """Token of the user; '' if the message has none, or is unreadable."""
+def user_token(cast: cast_module.Cast) -> str:
+    """Return the token of the user; '' if the message has none, or cannot be
+    read.
+    """
     try:
         found = envelope.message(cast.body).get('_context_auth_token')
     except exception.Unreadable:
@@ -185,54 +187,57 @@ def token(cast: cast_module.Cast) -> str:
     return found if isinstance(found, str) else ''
 
 
-def nowhere(cast: cast_module.Cast) -> cast_module.Cast:
-    """The same build for a host that does not exist.
+def with_nonexistent_host(cast: cast_module.Cast) -> cast_module.Cast:
+    """Return the same build for a host that does not exist.
 
-    If Nova gets a build of deleted servers, it removes what it still knows of
+    If Nova receives a build of deleted servers, it deletes its own records of
     them. If it could choose hosts, it would first claim room there, and a
-    request that is sent at the same time would find none.
+    request that is sent at the same time would lack this room.
 
-    :param cast: message; unchanged if it is no build, or unreadable.
+    :param cast: message; unchanged if it is no build, or cannot be read.
     """
     if cast.method != request.Origin.BUILD.value:
         return cast
     return _with_changes(cast, lambda _: {'force_hosts': [_NOWHERE]})
 
 
-def without(
+def with_excluded_hosts(
     cast: cast_module.Cast, hosts: Collection[str]
 ) -> cast_module.Cast:
-    """The same request, with hosts that Nova must not choose.
+    """Return the same request with hosts that Nova must not choose.
 
-    Its servers may not start on these hosts, even if they have room; Nova
-    still chooses among all others, also after a failed build.
+    Its servers cannot start on these hosts, even if they have room. Nova still
+    chooses among all other hosts, also after a failed build.
 
-    :param cast: message; unchanged if it is unreadable.
-    :param hosts: names of services.
+    :param cast: message; unchanged if it cannot be read.
+    :param hosts: names of hosts.
     """
     if not hosts:
         return cast
 
-    def more(spec: Mapping[str, Any]) -> dict[str, Any]:
+    def excluded_hosts(spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the changed field of a request specification."""
         known = spec.get('ignore_hosts') or []
         return {'ignore_hosts': sorted({*known, *hosts})}
 
-    return _with_changes(cast, more)
+    return _with_changes(cast, excluded_hosts)
 
 
 def _with_changes(
     cast: cast_module.Cast,
     change: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> cast_module.Cast:
-    """Copy of a message with changes in its request specifications."""
+    """Return a copy of a message with changes in its request
+    specifications.
+    """
     try:
         message = envelope.message(cast.body)
-        arguments = fields.mapping(message, 'args')
+        arguments = fields.mapping_field(message, 'args')
         specs: list[Any] = [arguments.get('request_spec')]
         if cast.method == request.Origin.BUILD.value:
-            specs = fields.listed(arguments, 'request_specs')
+            specs = fields.list_field(arguments, 'request_specs')
         for each in specs:
-            spec = fields.versioned(each, 'RequestSpec')
+            spec = fields.object_fields(each, 'RequestSpec')
             each['nova_object.data'] = {**spec, **change(spec)}
     except exception.Unreadable:
         return cast
@@ -240,37 +245,45 @@ def _with_changes(
     return dataclasses.replace(cast, body=body)
 
 
-def _build(
+def _parse_build(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
-    times: times_module.Granted,
+    limits_of_user: times_module.Granted,
     preemptible: PreemptibleRules,
 ) -> request.Request:
+    """Return the request of a build message."""
     specs = [
-        fields.versioned(each, 'RequestSpec')
-        for each in fields.listed(arguments, 'request_specs')
+        fields.object_fields(each, 'RequestSpec')
+        for each in fields.list_field(arguments, 'request_specs')
     ]
     if not specs:
         raise exception.Unreadable('a build must have a request_spec')
-    servers = tuple(fields.uuid(each, 'instance_uuid') for each in specs)
+    servers = tuple(fields.uuid_field(each, 'instance_uuid') for each in specs)
     if len(set(servers)) < len(servers):
         raise exception.Unreadable('a build names a server twice')
-    owners = {_owner(each) for each in specs}
-    builds = _known_servers(arguments, preemptible.reads_servers)
+    owners = {_owner_ids(each) for each in specs}
+    builds = _readable_servers(arguments, preemptible.needs_server_fields)
     parts = {
         (
-            _group(each),
-            _demand(each),
-            preemptible.band(each, builds.get(server, {}), _owner(each)[0]),
-            preemptible.action(each, builds.get(server, {})),
+            _parse_strict_group(each),
+            _demand_of_spec(each),
+            preemptible.priority_class(
+                each, builds.get(server, {}), _owner_ids(each)[0]
+            ),
+            preemptible.preemption_action(each, builds.get(server, {})),
         )
         for each, server in zip(specs, servers, strict=True)
     }
     if len(parts) > 1 or len(owners) > 1:
-        raise exception.Unreadable('servers of one build must be alike')
+        raise exception.Unreadable(
+            'all servers of one build must have the same owner, demand, group,'
+            ' priority class and action'
+        )
     (group, demand, band, leaves_by) = parts.pop()
     project, user = owners.pop()
-    may = times(project, user).at_most(times_module.wished(arguments))
+    may = limits_of_user(project, user).shorter_of_both(
+        times_module.requested_limits(arguments)
+    )
     longest_s = may.longest_wait_s
     return request.Request(
         uuid=servers[0],
@@ -284,29 +297,31 @@ def _build(
         band=band,
         leaves_by=leaves_by,
         time_limit_s=may.time_limit_s,
-        flavor=_flavor(specs[0]),
-        names=_names(builds.get(each, {}) for each in servers),
+        flavor=_flavor_name(specs[0]),
+        names=_server_names(builds.get(each, {}) for each in servers),
     )
 
 
-def _known_servers(
-    arguments: Mapping[str, Any], must: bool
+def _readable_servers(
+    arguments: Mapping[str, Any], is_required: bool
 ) -> dict[str, Mapping[str, Any]]:
-    """Fields of the servers that a build names, by UUID.
+    """Return the fields of the servers that a build names, by UUID.
 
-    :param must: whether the request depends on them.
+    :param is_required: whether the request depends on these fields.
     :raises Unreadable: if it does, and the form of the fields is unknown.
     """
     try:
-        return _servers(arguments)
+        return _server_fields(arguments)
     except exception.Unreadable:
-        if must:
+        if is_required:
             raise
         return {}
 
 
-def _names(servers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Names of servers, from their fields; empty if no server has a name."""
+def _server_names(servers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the names of servers, from their fields; empty if no server has a
+    name.
+    """
     found = tuple(
         plain.line(str(each.get('display_name') or ''))[:_LONGEST_NAME]
         for each in servers
@@ -314,48 +329,56 @@ def _names(servers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     return found if any(found) else ()
 
 
-def _servers(arguments: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Fields of the servers that a build names, by UUID."""
+def _server_fields(
+    arguments: Mapping[str, Any],
+) -> dict[str, Mapping[str, Any]]:
+    """Return the fields of the servers that a build names, by UUID."""
     builds = [
-        fields.versioned(each, 'BuildRequest')
-        for each in fields.listed(arguments, 'build_requests')
+        fields.object_fields(each, 'BuildRequest')
+        for each in fields.list_field(arguments, 'build_requests')
     ]
     found = [
-        fields.versioned(each['instance'], 'Instance')
+        fields.object_fields(each['instance'], 'Instance')
         for each in builds
         if each.get('instance') is not None
     ]
-    return {fields.text(each, 'uuid'): each for each in found}
+    return {fields.text_field(each, 'uuid'): each for each in found}
 
 
-def _demand(spec: Mapping[str, Any]) -> request.Demand:
-    return demand_module.of_spec(spec, forced=True)
+def _demand_of_spec(spec: Mapping[str, Any]) -> request.Demand:
+    """Return the demand of a build, in which a forced host applies."""
+    return demand_module.parse_demand(spec, is_host_forced=True)
 
 
-def _unshelve(
+def _parse_unshelve(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
-    times: times_module.Granted,
+    limits_of_user: times_module.Granted,
     preemptible: PreemptibleRules,
 ) -> request.Request:
+    """Return the request of an unshelve message."""
     # It never expires: Nova cannot cancel an unshelve.
-    server = fields.versioned(arguments.get('instance'), 'Instance')
-    uuid = fields.uuid(server, 'uuid')
+    server = fields.object_fields(arguments.get('instance'), 'Instance')
+    uuid = fields.uuid_field(server, 'uuid')
     demand, group, band = _NOTHING, None, request.Band.NORMAL
     leaves_by = limit_s = None
     flavor = ''
-    project, user = _owner(server)
+    project, user = _owner_ids(server)
     # A server that is still on its host keeps room, priority class and limits.
-    if fields.text(server, 'vm_state') == _OFFLOADED:
-        spec = fields.versioned(arguments.get('request_spec'), 'RequestSpec')
+    if fields.text_field(server, 'vm_state') == _OFFLOADED:
+        spec = fields.object_fields(
+            arguments.get('request_spec'), 'RequestSpec'
+        )
         # Nova forgets the forced host of an unshelved server.
-        demand = demand_module.of_spec(spec, forced=False)
-        group = _group(spec)
-        band = preemptible.band(spec, server, project)
-        leaves_by = preemptible.action(spec, server)
-        may = times(project, user).at_most(times_module.wished(arguments))
+        demand = demand_module.parse_demand(spec, is_host_forced=False)
+        group = _parse_strict_group(spec)
+        band = preemptible.priority_class(spec, server, project)
+        leaves_by = preemptible.preemption_action(spec, server)
+        may = limits_of_user(project, user).shorter_of_both(
+            times_module.requested_limits(arguments)
+        )
         limit_s = may.time_limit_s
-        flavor = _flavor(spec)
+        flavor = _flavor_name(spec)
     # The server's UUID may belong to an earlier request: that of its build.
     own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
     return request.Request(
@@ -371,35 +394,41 @@ def _unshelve(
         leaves_by=leaves_by,
         time_limit_s=limit_s,
         flavor=flavor,
-        names=_names([server]),
+        names=_server_names([server]),
     )
 
 
-def _flavor(spec: Mapping[str, Any]) -> str:
-    return fields.text(fields.versioned(spec.get('flavor'), 'Flavor'), 'name')
+def _flavor_name(spec: Mapping[str, Any]) -> str:
+    """Return the name of the flavor in a request specification."""
+    return fields.text_field(
+        fields.object_fields(spec.get('flavor'), 'Flavor'), 'name'
+    )
 
 
-def _owner(holder: Mapping[str, Any]) -> tuple[str, str]:
+def _owner_ids(holder: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the IDs of project and user in a request specification or a
+    server.
+    """
     return (
-        fields.identity(holder, 'project_id'),
-        fields.text(holder, 'user_id'),
+        fields.required_text_field(holder, 'project_id'),
+        fields.text_field(holder, 'user_id'),
     )
 
 
-def _group(spec: Mapping[str, Any]) -> request.Group | None:
-    """The server group, if its rule is strict."""
+def _parse_strict_group(spec: Mapping[str, Any]) -> request.Group | None:
+    """Return the server group if its rule is strict; otherwise ``None``."""
     if spec.get('instance_group') is None:
         return None
-    group = fields.versioned(spec['instance_group'], 'InstanceGroup')
-    policy = fields.text(group, 'policy')
+    group = fields.object_fields(spec['instance_group'], 'InstanceGroup')
+    policy = fields.text_field(group, 'policy')
     if policy not in {each.value for each in request.Rule}:
         return None
     rule = request.Rule(policy)
     # Nova writes the rules as a private field.
-    rules = fields.mapping(group, '_rules')
-    most = fields.whole(rules.get('max_server_per_host', 1))
+    rules = fields.mapping_field(group, '_rules')
+    most = fields.parse_decimal(rules.get('max_server_per_host', 1))
     if rule is request.Rule.TOGETHER or most is None:
         most = 1
     return request.Group(
-        fields.uuid(group, 'uuid'), rule, max(1, min(most, 2**31 - 1))
+        fields.uuid_field(group, 'uuid'), rule, max(1, min(most, 2**31 - 1))
     )

@@ -65,7 +65,7 @@ class PlanObserver:
         self,
         store: store_module.Store,
         nova: nova_module.Nova,
-        mobility: live_migrations.Mobility,
+        mobility: live_migrations.LiveMigrations,
         rest_s: float,
         shared: Shared,
     ) -> None:
@@ -89,7 +89,7 @@ class PlanObserver:
         """
         services = self._nova.services()
         servers = self._with_pins(self._nova.servers(now), now)
-        groups = self._mobility.groups()
+        groups = self._mobility.strict_group_by_member()
         shared = self._shared()
         closed = {
             each.host
@@ -101,12 +101,16 @@ class PlanObserver:
             for each in shared
             if each.state is not border.HostState.CLOUD
         }
-        moved = self._store.plans.since(now - max(self._rest_s, _LATELY_S))
+        moved = self._store.plans.open_or_changed_since(
+            now - max(self._rest_s, _LATELY_S)
+        )
         known = candidates.ServerFacts(
             servers,
             groups,
             outcome.moved_since(moved, now - self._rest_s),
-            closed | crossing | self._store.plans.held(registry.HOLDING),
+            closed
+            | crossing
+            | self._store.plans.hosts_in_use_by_plans(registry.HOLDING),
             outcome.sends(moved, last.snapshot.running),
         )
         at = outcome.arrived_at(moved)
@@ -126,7 +130,7 @@ class PlanObserver:
         if len({each.zone for each in looked.last.snapshot.providers}) < 2:
             return known
         read = {
-            uuid: self._mobility.pin(uuid)
+            uuid: self._mobility.pinned_zone(uuid)
             for uuid in servers
             if uuid in known.servers
         }
@@ -145,7 +149,10 @@ class PlanObserver:
         if now - self._pins_at < PINS_S:
             return found
         self._pins_at = now
-        return {**found, **self._pins.note(self._mobility.pins(), found)}
+        return {
+            **found,
+            **self._pins.note(self._mobility.pinned_zones(), found),
+        }
 
 
 class _NewerPins:

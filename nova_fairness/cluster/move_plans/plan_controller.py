@@ -122,7 +122,7 @@ class PlanController(
         store: store_module.Store,
         service: service_module.Service,
         nova: nova_module.Nova,
-        mobility: live_migrations.Mobility,
+        mobility: live_migrations.LiveMigrations,
         moving: plan_executor.PlanExecutor,
         resting: host_power.HostPower,
         rules: PlanOptions,
@@ -159,7 +159,7 @@ class PlanController(
             return False
         looked = self._observe()
         self._last = looked
-        plans = self._plans.open()
+        plans = self._plans.open_plans()
         for plan in plans:
             self._part(
                 f'plan {plan.uuid}', self._advance_plan, plan, looked, epoch
@@ -178,8 +178,8 @@ class PlanController(
     def closing(self) -> frozenset[str]:
         """Names of hosts on which the queue must start nothing."""
         return (
-            self._plans.closing(registry.CLOSING)
-            | self._plans.held(registry.HOLDING)
+            self._plans.hosts_to_empty(registry.CLOSING)
+            | self._plans.hosts_in_use_by_plans(registry.HOLDING)
             | self._resting.closing()
         )
 
@@ -221,7 +221,7 @@ class PlanController(
         hosts = {each.name for each in looked.last.snapshot.providers}
         if host not in hosts:
             raise exception.UnknownHost(f'there is no host {host}')
-        alive = self._plans.open()
+        alive = self._plans.open_plans()
         for plan in alive:
             if plan.state in (_S.APPROVED, _S.RUNNING):
                 raise exception.IllegalStep(
@@ -248,7 +248,7 @@ class PlanController(
         self, uuid: str, event: model.PlanEvent
     ) -> model.MigrationPlan:
         epoch = self._acts()
-        plan = self._plans.plan(uuid)
+        plan = self._plans.read_plan(uuid)
         if plan is None:
             raise exception.UnknownPlan(f'there is no plan {uuid}')
         if event not in model.STEPS[plan.state]:
@@ -376,7 +376,7 @@ class PlanController(
         names = [each.name for each in goals]
         alive = [
             each
-            for each in self._plans.open()
+            for each in self._plans.open_plans()
             # A host that stays closed does not block goals of other hosts.
             if each.state not in model.FINAL and each.state is not _S.PARTIAL
         ]
@@ -415,7 +415,7 @@ class PlanController(
             looked.moved_at,
             self._lacking,
             lambda: self._service.charging.trading.all_rates(),
-            self._plans.since,
+            self._plans.open_or_changed_since,
         )
 
     def _is_outdated(
@@ -503,7 +503,7 @@ class PlanController(
         used |= {host for each in sent for host in each.hosts}
         used |= {
             move.target
-            for plan in self._plans.open()
+            for plan in self._plans.open_plans()
             for move in plan.moves
             if move.state in model.UNENDED
         }

@@ -68,7 +68,7 @@ class PlanExecutor:
         self,
         plans: plans_store.PlanTable,
         nova: nova_module.Nova,
-        mobility: live_migrations.Mobility,
+        mobility: live_migrations.LiveMigrations,
         limits: ExecutionLimits,
         clock: Callable[[], float],
     ) -> None:
@@ -174,7 +174,7 @@ class PlanExecutor:
         """
         seen = {
             each.server: (each.source, each.target)
-            for each in self._mobility.under_way(self._clock())
+            for each in self._mobility.running_migrations(self._clock())
         }
         seen |= {
             each.server: (each.source, each.target)
@@ -224,7 +224,7 @@ class PlanExecutor:
     def _ask_nova(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
-        before = self._mobility.of(plan.moves[number].server)
+        before = self._mobility.migrations_of_server(plan.moves[number].server)
         newest = max((each.number for each in before), default=0)
         move = dataclasses.replace(plan.moves[number], after=newest)
         asked = move.stepped(_E.ASK, self._clock(), _C.ASKED)
@@ -232,7 +232,7 @@ class PlanExecutor:
         # Tell before the move: Nova takes no metadata while a server moves.
         self._tell_owner(plan, asked)
         try:
-            self._nova.migrate(move.server, move.target)
+            self._nova.live_migrate(move.server, move.target)
         except exception.CloudRefused as error:
             # Another caller may have been faster: then the next cycle sees the
             # result.
@@ -244,7 +244,7 @@ class PlanExecutor:
         LOG.info(
             'plan %s: server %s moves from %s to %s',
             plan.uuid,
-            self._nova.named(move.server),
+            self._nova.log_name(move.server),
             move.source,
             move.target,
         )
@@ -255,7 +255,7 @@ class PlanExecutor:
     ) -> model.MigrationPlan:
         move, now = plan.moves[number], self._clock()
         server = self._nova.server(move.server)
-        migrations = self._mobility.of(move.server)
+        migrations = self._mobility.migrations_of_server(move.server)
         verdict = prechecks.became(move, server, migrations, now)
         if verdict.event is None and server is not None:
             return self._after_progress(plan, number, epoch)
@@ -275,7 +275,7 @@ class PlanExecutor:
         key = (move.server, found.number)
         if 0 < self._limits.longest_s < took_s and key not in self._cancelled:
             self._cancelled.add(key)
-            named = self._nova.named(move.server)
+            named = self._nova.log_name(move.server)
             LOG.warning('server %s: it moves for %.0f s', named, took_s)
             self._mobility.cancel(move.server, found.number)
         if found.sent_mb <= (move.sent_mb or 0):
@@ -304,7 +304,7 @@ class PlanExecutor:
         LOG.info(
             'plan %s: the move of server %s is %s: %s %s',
             plan.uuid,
-            self._nova.named(move.server),
+            self._nova.log_name(move.server),
             move.state.value,
             verdict.cause.value,
             verdict.text,
@@ -323,15 +323,15 @@ class PlanExecutor:
         said = f'{at} {plan.goal.value}'
         try:
             if move.state is _S.MOVING:
-                self._nova.mark(move.server, {MOVING: said})
+                self._nova.write_metadata(move.server, {MOVING: said})
                 return
             if move.state is _S.MOVED:
-                self._nova.mark(move.server, {MOVED: said})
-            self._nova.unmark(move.server, MOVING)
+                self._nova.write_metadata(move.server, {MOVED: said})
+            self._nova.delete_metadata(move.server, MOVING)
         except exception.CloudError as error:
             LOG.warning(
                 'server %s: its owner is not told: %s',
-                self._nova.named(move.server),
+                self._nova.log_name(move.server),
                 error,
             )
 

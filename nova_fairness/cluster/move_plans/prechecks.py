@@ -157,7 +157,7 @@ def became(
     )
     if newest is None:
         return _without_migration(move, server, now)
-    if newest.is_under_way or server.task:
+    if newest.is_running or server.task:
         return MoveVerdict(None, _C.ASKED, newest.status)
     if server.host == move.target:
         return MoveVerdict(_E.ARRIVE, _C.ARRIVED)

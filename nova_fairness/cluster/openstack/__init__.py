@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Clients of other services: Nova, Placement, Keystone and Glance.
+"""Clients of OpenStack services: Nova, Placement, Keystone and Glance.
 
-Start with ``clients``: it maps failures of calls to errors. It never decides
-about a request or a server.
+Start with ``clients``: it translates failed calls into errors. This package
+never decides about a request or a server.
 """

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls of Placement, Nova, Keystone and Glance, and their errors."""
+"""HTTP clients of Placement, Nova, Keystone and Glance, and errors of their
+calls.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -42,16 +44,16 @@ _KEYSTONE_VERSION = '3'
 _GLANCE_VERSION = '2'
 _JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
 _BUNDLES = 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'
-"""Environment variables with a certificate file; the first one that is set
-counts.
+"""Environment variables with the name of a certificate file; the first one
+that is set counts.
 """
 _NOT_FOUND = 404
 _DELETED = (202, 204)
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
 _AWAY = (502, 503, 504)
-"""Answers of a proxy in front of a stopped service, and of a service whose own
-servers do not answer.
+"""HTTP codes of a proxy in front of a stopped service, or of a service whose
+own servers do not answer.
 """
 
 _REDIRECTED = 300
@@ -59,27 +61,32 @@ _REFUSED = 400
 
 
 @contextlib.contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Read an answer of unknown form.
+def parsing(answer_name: str) -> Iterator[None]:
+    """Translate errors of parsing an answer.
 
-    :param what: name of the answer, for the error.
-    :raises CloudUnreadable: if a part is missing or malformed.
+    :param answer_name: name of the answer, for the error.
+    :raises CloudUnreadable: if a part of the answer is missing or malformed.
     """
     try:
         yield
     except UNREADABLE as error:
-        raise unreadable(what, error) from error
+        raise unreadable_error(answer_name, error) from error
 
 
-def unreadable(what: str, error: Exception) -> exception.CloudUnreadable:
-    """The error for a malformed answer."""
-    return exception.CloudUnreadable(f'{what} cannot be read: {error!r}')
+def unreadable_error(
+    answer_name: str, error: Exception
+) -> exception.CloudUnreadable:
+    """Return the error for a malformed answer."""
+    return exception.CloudUnreadable(
+        f'{answer_name} cannot be read: {error!r}'
+    )
 
 
-class Tolerance:
-    """Tells a service that fails for single objects from one that is down.
+class FailureTolerance:
+    """Distinguishes a service that fails for single objects from one that is
+    down.
 
-    Objects are read one by one. While the service answers for most of them,
+    Objects are read one by one. While the service answers for most objects,
     the objects for which it fails are skipped.
     """
 
@@ -89,8 +96,8 @@ class Tolerance:
     def __init__(self) -> None:
         self._failed: list[exception.CloudError] = []
 
-    def note(self, error: Exception) -> None:
-        """Record a failure; an unreadable answer is not one.
+    def record(self, error: Exception) -> None:
+        """Record a failure; unreadable answers do not count.
 
         :raises CloudError: the failure, if there are too many.
         """
@@ -102,25 +109,25 @@ class Tolerance:
         if len(self._failed) > self.MOST:
             raise error
 
-    def judge(self, count: int) -> None:
-        """Declare that all objects were read.
+    def check_failure_rate(self, object_count: int) -> None:
+        """Check, after all objects were read, that most reads succeeded.
 
-        :param count: number of objects.
+        :param object_count: number of objects.
         :raises CloudError: the last failure, if most objects failed.
         """
-        if 2 * len(self._failed) > count:
+        if 2 * len(self._failed) > object_count:
             raise self._failed[-1]
 
 
 class Api:
-    """One service of the cloud.
+    """Client of one service of the cloud.
 
     :param adapter: adapter of keystoneauth.
     :param service: type of the service, for the microversion.
     :param version: microversion.
     :param newer: newer microversions by path prefix, used if the service
         supports them.
-    :ivar before: called before each call; its errors are passed on.
+    :ivar before: called before each call; its errors propagate.
     """
 
     def __init__(
@@ -139,14 +146,14 @@ class Api:
     def get(
         self, path: str, secret: Mapping[str, str] | None = None
     ) -> Mapping[str, Any] | None:
-        """Read a resource; ``None`` if it does not exist.
+        """Read a resource; return ``None`` if it does not exist.
 
         :param secret: headers; with them, neither headers nor answer are
             logged.
         :raises CloudAway: if the service does not answer.
-        :raises CloudRefused: if it refused the call.
+        :raises CloudRefused: if the service refuses the call.
         """
-        answer = self._read(path, secret)
+        answer = self._get_newer_version(path, secret)
         if answer.status_code == _NOT_FOUND:
             return None
         try:
@@ -155,76 +162,83 @@ class Api:
             found = None
         if not isinstance(found, dict):
             raise exception.CloudUnreadable(
-                f'the answer of {self._service} cannot be read'
+                f'{self._service}: its answer to GET {path} is no JSON object'
             )
         return found
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
         """Write a resource.
 
-        :raises CloudAway: if it is unknown whether it was written.
-        :raises CloudRefused: if it was not written.
+        :raises CloudAway: if it is unknown whether the resource was written.
+        :raises CloudRefused: if the resource was not written.
         """
-        if self._ask('PUT', path, body).status_code == _NOT_FOUND:
+        if self._call('PUT', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
-        """Post a request.
+        """Send a POST request.
 
-        :raises CloudAway: if it is unknown whether the service accepted it.
-        :raises CloudRefused: if the service refused it.
+        :raises CloudAway: if it is unknown whether the service accepted the
+            request.
+        :raises CloudRefused: if the service refused the request.
         """
-        if self._ask('POST', path, body).status_code == _NOT_FOUND:
+        if self._call('POST', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def patch(self, path: str, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change a resource by JSON patch, as Glance needs it.
+        """Change a resource by JSON patch, in the form that Glance needs.
 
         :param changes: operations of JSON patch.
-        :raises CloudAway: if it is unknown whether it was changed.
-        :raises CloudRefused: if it was not changed.
+        :raises CloudAway: if it is unknown whether the resource was changed.
+        :raises CloudRefused: if the resource was not changed.
         """
         headers = {'Content-Type': _JSON_PATCH}
-        answer = self._ask('PATCH', path, changes, headers)
+        answer = self._call('PATCH', path, changes, headers)
         if answer.status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
     def delete(self, path: str) -> bool:
-        """Delete a resource; nothing happens if it does not exist.
+        """Delete a resource, if it exists.
 
-        :returns: whether it existed.
-        :raises CloudAway: if it is unknown whether it was deleted.
-        :raises CloudRefused: if it was not deleted.
+        :returns: whether the resource existed.
+        :raises CloudAway: if it is unknown whether the resource was deleted.
+        :raises CloudRefused: if the resource was not deleted.
         """
-        code = self._ask('DELETE', path).status_code
+        code = self._call('DELETE', path).status_code
         if code not in _DELETED and code != _NOT_FOUND:
             # Such an answer does not come from the service.
             raise exception.CloudAway(
-                f'{self._service} answers {code} to DELETE, which says neither'
-                ' that it is deleted nor that it is not there'
+                f'{self._service} answers {code} to DELETE {path}: it is'
+                ' unknown whether the object was deleted'
             )
         return bool(code != _NOT_FOUND)
 
-    def _read(self, path: str, secret: Mapping[str, str] | None) -> Any:
+    def _get_newer_version(
+        self, path: str, secret: Mapping[str, str] | None
+    ) -> Any:
+        """Send GET with a newer microversion, if the path has one and the
+        service supports it.
+        """
         newer = self._newer
         version = next(
             (newer[each] for each in newer if path.startswith(each)), ''
         )
         if not version:
-            return self._ask('GET', path, secret=secret)
-        answer = self._ask('GET', path, secret=secret, version=version)
+            return self._call('GET', path, secret=secret)
+        answer = self._call('GET', path, secret=secret, version=version)
         if answer.status_code == _NOT_ACCEPTABLE:
             self._newer = {}
-            return self._ask('GET', path, secret=secret)
+            return self._call('GET', path, secret=secret)
         return answer
 
-    def _note(self, code: int) -> None:
+    def _record_availability(self, code: int) -> None:
+        """Record whether an HTTP code shows that the service is down."""
         if code in _AWAY:
             outages.SERVERS.lost(self._service, f'it answers {code}')
         else:
             outages.SERVERS.restored(self._service)
 
-    def _ask(
+    def _call(
         self,
         method: str,
         path: str,
@@ -232,10 +246,10 @@ class Api:
         secret: Mapping[str, str] | None = None,
         version: str = '',
     ) -> Any:
-        """Send a request and check its answer.
+        """Send an HTTP request, and check the code of its answer.
 
-        :param version: microversion, which may be refused; '' for the usual
-            one.
+        :param version: newer microversion, which the service may refuse; ''
+            for the usual one.
         """
         self.before()
         spoken = f'{self._service} {version or self._version}'
@@ -258,7 +272,7 @@ class Api:
                 f'{self._service} does not answer: {type(error).__name__}'
             ) from error
         code = answer.status_code
-        self._note(code)
+        self._record_availability(code)
         # keystoneauth follows redirections; a remaining one had no effect.
         if code >= _SERVER_ERROR or _REDIRECTED <= code < _REFUSED:
             failed = code == _SERVER_ERROR
@@ -277,30 +291,32 @@ class Api:
 
 
 def _refusal_text(answer: Any) -> str:
-    """Message of a refusal of Keystone; '' if it has another form."""
+    """Return Keystone's message about a refused call; '' if the answer has
+    another form.
+    """
     try:
         return str(answer.json()['error']['message'])
     except (LookupError, TypeError, ValueError):
         return ''
 
 
-def placement(adapter: Any) -> Api:
-    """Client of Placement."""
+def placement_api(adapter: Any) -> Api:
+    """Return a client of Placement."""
     return Api(adapter, 'placement', _PLACEMENT_VERSION)
 
 
-def nova(adapter: Any) -> Api:
-    """Client of Nova."""
+def nova_api(adapter: Any) -> Api:
+    """Return a client of Nova."""
     return Api(adapter, 'compute', _NOVA_VERSION, _NOVA_NEWER)
 
 
-def keystone(adapter: Any) -> Api:
-    """Client of Keystone."""
+def keystone_api(adapter: Any) -> Api:
+    """Return a client of Keystone."""
     return Api(adapter, 'identity', _KEYSTONE_VERSION)
 
 
-def glance(adapter: Any) -> Api:
-    """Client of Glance."""
+def glance_api(adapter: Any) -> Api:
+    """Return a client of Glance."""
     return Api(adapter, 'image', _GLANCE_VERSION)
 
 
@@ -314,11 +330,12 @@ class CloudClients(NamedTuple):
 
 
 def connect(cloud: str, region: str = '') -> CloudClients:
-    """Clients of a cloud in ``clouds.yaml``, for an administrator.
+    """Return clients of a cloud in ``clouds.yaml``, with the rights of an
+    administrator.
 
-    :param cloud: name of the cloud; '' takes it from the environment.
-    :param region: region of the cloud; '' takes its first one.
-    :raises ConfigurationError: if the description is not valid.
+    :param cloud: name of the cloud; '' for the name in the environment.
+    :param region: region of the cloud; '' for its first region.
+    :raises ConfigurationError: if the description of the cloud is not valid.
     """
     try:
         chosen: Any = {'region_name': region} if region else {}
@@ -326,17 +343,19 @@ def connect(cloud: str, region: str = '') -> CloudClients:
             cloud=cloud or None, **chosen
         )
         LOG.info(
-            'Cloud %s: region %s is asked; [fairness_cluster] region_name '
-            'names another one',
+            'cloud %s: this service uses the region %s; another region can be'
+            ' set in [fairness_cluster] region_name',
             config.name or cloud or 'of the environment',
             config.region_name or 'of the catalog',
         )
         return CloudClients(
-            placement(_adapter(config, 'placement')),
-            nova(_adapter(config, 'compute')),
+            placement_api(_service_adapter(config, 'placement')),
+            nova_api(_service_adapter(config, 'compute')),
             # Catalog addresses of these services may lack the version.
-            keystone(_adapter(config, 'identity', min_version='3')),
-            glance(_adapter(config, 'image', min_version='2')),
+            keystone_api(
+                _service_adapter(config, 'identity', min_version='3')
+            ),
+            glance_api(_service_adapter(config, 'image', min_version='2')),
         )
     except (
         keystone_exceptions.ClientException,
@@ -347,14 +366,15 @@ def connect(cloud: str, region: str = '') -> CloudClients:
         ) from error
 
 
-def environment_read_once(session: Any) -> Any:
-    """A session that reads the environment now, and not at each call.
+def with_cached_environment(session: Any) -> Any:
+    """Make a session read the environment now, and not at each call.
 
     requests searches the whole environment for proxies and certificates at
     each call, which takes as long as the call itself. If the environment names
-    proxies, this stays: the proxy depends on the address.
+    proxies, that search continues, because the proxy depends on the address.
 
     :param session: session of keystoneauth.
+    :returns: the same session.
     """
     bundles = [os.environ.get(each) for each in _BUNDLES]
     if session.verify is True:
@@ -363,13 +383,15 @@ def environment_read_once(session: Any) -> Any:
     return session
 
 
-def _adapter(config: Any, service: str, **more: Any) -> Any:
-    """An adapter that outlives its connection; that of the SDK does not."""
+def _service_adapter(config: Any, service: str, **adapter_options: Any) -> Any:
+    """Return an adapter of a service that remains usable after a lost
+    connection; the adapter of the SDK does not.
+    """
     return keystone_adapter.Adapter(
-        environment_read_once(config.get_session()),
+        with_cached_environment(config.get_session()),
         service_type=config.get_service_type(service),
         interface=config.get_interface(service),
         region_name=config.get_region_name(service),
         endpoint_override=config.get_endpoint(service),
-        **more,
+        **adapter_options,
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Projects that may use flavors that are not public."""
+"""Access of projects to flavors that are not public."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -10,21 +10,21 @@ from typing import Any
 from nova_fairness.cluster.openstack import clients
 
 KEPT_S = 300.0
-"""Seconds for which an answer of Nova is used again."""
+"""Seconds for which an answer of Nova is cached."""
 
 AT_ONCE = 20
-"""Flavors that one answer looks up: a project whose access is still unknown
-sees the remaining flavors in a later answer.
+"""Largest number of flavors that one call reads. A project whose access is
+still unknown gets the remaining flavors in a later call.
 """
 
 _PUBLIC = 'os-flavor-access:is_public'
 
 
 class FlavorAccess:
-    """Asks Nova which projects may use a flavor, and caches the answers.
+    """Reads from Nova which projects may use a flavor, and caches the answers.
 
     :param api: API of Nova.
-    :param clock: monotonic, seconds.
+    :param clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -36,31 +36,38 @@ class FlavorAccess:
         self._clock = clock
         self._known: dict[str, tuple[float, frozenset[str]]] = {}
 
-    def of(
-        self, listed: list[Mapping[str, Any]], project: str
+    def usable_flavors(
+        self, flavors: list[Mapping[str, Any]], project: str
     ) -> list[Mapping[str, Any]]:
-        """Flavors that a project may use: public ones, and its own.
+        """Return the flavors that a project may use: public flavors, and
+        flavors with access for the project.
 
-        :param listed: all flavors, as Nova lists them.
+        :param flavors: all flavors, as Nova lists them.
         :param project: ID of the project; '' for public flavors only.
         :raises CloudError: if Nova does not answer.
         """
-        private = [each for each in listed if each.get(_PUBLIC) is False]
+        private = [each for each in flavors if each.get(_PUBLIC) is False]
         if project:
-            self._ask(private)
+            self._read_access(private)
         hidden = {
             each['id']
             for each in private
-            if project not in self._projects(each['id'])
+            if project not in self._allowed_projects(each['id'])
         }
-        return [each for each in listed if each['id'] not in hidden]
+        return [each for each in flavors if each['id'] not in hidden]
 
-    def _projects(self, flavor: str) -> frozenset[str]:
+    def _allowed_projects(self, flavor: str) -> frozenset[str]:
+        """Return the IDs of projects that may use a flavor; empty if
+        unknown.
+        """
         _, projects = self._known.get(flavor, (0.0, frozenset[str]()))
         return projects
 
-    def _ask(self, private: list[Mapping[str, Any]]) -> None:
-        now, there = self._clock(), {each['id'] for each in private}
+    def _read_access(self, private_flavors: list[Mapping[str, Any]]) -> None:
+        """Read the projects of some private flavors that are not in the
+        cache.
+        """
+        now, there = self._clock(), {each['id'] for each in private_flavors}
         self._known = {
             flavor: (at, projects)
             for flavor, (at, projects) in self._known.items()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Images in Glance that keep servers before their eviction.
+"""Images in Glance that preserve servers before their eviction deletes them.
 
-Users may set any property on their own images. Such an image must not let a
-server be deleted, nor be the one from which the owner restarts the server. So
-our images have a proof beside the UUID, which others can read, too.
+Users may set any property on their own images. An image of a user must not
+cause the deletion of a server, nor be used to restart it. So images of this
+service have a proof beside the UUID; others can read the proof, but not
+compute it.
 """
 
 from collections.abc import Callable
@@ -20,11 +21,14 @@ LEAVE = 'fairness_leave'
 """Property of an image: UUID of the eviction of its server."""
 
 PROOF = 'fairness_proof'
-"""Property of an image: proves that this service made it. It has one word per
-key, so that a key can be replaced while images are made."""
+"""Property of an image: proves that this service created it. It has one word
+per key, so that a key can be replaced while an image is created.
+"""
 
 _MOST_PROOFS = 6
-"""Nova limits a property to 255 characters."""
+"""Largest number of proofs in an image, because Nova limits a property to 255
+characters.
+"""
 
 _WHOLE = 'active'
 _COMING = frozenset({'queued', 'saving', 'uploading', 'importing'})
@@ -45,12 +49,13 @@ class Image:
 
 
 class Images:
-    """Images in Glance.
+    """Creates properties of images, and finds, transfers and deletes images in
+    Glance.
 
     :param api: API of Glance.
-    :param proofs: returns names that others cannot guess; see
-        :meth:`.Store.proofs`. Once all names of the same parts have changed,
-        older images are not found.
+    :param proofs: returns names that others cannot compute; see
+        :meth:`.Store.opaque_names`. Once all names of the same parts have
+        changed, older images are not found.
     """
 
     def __init__(
@@ -59,27 +64,30 @@ class Images:
         self._api = api
         self._proofs = proofs
 
-    def mark(self, leave: str) -> Mapping[str, str]:
-        """Properties for the image of an eviction.
+    def image_properties(self, eviction_uuid: str) -> Mapping[str, str]:
+        """Return the properties that the image of an eviction gets.
 
-        :param leave: UUID of the eviction.
+        :param eviction_uuid: UUID of the eviction.
         """
-        proofs = self._proofs('image', leave)[:_MOST_PROOFS]
-        return {LEAVE: leave, PROOF: ' '.join(proofs)}
+        proofs = self._proofs('image', eviction_uuid)[:_MOST_PROOFS]
+        return {LEAVE: eviction_uuid, PROOF: ' '.join(proofs)}
 
-    def image_of(self, leave: str) -> Image | None:
-        """Image of an eviction that is complete or being uploaded.
+    def find_image(self, eviction_uuid: str) -> Image | None:
+        """Return the image of an eviction that is complete or being uploaded;
+        ``None`` without one.
 
-        :param leave: UUID of the eviction.
+        :param eviction_uuid: UUID of the eviction.
         :raises CloudError: if images cannot be read.
         """
-        found = self._api.get(f'/images?{LEAVE}={leave}')
+        found = self._api.get(f'/images?{LEAVE}={eviction_uuid}')
         if found is None:
-            raise exception.CloudAway('Glance does not list images')
-        proofs = set(self._proofs('image', leave))
-        with clients.reading('what Glance says of images'):
+            raise exception.CloudAway(
+                'Glance answers 404 to its list of images'
+            )
+        proofs = set(self._proofs('image', eviction_uuid))
+        with clients.parsing('the list of images of Glance'):
             made = [
-                _image(each)
+                _parse_image(each)
                 for each in found['images']
                 if each['status'] in {_WHOLE, *_COMING}
                 and not proofs.isdisjoint(str(each.get(PROOF)).split())
@@ -87,22 +95,23 @@ class Images:
         made.sort(key=lambda each: (not each.is_whole, each.uuid))
         return made[0] if made else None
 
-    def give(self, image: Image, project: str) -> None:
-        """Make a project the owner of an image, if it is not yet.
+    def set_owner(self, image: Image, project: str) -> None:
+        """Make a project the owner of an image.
 
-        :raises CloudError: if it is unknown whether that was done.
+        :raises CloudError: if it is unknown whether the owner was changed.
         """
         if image.owner != project:
             change = {'op': 'replace', 'path': '/owner', 'value': project}
             self._api.patch(f'/images/{image.uuid}', [change])
 
-    def remove(self, image: Image) -> None:
-        """Delete an image; nothing happens if it does not exist.
+    def delete_image(self, image: Image) -> None:
+        """Delete an image, if it exists.
 
-        :raises CloudError: if it is unknown whether it was deleted.
+        :raises CloudError: if it is unknown whether the image was deleted.
         """
         self._api.delete(f'/images/{image.uuid}')
 
 
-def _image(found: dict[str, Any]) -> Image:
+def _parse_image(found: dict[str, Any]) -> Image:
+    """Return the image of an entry of Glance's list."""
     return Image(found['id'], found['owner'], found['status'] == _WHOLE)

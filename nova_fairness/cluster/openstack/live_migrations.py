@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Live migrations of Nova, and server groups and zones that restrict them."""
+"""Live migrations of Nova, and the server groups and zones that restrict
+them.
+"""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -16,7 +18,9 @@ from nova_fairness.cluster.openstack import server_groups
 from nova_fairness.model import request as request_model
 
 _LATELY_S = 6 * 3600
-"""Nova updates the progress of running migrations, so they look changed."""
+"""Seconds; Nova updates the progress of running migrations, so they are listed
+as changed within this time.
+"""
 
 _ENDED = frozenset(
     {'completed', 'done', 'error', 'failed', 'cancelled', 'finished'}
@@ -45,18 +49,18 @@ class Migration:
     target: str
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether it has not ended."""
+    def is_running(self) -> bool:
+        """Return whether the migration has not ended."""
         return self.status not in _ENDED
 
     @property
     def is_done(self) -> bool:
-        """Whether the server arrived on its new host."""
+        """Return whether the server arrived on its new host."""
         return self.status in _WELL
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was cancelled."""
+        """Return whether the migration was cancelled."""
         return self.status == 'cancelled'
 
 
@@ -65,16 +69,16 @@ class Progress:
     """Progress of a live migration.
 
     :ivar number: number of the migration.
-    :ivar sent_mb: memory that was sent, MB; pages that change meanwhile are
-        sent again.
+    :ivar sent_mb: memory that was sent, MB; pages that change during the
+        migration are sent again.
     """
 
     number: int
     sent_mb: int
 
 
-class Mobility:
-    """Live migrations, server groups and pinned zones.
+class LiveMigrations:
+    """Client for live migrations, server groups and pinned zones.
 
     :param api: API of Nova.
     """
@@ -85,92 +89,100 @@ class Mobility:
     def cancel(self, server: str, number: int) -> None:
         """Cancel a live migration; the server stays on its host.
 
-        :raises CloudError: if it is unknown whether Nova accepted that.
+        :raises CloudError: if it is unknown whether Nova accepted the call.
         """
         self._api.delete(f'/servers/{server}/migrations/{number}')
 
-    def of(self, server: str) -> list[Migration]:
-        """Live migrations of a server, the newest first.
+    def migrations_of_server(self, server: str) -> list[Migration]:
+        """Return the live migrations of a server, the newest first.
 
         :raises CloudError: if they cannot be read.
         """
         path = f'/os-migrations?instance_uuid={server}'
-        found = self._listed(path)
+        found = self._list_migrations(path)
         return sorted(found, key=lambda each: -each.number)
 
-    def under_way(self, now: float) -> list[Migration]:
-        """All live migrations that have not ended, by any caller.
+    def running_migrations(self, now: float) -> list[Migration]:
+        """Return all live migrations that have not ended, of all users.
 
         :param now: seconds of the epoch.
         :raises CloudError: if they cannot be read.
         """
         since = dt.datetime.fromtimestamp(max(now - _LATELY_S, 0), dt.UTC)
         path = f'/os-migrations?changes-since={since:%Y-%m-%dT%H:%M:%SZ}'
-        return [each for each in self._listed(path) if each.is_under_way]
+        return [
+            each for each in self._list_migrations(path) if each.is_running
+        ]
 
     def progress(self, server: str) -> Progress | None:
-        """Progress of the live migration of a server; ``None`` without one.
+        """Return the progress of a server's live migration; ``None`` without a
+        migration.
 
         :raises CloudError: if it cannot be read.
         """
         found = self._api.get(f'/servers/{server}/migrations')
-        with clients.reading(f'live migrations of server {server}'):
+        with clients.parsing(f'live migrations of server {server}'):
             for each in (found or {}).get('migrations', ()):
                 sent = (each.get('memory_processed_bytes') or 0) / _MB
                 return Progress(int(each['id']), int(sent))
         return None
 
-    def pin(self, server: str) -> str | None:
-        """Zone that a server is pinned to; see :func:`pinned`.
+    def pinned_zone(self, server: str) -> str | None:
+        """Return the zone that a server is pinned to; see
+        :func:`parse_pinned_zone`.
 
         :raises CloudError: if it cannot be read.
         """
         found = self._api.get(f'/servers/{server}')
-        with clients.reading(f'what Nova says of server {server}'):
-            return pinned((found or {}).get('server', {}))
+        with clients.parsing(f'what Nova says of server {server}'):
+            return parse_pinned_zone((found or {}).get('server', {}))
 
-    def pins(self) -> dict[str, str | None]:
-        """Zones that servers are pinned to, by UUID of the server.
+    def pinned_zones(self) -> dict[str, str | None]:
+        """Return the zones that servers are pinned to, by UUID of the server.
 
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading("Nova's list of servers"):
+        with clients.parsing("Nova's list of servers"):
             path = '/servers/detail?all_tenants=1'
-            listed = paging.listed(self._api, path, 'servers')
-            return {each['id']: pinned(each) for each in listed}
+            listed = paging.list_all_pages(self._api, path, 'servers')
+            return {each['id']: parse_pinned_zone(each) for each in listed}
 
-    def groups(self) -> dict[str, request_model.Group]:
-        """Server groups with a strict rule, by UUID of their members.
+    def strict_group_by_member(self) -> dict[str, request_model.Group]:
+        """Return the server groups with a strict rule, by UUID of each member.
 
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading("Nova's list of server groups"):
+        with clients.parsing("Nova's list of server groups"):
             return {
                 member: group
-                for each in server_groups.listed(self._api)
-                for group in _strict_group(each)
+                for each in server_groups.list_groups(self._api)
+                for group in _parse_strict_group(each)
                 for member in each['members']
             }
 
-    def _listed(self, path: str) -> list[Migration]:
+    def _list_migrations(self, path: str) -> list[Migration]:
+        """Return the live migrations of a list of Nova."""
         path += '&migration_type=live-migration'
-        with clients.reading("Nova's list of migrations"):
-            found = paging.listed(
-                self._api, path, 'migrations', paging.after_uuid
+        with clients.parsing("Nova's list of migrations"):
+            found = paging.list_all_pages(
+                self._api, path, 'migrations', paging.query_after_uuid
             )
-            return list(_migrations(found))
+            return list(_parse_migrations(found))
 
 
-def pinned(found: Mapping[str, Any]) -> str | None:
-    """Zone that a server must stay in; '' for any zone.
+def parse_pinned_zone(server: Mapping[str, Any]) -> str | None:
+    """Return the zone that a server must stay in; '' for any zone.
 
-    :param found: description of the server by Nova.
+    :param server: description of the server by Nova.
     :returns: ``None`` if Nova does not show the zone.
     """
-    return (found[_PINNED] or '') if _PINNED in found else None
+    return (server[_PINNED] or '') if _PINNED in server else None
 
 
-def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
+def _parse_migrations(
+    listed: Iterable[Mapping[str, Any]],
+) -> Iterator[Migration]:
+    """Yield the live migrations of a list of Nova."""
     for each in listed:
         # Releases of Nova support different filters.
         if each.get('migration_type', 'live-migration') == 'live-migration':
@@ -183,15 +195,17 @@ def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:
             )
 
 
-def _strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
-    """A group with its rule; none if the rule is not strict."""
+def _parse_strict_group(group: Mapping[str, Any]) -> list[request_model.Group]:
+    """Return a server group in a list; an empty list if its rule is not
+    strict.
+    """
     rules = {rule.value: rule for rule in request_model.Rule}
     rule = rules.get(group.get('policy') or '')
     if rule is None:
         return []
     # Nova accepts any number; planners compute with amounts of Placement.
     rules_of = group.get('rules') or {}
-    most = fields.whole(rules_of.get('max_server_per_host')) or 1
+    most = fields.parse_decimal(rules_of.get('max_server_per_host')) or 1
     return [
         request_model.Group(
             group['id'], rule, min(most, request_model.LARGEST)

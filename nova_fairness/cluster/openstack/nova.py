@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts, servers and server groups of Nova."""
+"""Hypervisors, servers and server groups of Nova."""
 
 import collections
 from collections.abc import Collection
@@ -50,8 +50,8 @@ stands for a state of Nova and all tasks in it
 """
 
 TTL = 'TTL'
-"""Metadata from which a guest reads the end of its host's life, seconds of the
-epoch, as in machine/job features.
+"""Metadata key with the end of life of the server's host, for its guest;
+seconds of the epoch, as in machine/job features.
 """
 
 TTL_OURS = 'fairness:ttl'
@@ -71,10 +71,12 @@ UNKNOWN = 'UNKNOWN'
 """Status of a server whose cell does not answer; its last host counts."""
 
 _LOOKED_AT_ONCE = 20
-"""Largest number of servers missing in a full list that one look reads."""
+"""Largest number of servers missing from a full list that one call reads."""
 
 _MOST_SILENT = 3
-"""Largest number of servers without an answer before a look stops asking."""
+"""Number of servers without an answer after which a call reads no further
+server.
+"""
 
 _GONE_KEPT = 50_000
 _About = TypeVar('_About', str, None)
@@ -103,9 +105,11 @@ class NovaHypervisor:
     """A hypervisor.
 
     :ivar uuid: UUID of the hypervisor, and of its root provider.
-    :ivar name: name of its service; its own name if the service has several.
+    :ivar name: name of the host of its service; its own name if the service
+        has several hypervisors.
     :ivar zone: availability zone.
-    :ivar takes: ``False`` if it is down or disabled.
+    :ivar takes: whether it accepts servers; ``False`` if it is down or
+        disabled.
     """
 
     uuid: str
@@ -132,8 +136,10 @@ class ComputeService:
     reason: str = ''
 
     @property
-    def ours(self) -> bool:
-        """Whether this product disabled it, according to its reason."""
+    def is_disabled_by_product(self) -> bool:
+        """Return whether this product disabled the service; the stored reason
+        shows that.
+        """
         return not self.enabled and self.reason.startswith(border.MARK)
 
 
@@ -150,20 +156,20 @@ class RecentChanges(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """A server, as an administrator sees it.
+    """A server, with the fields that administrators can read.
 
     :ivar uuid: UUID of the server.
     :ivar project: project that owns it.
     :ivar user: user who created it.
     :ivar status: status of Nova, such as ``BUILD`` or ``ACTIVE``.
-    :ivar task: task of Nova on it; '' without one.
-    :ivar host: name of its host, also during the build; '' without one.
+    :ivar task: task of Nova on the server; '' without a task.
+    :ivar host: name of its host, also during the build; '' without a host.
     :ivar amounts: amounts of its flavor, by resource class.
     :ivar launched_at: when it began to run, seconds of the epoch; ``None`` if
-        it did not.
+        it never ran.
     :ivar says_done: whether its metadata allow an immediate eviction.
     :ivar pays: name of the group with a spending rate in its metadata; ''
-        without one.
+        without a group.
     :ivar is_locked: whether its owner or an operator locked it.
     :ivar specs: extra specs of its flavor, sorted by name.
     :ivar ttl: time to live in its metadata; '' without one.
@@ -171,7 +177,7 @@ class Server:
     :ivar pinned: zone that it must stay in; '' for any zone, ``None`` if Nova
         does not show it.
     :ivar has_volumes: whether volumes are attached to it.
-    :ivar name: name by its owner; only for display, never a key.
+    :ivar name: name that its owner chose; only for display, never a key.
     """
 
     uuid: str
@@ -193,26 +199,28 @@ class Server:
     name: str = ''
 
     @property
-    def named(self) -> str:
-        """Name and UUID, for logs."""
+    def log_name(self) -> str:
+        """Return name and UUID of the server, for logs."""
         return f'{self.name} ({self.uuid})' if self.name else self.uuid
 
     @property
     def is_settled(self) -> bool:
-        """Whether Nova has placed the server, offloaded it, or given it up."""
+        """Return whether Nova has placed the server, offloaded it, or set it
+        to ``ERROR``.
+        """
         rests = self.status in _SHELVED and not self.task
         # A shelved server keeps its host until it is offloaded.
         lies = bool(self.host) and self.status != 'SHELVED'
         return lies or rests or self.status == 'ERROR'
 
 
-class _Sweep:
-    """Progress of a full list of servers.
+class _FullListing:
+    """Progress of reading a full list of servers, page by page.
 
-    :param before: UUIDs of servers that were known at its begin.
+    :param before: UUIDs of servers that were cached when the reading began.
     :ivar seen: UUIDs of servers that were read.
-    :ivar markers: UUIDs of the last servers read; the next page follows the
-        last one that still exists.
+    :ivar markers: UUIDs of the last servers read; the next page begins after
+        the last one that still exists.
     :ivar ends: direction and page size.
     """
 
@@ -223,19 +231,22 @@ class _Sweep:
         self.ends = paging.ListPosition()
 
     def is_over_after_failure(self) -> bool:
-        """Whether the list is over after Nova failed for a page."""
-        is_back = self.ends.narrow()
+        """Change page size or direction after a failed page; return whether no
+        page remains.
+        """
+        is_back = self.ends.narrow_after_failure()
         if is_back:
             self.markers = ['']
         return is_back is None
 
 
 class Nova:
-    """Servers, hosts and server groups of Nova, with a cache of servers.
+    """Client of Nova for servers, hosts and server groups, with a cache of
+    servers.
 
-    Lists may be partial: a cell is down, a replica lags, or a change comes
+    Lists may be partial: a cell is down, a replica lags, or a change is listed
     late. So all servers are listed again every :data:`FULL_EVERY_S`, one page
-    in each look, and servers missing in that list are read one by one.
+    in each call, and servers missing from that list are read one by one.
 
     :param api: API of Nova.
     :ivar unreadable: errors of servers in the last read, by UUID.
@@ -251,7 +262,7 @@ class Nova:
         self._gone: dict[str, None] = {}
         self._departed: dict[str, str] = {}
         self._missing: dict[str, None] = {}
-        self._sweep: _Sweep | None = None
+        self._sweep: _FullListing | None = None
         self._swept_at: float | None = None
         self._left: dict[str, float] = {}
         self._changed: dict[tuple[str, str], float] = {}
@@ -260,48 +271,51 @@ class Nova:
         self._lifetimes = lifetimes.Lifetimes()
 
     def hosts(self) -> list[NovaHypervisor]:
-        """All hypervisors.
+        """Return all hypervisors.
 
         :raises CloudError: if they cannot be read.
         """
         self.hosts_unreadable = {}
         zones: dict[str, str] = {}
-        for each in self._all('/os-services?binary=nova-compute'):
-            with _Noted(self.hosts_unreadable, each, 'host'):
-                zones[_text(each, 'host')] = _text(each, 'zone', '')
-        listed = paging.listed(
+        for each in self._list_services('/os-services?binary=nova-compute'):
+            with _ErrorCollector(self.hosts_unreadable, each, 'host'):
+                zones[_text_field(each, 'host')] = _text_field(
+                    each, 'zone', ''
+                )
+        listed = paging.list_all_pages(
             self._api, '/os-hypervisors/detail', 'hypervisors'
         )
         services = [_service_host(each) for each in listed]
         count = collections.Counter(services)
         found = []
         for each, service in zip(listed, services, strict=True):
-            with _Noted(self.hosts_unreadable, each, 'id'):
-                host = _host(each, count[service] > 1, zones)
+            with _ErrorCollector(self.hosts_unreadable, each, 'id'):
+                host = _parse_hypervisor(each, count[service] > 1, zones)
                 # The zone is unknown if the service cannot be read.
                 takes = host.takes and service not in self.hosts_unreadable
                 found.append(dataclasses.replace(host, takes=takes))
-        return _unique(found, self.hosts_unreadable)
+        return _without_duplicates(found, self.hosts_unreadable)
 
     def services(self) -> dict[str, ComputeService]:
-        """All nova-compute services, by name of the host.
+        """Return all nova-compute services, by name of the host.
 
         :raises CloudError: if they cannot be read.
         """
-        with clients.reading("Nova's list of services"):
-            listed = self._all('/os-services?binary=nova-compute')
+        with clients.parsing("Nova's list of services"):
+            listed = self._list_services('/os-services?binary=nova-compute')
             found = {}
             for each in listed:
-                with _Noted({}, each, 'host'):
-                    found[_text(each, 'host')] = _service(each)
+                with _ErrorCollector({}, each, 'host'):
+                    found[_text_field(each, 'host')] = _parse_service(each)
             return found
 
     def disable(self, service: ComputeService, reason: str) -> None:
-        """Disable a host: running servers stay, and no new ones start.
+        """Disable a host: running servers stay, and no new server starts
+        there.
 
         :param reason: reason that Nova shows; cut to the length that Nova
             accepts.
-        :raises CloudError: if it is unknown whether that was done.
+        :raises CloudError: if it is unknown whether the host was disabled.
         """
         body = {'status': 'disabled', 'disabled_reason': reason[:_LONGEST]}
         self._api.put(f'/os-services/{service.uuid}', body)
@@ -309,34 +323,36 @@ class Nova:
     def enable(self, service: ComputeService) -> None:
         """Enable a host: servers may start there again.
 
-        :raises CloudError: if it is unknown whether that was done.
+        :raises CloudError: if it is unknown whether the host was enabled.
         """
         self._api.put(f'/os-services/{service.uuid}', {'status': 'enabled'})
 
-    def migrate(self, uuid: str, target: str | None = None) -> None:
-        """Live-migrate a server.
+    def live_migrate(self, uuid: str, target: str | None = None) -> None:
+        """Ask Nova to live-migrate a server.
 
         :param target: name of the new host; ``None`` lets Nova choose.
-        :raises CloudError: :class:`CloudAway` if it is unknown whether Nova
-            accepted it, :class:`CloudRefused` if Nova refused it.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         body = {'os-migrateLive': {'host': target, 'block_migration': 'auto'}}
         self._api.post(f'/servers/{uuid}/action', body)
 
     def servers(
-        self, now: float, built: Collection[str] | None = None
+        self, now: float, building: Collection[str] | None = None
     ) -> Mapping[str, Server]:
-        """All servers that are not deleted, by UUID.
+        """Return all servers that are not deleted, by UUID.
 
         :param now: seconds of the epoch; clocks may differ by a minute.
-        :param built: UUIDs of servers that are being built. With it, other
-            servers in the states of builds are not read again: in a queue many
-            wait, and each list would have them all. ``None`` reads all; a
-            server that is not read stays as it was.
-        :raises CloudError: if they cannot be read.
+        :param building: UUIDs of servers that are being built. Other servers
+            with the status of a build are then not read again, because a queue
+            has many and each list would contain them all. ``None``: all
+            servers are read. A server that is not read stays as it was.
+        :raises CloudError: if the servers cannot be read.
         """
         is_whole = (
-            built is None or len(built) > _FEW_BUILDS or not self._since[True]
+            building is None
+            or len(building) > _FEW_BUILDS
+            or not self._since[True]
         )
         path = '/servers/detail?all_tenants=1'
         if not is_whole:
@@ -344,41 +360,47 @@ class Nova:
         if self._since[is_whole]:
             path += f'&changes-since={self._since[is_whole]}'
         try:
-            changed = paging.listed(self._api, path, 'servers')
+            changed = paging.list_all_pages(self._api, path, 'servers')
         except exception.CloudFailed as failure:
-            changed = paging.around(self._api, path, 'servers', failure)
+            changed = paging.list_around_failures(
+                self._api, path, 'servers', failure
+            )
         else:
             if is_whole:
-                self._forget_unlisted({_id(each) for each in changed})
-        self._groups.look()
+                self._uncache_unlisted_builds(
+                    {_entry_uuid(each) for each in changed}
+                )
+        self._groups.note_server_list()
         self.unreadable = {}
-        self._note_all(changed, now)
+        self._cache_entries(changed, now)
         if not is_whole:
-            self._read_builds(built or (), now)
+            self._read_builds(building or (), now)
         # The second list has servers that were deleted long before the first.
         back_s = _OVERLAP_S if self._since[is_whole] else _LEARNED_S
         # Lists without builds lack changes of builds since the last whole
         # list.
         for of_whole in {is_whole, False}:
             self._since[of_whole] = moments.stamp(max(now - back_s, 0))
-        self._list_in_full(now)
-        self._look_for_missing(now)
+        self._read_full_list_page(now)
+        self._read_missing_servers(now)
         return dict(self._servers)
 
-    def _keep_unread(self, uuids: Iterable[str]) -> None:
-        """Keep unreadable servers as they were, or as servers without fields.
+    def _cache_placeholders(self, uuids: Iterable[str]) -> None:
+        """Cache a server without fields for each unreadable server that is not
+        in the cache.
 
-        A server that exists must not look deleted.
+        Otherwise a server that exists would count as deleted.
         """
         for uuid in uuids:
             self._servers.setdefault(
                 uuid, Server(uuid, '', '', status='BUILD', task='', host='')
             )
 
-    def _list_in_full(self, now: float) -> None:
-        """Read the next page of all servers, if a full list is due.
+    def _read_full_list_page(self, now: float) -> None:
+        """Read the next page of the full list of servers, if such a list is
+        due.
 
-        One page in each look: a whole list of a large cloud takes a minute.
+        One page in each call: the whole list of a large cloud takes a minute.
         """
         if self._swept_at is None:
             # The first list is a full one.
@@ -386,10 +408,10 @@ class Nova:
         if self._sweep is None:
             if 0 <= now - self._swept_at < FULL_EVERY_S:
                 return
-            self._sweep = _Sweep(frozenset(self._servers))
+            self._sweep = _FullListing(frozenset(self._servers))
             self._swept_at = now
         try:
-            page = self._next_page(self._sweep)
+            page = self._next_full_list_page(self._sweep)
         except exception.CloudFailed:
             if not self._sweep.is_over_after_failure():
                 return
@@ -398,9 +420,9 @@ class Nova:
             # All servers that it could continue from are deleted: begin again.
             self._sweep, self._swept_at = None, now - FULL_EVERY_S
             return
-        self._note_all(page, now)
-        self._sweep.seen.update(_id(each) for each in page)
-        self._sweep.markers = [_id(each) for each in page[-_MARKERS:]]
+        self._cache_entries(page, now)
+        self._sweep.seen.update(_entry_uuid(each) for each in page)
+        self._sweep.markers = [_entry_uuid(each) for each in page[-_MARKERS:]]
         if len(page) < self._sweep.ends.limit:
             lacked = sorted(self._sweep.before - self._sweep.seen)
             self._missing |= dict.fromkeys(
@@ -408,8 +430,12 @@ class Nova:
             )
             self._sweep = None
 
-    def _next_page(self, sweep: '_Sweep') -> list[Mapping[str, Any]] | None:
-        """The next page; ``None`` if all marker servers are deleted."""
+    def _next_full_list_page(
+        self, sweep: '_FullListing'
+    ) -> list[Mapping[str, Any]] | None:
+        """Return the next page of a full list; ``None`` if all servers that it
+        could continue from are deleted.
+        """
         path = f'/servers/detail?all_tenants=1{sweep.ends.query}'
         for marker in reversed(sweep.markers):
             after = f'&marker={marker}' if marker else ''
@@ -422,10 +448,11 @@ class Nova:
             return list(found['servers'])
         return None
 
-    def _look_for_missing(self, now: float) -> None:
-        """Read servers that a full list lacked, some in each look.
+    def _read_missing_servers(self, now: float) -> None:
+        """Read servers that are missing from a full list, some in each call.
 
-        A list may be partial: only a server that Nova does not find is gone.
+        A list may be partial: a server counts as deleted only if Nova does not
+        find it.
         """
         silent = 0
         for uuid in list(self._missing)[:_LOOKED_AT_ONCE]:
@@ -444,55 +471,64 @@ class Nova:
             if silent >= _MOST_SILENT:
                 return
 
-    def _note_gone(self, known: Server, now: float) -> None:
-        """Record that a server is gone."""
-        self._drop(known.uuid)
-        self._remember_gone(known.uuid)
+    def _record_deletion(self, known: Server, now: float) -> None:
+        """Record that a cached server was deleted."""
+        self._uncache_server(known.uuid)
+        self._remember_deleted(known.uuid)
         self._changed[known.project, known.user] = now
         self._left[known.host] = now
 
-    def _remember_gone(self, uuid: str) -> None:
-        _remember(self._gone, uuid, None)
+    def _remember_deleted(self, uuid: str) -> None:
+        """Remember the UUID of a server that Nova reported as deleted."""
+        _add_with_limit(self._gone, uuid, None)
 
-    def _drop(self, uuid: str) -> Server | None:
-        """Forget a server except its name, and return its last state."""
+    def _uncache_server(self, uuid: str) -> Server | None:
+        """Remove a server from the cache except its name, and return its last
+        state.
+        """
         known = self._servers.pop(uuid, None)
         if known is not None:
-            _remember(self._departed, uuid, known.named)
+            _add_with_limit(self._departed, uuid, known.log_name)
         return known
 
-    def named(self, uuid: str) -> str:
-        """Name and UUID of a server for logs, as far as they are known.
+    def log_name(self, uuid: str) -> str:
+        """Return name and UUID of a server for logs; only the UUID if the name
+        is unknown.
 
-        Recently deleted servers keep their names.
+        Recently deleted servers retain their names.
         """
         known = self._servers.get(uuid)
-        return known.named if known else self._departed.get(uuid, uuid)
+        return known.log_name if known else self._departed.get(uuid, uuid)
 
-    def is_gone(self, uuid: str) -> bool:
-        """Whether Nova itself said that a server is deleted."""
+    def is_deleted(self, uuid: str) -> bool:
+        """Return whether Nova itself reported that a server is deleted."""
         return uuid in self._gone
 
-    def left_of(self, project: str, uuids: Collection[str]) -> set[str]:
-        """The given servers that still exist.
+    def existing_servers(
+        self, project: str, uuids: Collection[str]
+    ) -> set[str]:
+        """Return the UUIDs of the given servers that still exist.
 
         :param project: project of all these servers.
-        :param uuids: UUIDs of servers that were just deleted.
+        :param uuids: UUIDs of servers whose deletion was just requested.
         :raises CloudError: if Nova does not answer.
         """
         if len(uuids) <= _MOST_SINGLE:
             return {uuid for uuid in uuids if self.server(uuid)}
         path = f'/servers?all_tenants=1&project_id={project}'
-        listed = paging.listed(self._api, path, 'servers')
+        listed = paging.list_all_pages(self._api, path, 'servers')
         return {each['id'] for each in listed}.intersection(uuids)
 
-    def _forget_unlisted(self, listed: Collection[str]) -> None:
+    def _uncache_unlisted_builds(self, listed: Collection[str]) -> None:
+        """Remove builds without a host from the cache that a whole list does
+        not have.
+        """
         # A build without a cell is in every list; its deletion leaves no
         # trace.
         for uuid, each in [*self._servers.items()]:
             is_unknown = uuid not in listed and not each.host
             if is_unknown and each.status == 'BUILD':
-                self._drop(uuid)
+                self._uncache_server(uuid)
 
     def _read_builds(self, built: Collection[str], now: float) -> None:
         """Read servers that are being built, one by one.
@@ -500,7 +536,7 @@ class Nova:
         A server that cannot be read stays as it was.
         """
         odd: dict[str, Exception] = {}
-        failures = clients.Tolerance()
+        failures = clients.FailureTolerance()
         for uuid in built:
             known = self._servers.get(uuid)
             if known and known.status != 'BUILD':
@@ -508,9 +544,9 @@ class Nova:
             try:
                 self._read_server(uuid, known, now)
             except exception.CloudError as error:
-                failures.note(error)
+                failures.record(error)
                 odd[uuid] = error
-        self._keep_unread(odd)
+        self._cache_placeholders(odd)
         self.unreadable |= odd
 
     def _read_server(
@@ -519,63 +555,68 @@ class Nova:
         """Read one server, and update the cache.
 
         :param known: cached server; ``None`` if it is not cached.
-        :returns: whether its cell answered.
-        :raises CloudError: if it cannot be read.
+        :returns: whether the cell of the server answered.
+        :raises CloudError: if the server cannot be read.
         """
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
             if known:
-                self._note_gone(known, now)
+                self._record_deletion(known, now)
             return True
-        with clients.reading(f'what Nova says of server {uuid}'):
+        with clients.parsing(f'what Nova says of server {uuid}'):
             told = found['server']
-            self._note(told, now)
+            self._cache_entry(told, now)
             return bool(told['status'] != UNKNOWN)
 
-    def _note_all(
+    def _cache_entries(
         self, found: Iterable[Mapping[str, Any]], now: float
     ) -> None:
-        """Update the cache; a server that cannot be read stays as it was."""
+        """Update the cache from a list; a server that cannot be read stays as
+        it was.
+        """
         listed, odd = list(found), dict[str, Exception]()
         for each in listed:
-            with _Noted(odd, each, 'id'):
-                self._note(each, now)
-        self._keep_unread(odd.keys() & set(map(_id, listed)) - {''})
+            with _ErrorCollector(odd, each, 'id'):
+                self._cache_entry(each, now)
+        self._cache_placeholders(
+            odd.keys() & set(map(_entry_uuid, listed)) - {''}
+        )
         self.unreadable |= odd
 
-    def _note(self, found: Mapping[str, Any], now: float) -> None:
+    def _cache_entry(self, found: Mapping[str, Any], now: float) -> None:
+        """Update the cache from one entry of a list."""
         is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')
-        uuid = _text(found, 'id')
+        uuid = _text_field(found, 'id')
         if found['status'] == 'DELETED':
-            self._remember_gone(uuid)
+            self._remember_deleted(uuid)
         else:
             self._gone.pop(uuid, None)
         if found['status'] == UNKNOWN and uuid in self._servers:
             # Nova shows only a part of it: its last known state counts.
             return
-        server = None if is_gone else _server(found)
+        server = None if is_gone else _parse_server(found)
         before = self._servers.get(uuid)
         if server is None:
-            self._drop(uuid)
+            self._uncache_server(uuid)
             # The rest of it only serves to estimate lifetimes.
             with (
                 contextlib.suppress(exception.CloudUnreadable),
-                clients.reading('a server that is gone'),
+                clients.parsing('a server that is gone'),
             ):
-                self._learn_lifetime(found)
+                self._record_lifetime(found)
         else:
             self._servers[server.uuid] = server
             if before is None:
-                self._groups.renew()
+                self._groups.note_new_server()
         if before != server:
             self._changed[found['tenant_id'], found['user_id']] = now
         if before and before.host != (server.host if server else ''):
             self._left[before.host] = now
 
     def recent_changes(self, now: float) -> RecentChanges:
-        """Recently changed hosts and users.
+        """Return the hosts and users whose servers changed recently.
 
-        Placement gets such changes a little earlier or later.
+        Placement shows such changes a little earlier or later than Nova.
 
         :param now: seconds of the epoch.
         """
@@ -587,47 +628,56 @@ class Nova:
         return RecentChanges(frozenset(self._left), frozenset(self._changed))
 
     def lifetimes(self) -> dict[cluster.Kind, tuple[float, ...]]:
-        """Lifetimes of the last servers of each kind, seconds, sorted."""
+        """Return the lifetimes of the latest deleted servers of each kind,
+        seconds, sorted.
+        """
         return self._lifetimes.by_kind()
 
-    def _learn_lifetime(self, found: Mapping[str, Any]) -> None:
-        server, end = _server(found), _time(found, 'terminated_at')
+    def _record_lifetime(self, found: Mapping[str, Any]) -> None:
+        """Record the lifetime of a deleted server, if its start and end are
+        known.
+        """
+        server, end = _parse_server(found), _parse_time(found, 'terminated_at')
         if end is None or server.launched_at is None:
             return
         kind = cluster.kind_of(server.project, server.amounts)
         self._lifetimes.learn(kind, server.uuid, end - server.launched_at)
 
     def server(self, uuid: str) -> Server | None:
-        """One server as it is now; ``None`` if it does not exist.
+        """Read one server; return ``None`` if it does not exist.
 
         :raises CloudError: if it cannot be read.
         """
         found = self._api.get(f'/servers/{uuid}')
         if found is None:
-            self._drop(uuid)
-            self._remember_gone(uuid)
+            self._uncache_server(uuid)
+            self._remember_deleted(uuid)
             return None
-        with clients.reading(f'what Nova says of server {uuid}'):
-            told = _server(found['server'])
+        with clients.parsing(f'what Nova says of server {uuid}'):
+            told = _parse_server(found['server'])
         if told.status != UNKNOWN:
             return told
         # Its cell does not answer: its last known state counts.
         return self._servers.get(uuid, told)
 
-    def members(self, groups: Collection[str]) -> dict[str, list[str]]:
-        """UUIDs of the servers of groups; a deleted group has none.
+    def group_members(self, groups: Collection[str]) -> dict[str, list[str]]:
+        """Return the UUIDs of the servers of groups; a deleted group has no
+        servers.
 
         :raises CloudError: if they cannot be read.
         """
         return self._groups.members(groups)
 
-    def hidden(self, uuids: Collection[str], now: float) -> set[str]:
-        """The given servers that may be on an unknown host.
+    def servers_on_unknown_hosts(
+        self, uuids: Collection[str], now: float
+    ) -> set[str]:
+        """Return the given servers that may run on an unknown host.
 
-        Lists lack servers in a cell that does not answer: servers that are not
-        in the cache are read one by one, some in each look.
+        Lists lack servers in a cell that does not answer. So servers that are
+        not in the cache are read one by one, some in each call.
 
         :param uuids: UUIDs of servers that exist according to another source.
+        :param now: seconds of the epoch.
         """
         unknown = sorted(set(uuids) - self._servers.keys() - self._gone.keys())
         silent, hidden = 0, set(unknown)
@@ -638,7 +688,7 @@ class Nova:
                 silent += 1
             else:
                 if uuid not in self._servers:
-                    self._remember_gone(uuid)
+                    self._remember_deleted(uuid)
                     hidden.discard(uuid)
             if silent >= _MOST_SILENT:
                 break
@@ -655,39 +705,46 @@ class Nova:
 
     @property
     def groups_unreadable(self) -> Mapping[str, Exception]:
-        """Groups whose members could not be read last, and why."""
+        """Return the errors of groups whose members could not be read last, by
+        UUID of the group.
+        """
         return self._groups.unreadable
 
-    def flavors(self, project: str | None = None) -> dict[str, dict[str, int]]:
-        """Amounts of one server of each flavor, by name of the flavor.
+    def flavor_amounts(
+        self, project: str | None = None
+    ) -> dict[str, dict[str, int]]:
+        """Return the amounts of one server of each flavor, by name of the
+        flavor.
 
         Extra specs do not count.
 
-        :param project: ID of a project that may use them; '' for public
+        :param project: ID of a project that may use the flavors; '' for public
             flavors, ``None`` for all flavors.
-        :raises CloudError: if they cannot be read.
+        :raises CloudError: if flavors cannot be read.
         """
-        with clients.reading("Nova's list of flavors"):
-            listed = paging.listed(
+        with clients.parsing("Nova's list of flavors"):
+            listed = paging.list_all_pages(
                 self._api, '/flavors/detail?is_public=none', 'flavors'
             )
             if project is not None:
-                listed = self._flavor_access.of(listed, project)
+                listed = self._flavor_access.usable_flavors(listed, project)
             return {each['name']: _flavor_amounts(each) for each in listed}
 
     def delete(self, uuid: str) -> None:
-        """Delete a server; nothing happens if it does not exist.
+        """Delete a server, if it exists.
 
-        :raises CloudError: if it is unknown whether it was deleted.
+        :raises CloudError: if it is unknown whether the server was deleted.
         """
         if not self._api.delete(f'/servers/{uuid}'):
-            self._remember_gone(uuid)
+            self._remember_deleted(uuid)
 
-    def act(self, uuid: str, action: eviction.EvictionAction) -> None:
-        """Ask Nova for the action that evicts a server.
+    def request_action(
+        self, uuid: str, action: eviction.EvictionAction
+    ) -> None:
+        """Ask Nova for an action that evicts a server.
 
-        :raises CloudAway: if it is unknown whether Nova accepted it.
-        :raises CloudRefused: if Nova refused it.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         if action is eviction.EvictionAction.DELETE:
             self.delete(uuid)
@@ -696,57 +753,62 @@ class Nova:
                 f'/servers/{uuid}/action', {_SERVER_ACTIONS[action]: None}
             )
 
-    def let_run(self, uuid: str, status: str) -> None:
+    def start_or_resume(self, uuid: str, status: str) -> None:
         """Start a stopped server, or resume a suspended one.
 
         :param status: status of the server, a key of :data:`STARTS`.
-        :raises CloudAway: if it is unknown whether Nova accepted it.
-        :raises CloudRefused: if Nova refused it.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         self._api.post(f'/servers/{uuid}/action', {STARTS[status]: None})
 
-    def keep_image(
+    def create_image(
         self, uuid: str, name: str, properties: Mapping[str, str]
     ) -> None:
-        """Ask for an image of a server.
+        """Ask Nova to create an image of a server.
 
-        :raises CloudAway: if it is unknown whether Nova accepted it.
-        :raises CloudRefused: if Nova refused it.
+        :param name: name of the image.
+        :param properties: properties of the image.
+        :raises CloudAway: if it is unknown whether Nova accepted the call.
+        :raises CloudRefused: if Nova refused the call.
         """
         wanted = {'name': name, 'metadata': dict(properties)}
         self._api.post(f'/servers/{uuid}/action', {'createImage': wanted})
 
     def unshelve(self, uuid: str) -> None:
-        """Unshelve a server; with a queue it waits first.
+        """Ask Nova to unshelve a server; with a queue, its request waits
+        first.
 
-        :raises CloudError: if it is unknown whether Nova accepted it.
+        :raises CloudError: if it is unknown whether Nova accepted the call.
         """
         self._api.post(f'/servers/{uuid}/action', {'unshelve': None})
 
-    def offload(self, uuid: str) -> None:
-        """Take a shelved server off its host.
+    def offload_shelved(self, uuid: str) -> None:
+        """Ask Nova to remove a shelved server from its host.
 
-        :raises CloudError: if it is unknown whether Nova accepted it.
+        :raises CloudError: if it is unknown whether Nova accepted the call.
         """
         self._api.post(f'/servers/{uuid}/action', {'shelveOffload': None})
 
-    def mark(self, uuid: str, metadata: Mapping[str, str]) -> None:
-        """Write metadata of a server; other keys stay.
+    def write_metadata(self, uuid: str, metadata: Mapping[str, str]) -> None:
+        """Write some metadata of a server; its other metadata stay.
 
-        :param metadata: values are cut to the length that Nova accepts.
-        :raises CloudError: if it is unknown whether it was written.
+        :param metadata: values by key; values are cut to the length that Nova
+            accepts.
+        :raises CloudError: if it is unknown whether the metadata were written.
         """
         short = {key: value[:_LONGEST] for key, value in metadata.items()}
         self._api.post(f'/servers/{uuid}/metadata', {'metadata': short})
 
-    def unmark(self, uuid: str, key: str) -> None:
-        """Delete a key of the metadata of a server, if it is there.
+    def delete_metadata(self, uuid: str, key: str) -> None:
+        """Delete one key of the metadata of a server, if it exists.
 
-        :raises CloudError: if it is unknown whether it was deleted.
+        :raises CloudError: if it is unknown whether the key was deleted.
         """
         self._api.delete(f'/servers/{uuid}/metadata/{key}')
 
-    def _all(self, path: str) -> Iterable[Mapping[str, Any]]:
+    def _list_services(self, path: str) -> Iterable[Mapping[str, Any]]:
+        """Return the entries of a list of services."""
         found = self._api.get(path)
         if found is None:
             raise exception.CloudAway(f'Nova does not know {path}')
@@ -754,29 +816,33 @@ class Nova:
         return services
 
 
-class _Noted:
-    """Records the error of a list entry that cannot be read.
+class _ErrorCollector:
+    """Context manager that records the error of a list entry that cannot be
+    read.
 
-    It is no generator, for speed: each server of a cloud passes one.
+    It is no generator, for speed: each server of a cloud uses one.
 
-    :param found: gets the error, by the name of the entry.
-    :param name: field with the name of the entry.
+    :param errors: receives the error, by the name of the entry.
+    :param entry: entry of a list of Nova.
+    :param name_field: field with the name of the entry.
     """
 
     __slots__ = '_entry', '_found', '_name'
 
     def __init__(
-        self, found: dict[str, Exception], entry: Any, name: str
+        self, errors: dict[str, Exception], entry: Any, name_field: str
     ) -> None:
-        self._found, self._entry, self._name = found, entry, name
+        self._found, self._entry, self._name = errors, entry, name_field
 
     def __enter__(self) -> None:
-        """Begin to read."""
+        """Begin to read the entry."""
 
     def __exit__(self, _: object, error: object, __: object) -> bool:
         """Record an error of the entry; other errors propagate."""
         if isinstance(error, clients.UNREADABLE):
-            error = clients.unreadable('an entry of a list of Nova', error)
+            error = clients.unreadable_error(
+                'an entry of a list of Nova', error
+            )
         if not isinstance(error, exception.CloudUnreadable):
             return False
         entry = self._entry
@@ -785,61 +851,72 @@ class _Noted:
         return True
 
 
-def _remember(known: dict[str, _About], uuid: str, about: _About) -> None:
-    """Add a server, and forget the oldest ones beyond the limit."""
-    known[uuid] = about
-    while len(known) > _GONE_KEPT:
-        del known[next(iter(known))]
+def _add_with_limit(
+    cache: dict[str, _About], uuid: str, value: _About
+) -> None:
+    """Add a server to a dictionary, and remove the oldest servers beyond its
+    largest size.
+    """
+    cache[uuid] = value
+    while len(cache) > _GONE_KEPT:
+        del cache[next(iter(cache))]
 
 
-def _text(
-    entry: Mapping[str, Any], name: str, without: str | None = None
+def _text_field(
+    entry: Mapping[str, Any], name: str, default: str | None = None
 ) -> str:
-    """A text field.
+    """Return the value of a text field.
 
-    :param without: value of a missing or empty field; ``None`` if the field
+    :param default: value of a missing or empty field; ``None`` if the field
         must have a value.
-    :raises TypeError: if the value is no text.
+    :raises TypeError: if the value is not text.
     """
     value = entry.get(name)
-    if not value and without is not None:
-        return without
+    if not value and default is not None:
+        return default
     if not isinstance(value, str):
         raise TypeError(f'{name} must be text')
     return value
 
 
-def _id(entry: Any) -> str:
-    """UUID of a list entry; '' without one."""
+def _entry_uuid(entry: Any) -> str:
+    """Return the UUID of a list entry; '' without a UUID."""
     found = entry.get('id') if isinstance(entry, dict) else None
     return found if isinstance(found, str) else ''
 
 
 def _service_host(entry: Any) -> str:
-    """Host of a hypervisor's service; '' if it cannot be read."""
+    """Return the host of a hypervisor's service; '' if it cannot be read."""
     try:
-        return _text(entry['service'], 'host')
+        return _text_field(entry['service'], 'host')
     except (AttributeError, LookupError, TypeError):
         return ''
 
 
-def _host(
-    entry: Mapping[str, Any], is_of_many: bool, zones: Mapping[str, str]
+def _parse_hypervisor(
+    entry: Mapping[str, Any], shares_service: bool, zones: Mapping[str, str]
 ) -> NovaHypervisor:
-    service = _text(entry['service'], 'host')
-    own = _text(entry, 'hypervisor_hostname')
+    """Return the hypervisor of a list entry.
+
+    :param shares_service: whether its service has several hypervisors.
+    :param zones: availability zones by host of the service.
+    """
+    service = _text_field(entry['service'], 'host')
+    own = _text_field(entry, 'hypervisor_hostname')
     return NovaHypervisor(
-        uuid=_text(entry, 'id'),
-        name=own if is_of_many else service,
+        uuid=_text_field(entry, 'id'),
+        name=own if shares_service else service,
         zone=zones.get(service, ''),
         takes=entry['state'] == 'up' and entry['status'] == 'enabled',
     )
 
 
-def _unique(
+def _without_duplicates(
     hosts: Iterable[NovaHypervisor], unreadable: dict[str, Exception]
 ) -> list[NovaHypervisor]:
-    """Hosts with a unique name and UUID."""
+    """Return the hosts whose name and UUID are unique; record errors of the
+    others.
+    """
     listed = list(hosts)
     names = collections.Counter(each.name for each in listed)
     uuids = collections.Counter(each.uuid for each in listed)
@@ -854,6 +931,7 @@ def _unique(
 
 
 def _flavor_amounts(flavor: Mapping[str, Any]) -> dict[str, int]:
+    """Return the amounts of one server of a flavor, by resource class."""
     # In a list of servers this key has another name.
     more_gb = flavor.get('OS-FLV-EXT-DATA:ephemeral', flavor.get('ephemeral'))
     disk_gb = flavor['disk'] + (more_gb or 0)
@@ -866,47 +944,52 @@ def _flavor_amounts(flavor: Mapping[str, Any]) -> dict[str, int]:
     if not all(
         0 <= amount <= request_model.LARGEST for amount in needs.values()
     ):
-        raise ValueError(f'a flavor asks for {needs}')
+        raise ValueError(f'amounts of a flavor are out of range: {needs}')
     return needs
 
 
-def _time(found: Mapping[str, Any], name: str) -> float | None:
+def _parse_time(found: Mapping[str, Any], name: str) -> float | None:
+    """Return a time of a server, seconds of the epoch; ``None`` if Nova shows
+    none.
+    """
     told = found.get(f'OS-SRV-USG:{name}')
     if not told:
         return None
     return dt.datetime.fromisoformat(told).replace(tzinfo=dt.UTC).timestamp()
 
 
-def _service(found: Mapping[str, Any]) -> ComputeService:
+def _parse_service(found: Mapping[str, Any]) -> ComputeService:
+    """Return the service of a list entry."""
     return ComputeService(
-        uuid=_text(found, 'id'),
-        host=_text(found, 'host'),
+        uuid=_text_field(found, 'id'),
+        host=_text_field(found, 'host'),
         enabled=found['status'] == 'enabled',
         up=found['state'] == 'up',
         reason=found.get('disabled_reason') or '',
     )
 
 
-def _server(found: Mapping[str, Any]) -> Server:
+def _parse_server(found: Mapping[str, Any]) -> Server:
+    """Return the server of Nova's description."""
     flavor = found.get('flavor') or {}
     needs = _flavor_amounts(flavor) if 'vcpus' in flavor else {}
     metadata = found.get('metadata') or {}
     return Server(
-        uuid=_text(found, 'id'),
-        project=_text(found, 'tenant_id'),
-        user=_text(found, 'user_id', ''),
-        status=_text(found, 'status'),
-        task=_text(found, 'OS-EXT-STS:task_state', ''),
-        host=_text(found, 'OS-EXT-SRV-ATTR:host', ''),
+        uuid=_text_field(found, 'id'),
+        project=_text_field(found, 'tenant_id'),
+        user=_text_field(found, 'user_id', ''),
+        status=_text_field(found, 'status'),
+        task=_text_field(found, 'OS-EXT-STS:task_state', ''),
+        host=_text_field(found, 'OS-EXT-SRV-ATTR:host', ''),
         amounts=tuple(sorted((k, n) for k, n in needs.items() if n > 0)),
-        launched_at=_time(found, 'launched_at'),
+        launched_at=_parse_time(found, 'launched_at'),
         is_locked=bool(found.get('locked')),
         specs=tuple(sorted((flavor.get('extra_specs') or {}).items())),
-        says_done=fields.says_yes(metadata.get(DONE)),
+        says_done=fields.means_yes(metadata.get(DONE)),
         pays=str(metadata.get(GROUP) or ''),
         ttl=str(metadata.get(TTL) or ''),
         ttl_ours=str(metadata.get(TTL_OURS) or ''),
-        pinned=live_migrations.pinned(found),
+        pinned=live_migrations.parse_pinned_zone(found),
         name=str(found.get('name') or ''),
         has_volumes=bool(found.get('os-extended-volumes:volumes_attached')),
     )

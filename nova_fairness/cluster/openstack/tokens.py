@@ -2,8 +2,8 @@
 
 """Checks whether services would still accept the token of a message.
 
-The token of the user who asked for a server travels in the message. Nova,
-Glance, Cinder and Neutron refuse it once it is revoked, or its user is
+A message contains the token of the user who requested the server. Nova,
+Glance, Cinder and Neutron refuse the token once it is revoked, or its user is
 deleted: then the build ends in ERROR without an explanation.
 """
 
@@ -13,35 +13,39 @@ from nova_fairness import exception
 from nova_fairness.cluster.openstack import clients
 
 _RULE = 'identity:validate_token'
-"""Part of the error if this service may not validate tokens. A token of a
-trust whose trustor lost the role is refused with the same code 403, but
+"""Part of the error message if this service may not validate tokens. A token
+of a trust whose trustor lost the role is refused with the same code 403, but
 without this text.
 """
 
 _KNOWS_RULES = {'OpenStack-Identity-Access-Rules': '1'}
-"""Without this header Keystone hides tokens of application credentials with
+"""Header without which Keystone hides tokens of application credentials with
 access rules.
 """
 
 
-class Tokens:
-    """Keystone as validator of other users' tokens.
+class TokenValidator:
+    """Validates tokens of users with Keystone.
 
     :param api: API of Keystone.
-    :param past_end: whether expired tokens count as valid: with service tokens
-        they do, for ``[token] allow_expired_window`` of Keystone.
+    :param accept_expired: whether expired tokens count as valid. Services with
+        service tokens accept them for ``[token] allow_expired_window`` of
+        Keystone.
     """
 
-    def __init__(self, api: clients.Api, past_end: bool = True) -> None:
+    def __init__(self, api: clients.Api, accept_expired: bool = True) -> None:
         self._api = api
-        query = {'nocatalog': 1, **({'allow_expired': 1} if past_end else {})}
+        query = {
+            'nocatalog': 1,
+            **({'allow_expired': 1} if accept_expired else {}),
+        }
         self._path = f'/auth/tokens?{parse.urlencode(query)}'
 
-    def is_taken(self, token: str) -> bool:
-        """Whether services would accept a token; '' counts as accepted.
+    def is_accepted(self, token: str) -> bool:
+        """Return whether services would accept a token; '' counts as accepted.
 
         :raises CloudAway: if Keystone does not answer.
-        :raises CloudRefused: if Keystone refuses this service.
+        :raises CloudRefused: if Keystone refuses the call of this service.
         """
         if not token:
             return True

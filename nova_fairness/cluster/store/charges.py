@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stored charges, from which the ledger can be computed again.
+"""Stored charges of the ledger, from which the ledger can be computed again.
 
 A row is written before the ledger changes, with the new version of the ledger.
-If a process dies in between, its row is ignored, and the next process
-overwrites it.
+If a process dies between both writes, its row is ignored, and the next process
+replaces it.
 """
 
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ _CHARGES = tables.CHARGES
 _READ_AT_ONCE = 1000
 
 
-class Charges(led.LeaderTable[[]]):
-    """The table of charges."""
+class ChargeTable(led.LeaderTable[[]]):
+    """Table of charges of the ledger."""
 
     def add(self, charge: records.ChargeRecord, epoch: int) -> None:
-        """Write a charge before the ledger changes.
+        """Store a charge before the ledger changes.
 
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
@@ -39,25 +39,27 @@ class Charges(led.LeaderTable[[]]):
             'version': charge.version,
             'begins': charge.begins,
             'ends': charge.ends,
-            'capacity': records.short(charge.capacity),
-            'changed': records.short(charge.changed),
+            'capacity': records.compact_json(charge.capacity),
+            'changed': records.compact_json(charge.changed),
             'opening': None
             if charge.opening is None
-            else records.short(charge.opening),
+            else records.compact_json(charge.opening),
         }
         if not self._tables.insert_if(_CHARGES, row, leads):
             self._check_leads(epoch)
 
-    def all(self, until: int) -> Iterator[records.ChargeRecord]:
-        """Charges that the ledger contains, the oldest first.
+    def charges_up_to(self, version: int) -> Iterator[records.ChargeRecord]:
+        """Yield the charges that the ledger contains, the oldest first.
 
-        :param until: version of the ledger.
+        :param version: version of the ledger.
         """
         last = -1
         while True:
             query = (
                 sa.select(_CHARGES)
-                .where(_CHARGES.c.version > last, _CHARGES.c.version <= until)
+                .where(
+                    _CHARGES.c.version > last, _CHARGES.c.version <= version
+                )
                 .order_by(_CHARGES.c.version)
                 .limit(_READ_AT_ONCE)
             )
@@ -76,10 +78,11 @@ class Charges(led.LeaderTable[[]]):
                 return
             last = rows[-1]['version']
 
-    def remove(self, before: float) -> None:
+    def remove_older(self, before: float) -> None:
         """Remove old charges, except those that newer charges build on.
 
-        :param before: seconds of the epoch.
+        :param before: time of the oldest charge to retain, seconds of the
+            epoch.
         """
         [row] = self._tables.select(
             sa.select(sa.func.max(_CHARGES.c.version).label('first')).where(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Opens a database, and translates its errors."""
+"""Connection to the database: statements, and translation of database
+errors.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -31,7 +33,8 @@ _AWAY = (
 )
 
 _PLAIN = (sa.exc.OperationalError, sa.exc.InterfaceError)
-"""Errors that oslo.db does not translate at begin or end of a transaction."""
+"""Errors at the begin or end of a transaction that oslo.db does not translate.
+"""
 
 _NOBODYS_FAULT = ('OperationalError', 'InterfaceError')
 """Driver errors for a lock wait timeout, a full disk or a server shutdown.
@@ -40,12 +43,12 @@ Other errors, such as a missing table, have their own class in oslo.db.
 
 _MOST_ROWS = 500
 _MOST_BYTES = 4 * 2**20
-"""Limit of one statement, beyond its first row: MariaDB takes 16 MiB by
-default.
+"""Largest size of one statement, without its first row: MariaDB accepts 16 MiB
+by default.
 """
 
 _MOST_UNREAD = 100
-"""Largest number of rows that are noted as unreadable."""
+"""Largest number of rows that are recorded as unreadable."""
 
 _TIME = {
     'mysql': 'SELECT UNIX_TIMESTAMP(NOW(6))',
@@ -56,17 +59,17 @@ _CONNECT_TRIES = 3
 _BETWEEN_TRIES_S = 1
 
 
-def connect(url: str) -> sa.Engine:
+def open_engine(url: str) -> sa.Engine:
     """Open a database.
 
     Every statement is committed at once, so that a process that is stopped
-    during its work holds no lock.
+    during its work does not leave a lock.
 
     :param url: URL of SQLAlchemy: ``sqlite:////path``, ``mysql+pymysql://`` or
         ``postgresql+psycopg://``.
     :raises StoreAway: if the database does not answer.
     """
-    with failures():
+    with translate_errors():
         engine: sa.Engine = engines.create_engine(
             url,
             max_retries=_CONNECT_TRIES,
@@ -75,24 +78,26 @@ def connect(url: str) -> sa.Engine:
             thread_checkin=False,
         )
         if engine.dialect.name == 'sqlite':
-            sa.event.listen(engine, 'connect', _write_ahead)
+            sa.event.listen(engine, 'connect', _set_sqlite_modes)
             # oslo.db already opened a connection, without the listener.
             engine.dispose()
     return engine
 
 
-def _write_ahead(connection: Any, _record: Any) -> None:
-    """Set modes of SQLite: readers and the writer do not block each other."""
+def _set_sqlite_modes(connection: Any, _record: Any) -> None:
+    """Set modes of SQLite: readers and the writer do not block each other, and
+    commits survive a power cut.
+    """
     connection.execute('PRAGMA journal_mode = WAL')
     # An acknowledged message must survive a power cut.
     connection.execute('PRAGMA synchronous = FULL')
 
 
 @contextlib.contextmanager
-def failures() -> Iterator[None]:
-    """Translate errors of a database.
+def translate_errors() -> Iterator[None]:
+    """Translate errors of a database into errors of the store.
 
-    :raises StoreAway: if it did not answer, or timed out on a lock.
+    :raises StoreAway: if the database did not answer, or timed out on a lock.
     :raises StoreError: for all other errors; its text contains no row.
     """
     try:
@@ -101,7 +106,7 @@ def failures() -> Iterator[None]:
         outages.SERVERS.restored(outages.DATABASE)
         raise
     except (db_exception.DBError, sa.exc.SQLAlchemyError) as error:
-        name = _origin(error)
+        name = _original_error_name(error)
         if isinstance(error, _AWAY) or name in _NOBODYS_FAULT:
             outages.SERVERS.lost(outages.DATABASE, name)
             raise exception.StoreAway(
@@ -113,8 +118,10 @@ def failures() -> Iterator[None]:
     outages.SERVERS.restored(outages.DATABASE)
 
 
-def _origin(error: Exception) -> str:
-    """Class name of the original error, without statement and parameters."""
+def _original_error_name(error: Exception) -> str:
+    """Return the class name of the original error, without statement and
+    parameters.
+    """
     if type(error) not in (db_exception.DBError, *_PLAIN):
         return type(error).__name__
     inner = getattr(error, 'inner_exception', None) or error
@@ -123,7 +130,7 @@ def _origin(error: Exception) -> str:
 
 
 class Tables:
-    """Tables in which every statement is committed at once.
+    """Executes statements and commits each at once.
 
     :param engine: engine of the database.
     """
@@ -134,6 +141,7 @@ class Tables:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
+        """Open a connection in which each statement is committed at once."""
         with self._engine.connect() as connection:
             # oslo.db takes this mark for a transaction. Without it, oslo.db
             # would begin one in SQLite, which holds the lock until its end.
@@ -141,11 +149,13 @@ class Tables:
             yield connection
 
     def insert(self, table: sa.Table, *rows: Mapping[str, Any]) -> bool:
-        """Add rows, all or none; ``False`` if a row with such a key exists."""
+        """Add rows, all or none; return ``False`` if a row with such a key
+        exists.
+        """
         # The database applies one statement as a whole or not at all.
         statement = sa.insert(table).values([dict(row) for row in rows])
         try:
-            with failures(), self._connection() as connection:
+            with translate_errors(), self._connection() as connection:
                 connection.execute(statement)
         except db_exception.DBDuplicateEntry:
             return False
@@ -157,7 +167,9 @@ class Tables:
         row: Mapping[str, Any],
         condition: sa.ColumnElement[bool],
     ) -> bool:
-        """Add a row if a condition holds; ``False`` if it was not added."""
+        """Add a row if a condition is true; return ``False`` if it was not
+        added.
+        """
         values = [
             sa.literal(value, table.c[name].type)
             for name, value in row.items()
@@ -165,7 +177,7 @@ class Tables:
         wanted = sa.select(*values).where(condition)
         statement = sa.insert(table).from_select(list(row), wanted)
         try:
-            with failures(), self._connection() as connection:
+            with translate_errors(), self._connection() as connection:
                 # Without this option SQLAlchemy drops the row count of
                 # PostgreSQL.
                 done = connection.execute(
@@ -175,116 +187,126 @@ class Tables:
         except db_exception.DBDuplicateEntry:
             return False
 
-    def copy(
-        self, table: sa.Table, columns: Sequence[str], found: sa.Select[Any]
+    def insert_from_query(
+        self, table: sa.Table, columns: Sequence[str], query: sa.Select[Any]
     ) -> None:
-        """Insert the rows that a query finds, all or none.
+        """Insert the rows that a query returns, all or none.
 
         :param columns: names of columns, in the order of the query.
         """
-        statement = sa.insert(table).from_select(list(columns), found)
+        statement = sa.insert(table).from_select(list(columns), query)
         # If another process inserted them first, its rows are equal.
         with (
             contextlib.suppress(db_exception.DBDuplicateEntry),
-            failures(),
+            translate_errors(),
             self._connection() as connection,
         ):
             connection.execute(statement)
 
     def update(self, statement: sa.Update | sa.Delete) -> bool:
-        """Change or delete rows; ``False`` if no row matched."""
-        with failures(), self._connection() as connection:
+        """Change or delete rows; return ``False`` if no row matched."""
+        with translate_errors(), self._connection() as connection:
             return connection.execute(statement).rowcount > 0
 
     def update_each(
         self, statement: sa.Update, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Run one statement for each of many rows of parameters."""
-        with failures(), self._connection() as connection:
+        """Execute one statement for each of many rows of parameters."""
+        with translate_errors(), self._connection() as connection:
             connection.execute(statement, [dict(row) for row in rows])
 
-    def time(self) -> float | None:
-        """Time of the database server, seconds of the epoch; ``None`` for
-        SQLite.
+    def server_time(self) -> float | None:
+        """Return the time of the database server, seconds of the epoch;
+        ``None`` for SQLite.
         """
         query = _TIME.get(self._engine.dialect.name)
         if query is None:
             return None
-        with failures(), self._connection() as connection:
+        with translate_errors(), self._connection() as connection:
             return float(connection.execute(sa.text(query)).scalar_one())
 
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
-        """Read rows as dictionaries by name of column."""
-        names, rows = self.read(query)
+        """Return the rows of a query as dictionaries by name of column."""
+        names, rows = self.select_tuples(query)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def only(self, table: sa.Table) -> dict[str, Any]:
-        """The row of a table of one row; a missing row is written again."""
+    def single_row(self, table: sa.Table) -> dict[str, Any]:
+        """Return the row of a table that has one row; a missing row is created
+        again.
+        """
         rows = self.select(sa.select(table))
         if not rows:
             LOG.error(
-                'the row of the table %s is missing: a new one is written',
+                'table %s: its only row is missing: an empty one is created',
                 table,
             )
             self.insert(table, {'id': 1, **tables.ONLY[table.name]})
             rows = self.select(sa.select(table))
         return rows[0]
 
-    def made(
+    def build_objects(
         self,
-        name: str,
-        key: str,
+        table_name: str,
+        key_column: str,
         rows: Iterable[Mapping[str, Any]],
-        make: Callable[[Mapping[str, Any]], _T],
+        build: Callable[[Mapping[str, Any]], _T],
     ) -> list[tuple[str, _T]]:
-        """Build an object from each row, except rows that cannot be read.
+        """Build an object from each row; rows that cannot be read are recorded
+        and left out.
 
-        :param name: name of the table.
-        :param key: column that identifies rows.
+        :param table_name: name of the table.
+        :param key_column: column that identifies rows.
+        :param build: returns the object of a row.
         :returns: key and object of each row, in the order of the rows.
         """
         found = []
         for row in rows:
             try:
-                found.append((row[key], make(row)))
+                found.append((row[key_column], build(row)))
             except Exception as error:  # noqa: BLE001 - other rows are read
-                self.note(name, str(row[key]), error)
+                self.record_unreadable(table_name, str(row[key_column]), error)
         return found
 
-    def note(self, name: str, key: str, error: Exception) -> None:
+    def record_unreadable(
+        self, table_name: str, key: str, error: Exception
+    ) -> None:
         """Record that a row cannot be read."""
         if len(self._unread) < _MOST_UNREAD:
-            self._unread[f'{key} of {name}'] = error
+            self._unread[f'{key} of {table_name}'] = error
 
-    def unread(self) -> dict[str, Exception]:
-        """Rows that could not be read since the last call, and why."""
+    def pop_unreadable_rows(self) -> dict[str, Exception]:
+        """Return the errors of rows that could not be read since the last
+        call, by name of the row.
+        """
         found, self._unread = self._unread, {}
         return found
 
-    def read(
+    def select_tuples(
         self, query: sa.Select[Any]
     ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Read rows, and the names of their columns."""
-        with failures(), self._connection() as connection:
+        """Return the names of the columns of a query, and its rows as
+        tuples.
+        """
+        with translate_errors(), self._connection() as connection:
             found = connection.execute(query)
             # Rows that know their column names take twice the time.
             return tuple(found.keys()), [tuple(row) for row in found]
 
 
 def batches(
-    rows: Iterable[dict[str, Any]], column: str
+    rows: Iterable[dict[str, Any]], large_column: str
 ) -> Iterator[list[dict[str, Any]]]:
-    """Divide rows into as few statements as a database accepts.
+    """Yield the rows in as few groups as the statements of a database allow.
 
-    :param column: the large column.
+    :param large_column: name of the largest column.
     """
     batch: list[dict[str, Any]] = []
     size = 0
     for row in rows:
-        size += len(row[column])
+        size += len(row[large_column])
         if batch and (size > _MOST_BYTES or len(batch) == _MOST_ROWS):
             yield batch
-            batch, size = [], len(row[column])
+            batch, size = [], len(row[large_column])
         batch.append(row)
     if batch:
         yield batch

@@ -2,10 +2,10 @@
 
 """Stored events of requests.
 
-The row of a request is its current event. It is copied here before it changes,
-so no change lacks its event. If a process dies in between, the copy is of an
-event that still lasts, and the next process replaces it. One transaction for
-both would hold locks if a process stops within it.
+The row of a request is its current event. The row is copied here before it
+changes, so each past event is stored. If a process dies between both writes,
+the copy is of an event that has not ended, and the next process replaces it.
+One transaction for both would leave locks if a process stops within it.
 """
 
 from collections.abc import Collection
@@ -22,18 +22,20 @@ from nova_fairness.model import request as request_model
 
 FIRST_KEPT = 20
 LAST_KEPT = 60
-"""Number of first and of last events of a request that are kept."""
+"""Number of first and of last events of a request that are stored."""
 
 _EVENTS, _REQUESTS = tables.EVENTS, tables.REQUESTS
 _LONGEST = 255
 _READ_AT_ONCE = 10_000
-"""Requests in one statement; PostgreSQL takes 65,535 parameters."""
+"""Largest number of requests in one statement; PostgreSQL accepts 65,535
+parameters.
+"""
 
 _SAME = ('stage', 'state', 'reason', 'subject', 'numbers')
 
 
 class EventTable:
-    """The table of past events of requests.
+    """Table of past events of requests.
 
     :param rows: tables of the database.
     """
@@ -41,7 +43,7 @@ class EventTable:
     def __init__(self, rows: database.Tables) -> None:
         self._tables = rows
 
-    def keep(
+    def copy_current_events(
         self,
         uuids: Collection[str],
         now: float,
@@ -55,7 +57,7 @@ class EventTable:
         """
         if not uuids:
             return
-        self._make_room(uuids)
+        self._delete_surplus(uuids)
         is_short = sa.func.length(_REQUESTS.c.hosts) <= _LONGEST
         hosts = sa.case((is_short, _REQUESTS.c.hosts), else_=sa.null())
         columns = {
@@ -68,10 +70,12 @@ class EventTable:
         found = sa.select(*columns.values()).where(
             _REQUESTS.c.uuid.in_(uuids), condition
         )
-        self._tables.copy(_EVENTS, list(columns), found)
+        self._tables.insert_from_query(_EVENTS, list(columns), found)
 
-    def _make_room(self, uuids: Collection[str]) -> None:
-        """Remove surplus events, and copies whose change was not made."""
+    def _delete_surplus(self, uuids: Collection[str]) -> None:
+        """Delete events beyond the largest number, and copies whose change was
+        not made.
+        """
         newest = (
             sa.select(_REQUESTS.c.stage)
             .where(_REQUESTS.c.uuid == _EVENTS.c.request)
@@ -86,23 +90,29 @@ class EventTable:
             )
         )
 
-    def of(
+    def events_by_request(
         self, uuids: Collection[str]
     ) -> dict[str, list[history.HistoryEvent]]:
-        """Events of some requests, the oldest first, by UUID."""
+        """Return the events of some requests, the oldest first, by UUID."""
         named = list(uuids)
         found: dict[str, list[history.HistoryEvent]] = {
             uuid: [] for uuid in named
         }
         for first in range(0, len(named), _READ_AT_ONCE):
             some = named[first : first + _READ_AT_ONCE]
-            for uuid, event in [*self._past(some), *self._now(some)]:
+            for uuid, event in [
+                *self._past_events(some),
+                *self._current_events(some),
+            ]:
                 found[uuid].append(event)
         return found
 
-    def _past(
+    def _past_events(
         self, uuids: list[str]
     ) -> list[tuple[str, history.HistoryEvent]]:
+        """Return UUID and past event pairs of some requests, the oldest
+        first.
+        """
         query = (
             sa.select(_EVENTS)
             .join(_REQUESTS, _REQUESTS.c.uuid == _EVENTS.c.request)
@@ -113,9 +123,14 @@ class EventTable:
             .order_by(_EVENTS.c.request, _EVENTS.c.stage)
         )
         rows = self._tables.select(query)
-        return self._tables.made('events', 'request', rows, _event)
+        return self._tables.build_objects(
+            'events', 'request', rows, _event_of_row
+        )
 
-    def _now(self, uuids: list[str]) -> list[tuple[str, history.HistoryEvent]]:
+    def _current_events(
+        self, uuids: list[str]
+    ) -> list[tuple[str, history.HistoryEvent]]:
+        """Return UUID and current event pairs of some requests."""
         columns = (_REQUESTS.c[name] for name in (*_SAME, 'uuid', 'hosts'))
         query = sa.select(
             *columns,
@@ -123,20 +138,23 @@ class EventTable:
             sa.null().label('until'),
         ).where(_REQUESTS.c.uuid.in_(uuids))
         rows = self._tables.select(query)
-        return self._tables.made('requests', 'uuid', rows, _event)
+        return self._tables.build_objects(
+            'requests', 'uuid', rows, _event_of_row
+        )
 
     def remove(self, uuids: Collection[str]) -> None:
-        """Remove the events of some requests."""
+        """Remove the past events of some requests."""
         self._tables.update(
             sa.delete(_EVENTS).where(_EVENTS.c.request.in_(uuids))
         )
 
 
-def _event(row: Mapping[str, Any]) -> history.HistoryEvent:
+def _event_of_row(row: Mapping[str, Any]) -> history.HistoryEvent:
+    """Return the event of a row."""
     return history.stage(
         request_model.State(row['state']),
-        records.why_of(row),
+        records.parse_reason(row),
         row['at'],
         row['until'],
-        records.hosts_of(row['hosts']),
+        records.parse_hosts(row['hosts']),
     )

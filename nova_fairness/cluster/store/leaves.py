@@ -25,12 +25,14 @@ _LATER = _LEAVES.alias()
 _HAS_LATER = sa.exists().where(
     _LATER.c.server == _LEAVES.c.server, _LATER.c.turn > _LEAVES.c.turn
 )
-"""Built once: each alias creates many column objects."""
+"""Built once, because each alias creates many column objects."""
 _MAKES_ROOM = _LEAVES.c.cause.in_(
     sorted(each.value for each in eviction.PREEMPTIONS)
 )
 _NAMED_AT_ONCE = 10_000
-"""Servers in one statement; PostgreSQL takes 65,535 parameters."""
+"""Largest number of servers in one statement; PostgreSQL accepts 65,535
+parameters.
+"""
 
 _SAME = (
     *('server', 'turn', 'version', 'at', 'changed_at', 'tried', 'asked_at'),
@@ -40,33 +42,36 @@ _SAME = (
 """Columns with the name of the field that they store."""
 
 
-class Leaves(led.LeaderTable[[eviction.Eviction]]):
-    """The table of evictions."""
+class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
+    """Table of evictions."""
 
-    def found(
+    def newest_in_states(
         self, states: Collection[eviction.EvictionState]
     ) -> dict[str, eviction.Eviction]:
-        """Newest evictions in some states, those due first, by UUID of the
-        server.
+        """Return the newest evictions in some states by UUID of the server,
+        those due first.
         """
         wanted = _LEAVES.c.state.in_([each.value for each in states])
         return self._newest(wanted)
 
-    def since(
+    def live_or_changed_since(
         self, moment: float, servers: Collection[str]
     ) -> dict[str, eviction.Eviction]:
-        """Live evictions, and recently changed ones, by UUID of the server.
+        """Return live evictions, and evictions changed since a time, by UUID
+        of the server.
 
-        :param moment: start of the recent time, seconds of the epoch.
+        :param moment: seconds of the epoch.
         :param servers: servers whose newest eviction is included in any case.
         """
         live = _LEAVES.c.state.in_([each.value for each in eviction.LIVE])
         found = self._newest(sa.or_(live, _LEAVES.c.changed_at >= moment))
-        return found | self.of(set(servers) - found.keys())
+        return found | self.newest_of_servers(set(servers) - found.keys())
 
-    def of(self, servers: Collection[str]) -> dict[str, eviction.Eviction]:
-        """Newest evictions of some servers, by UUID; servers without one are
-        left out.
+    def newest_of_servers(
+        self, servers: Collection[str]
+    ) -> dict[str, eviction.Eviction]:
+        """Return the newest evictions of some servers, by UUID; servers
+        without an eviction are missing.
         """
         named = list(servers)
         found: dict[str, eviction.Eviction] = {}
@@ -75,8 +80,10 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             found |= self._newest(_LEAVES.c.server.in_(some))
         return found
 
-    def turns(self, servers: Collection[str]) -> list[eviction.Eviction]:
-        """All evictions of some servers, the oldest first."""
+    def all_of_servers(
+        self, servers: Collection[str]
+    ) -> list[eviction.Eviction]:
+        """Return all evictions of some servers, the oldest first."""
         named = list(servers)[:_NAMED_AT_ONCE]
         query = (
             sa.select(_LEAVES)
@@ -84,30 +91,39 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
             .order_by(_LEAVES.c.chosen_at, _LEAVES.c.uuid)
         )
         rows = self._tables.select(query)
-        found = self._tables.made('leaves', 'uuid', rows, _leave)
+        found = self._tables.build_objects(
+            'leaves', 'uuid', rows, _eviction_of_row
+        )
         return [leave for _, leave in found]
 
     def _newest(
         self, *wanted: sa.ColumnElement[bool]
     ) -> dict[str, eviction.Eviction]:
+        """Return the newest evictions of servers that match conditions, by
+        UUID of the server.
+        """
         query = (
             sa.select(_LEAVES)
             .where(*wanted, ~_HAS_LATER)
             .order_by(_LEAVES.c.at, _LEAVES.c.server)
         )
         rows = self._tables.select(query)
-        return dict(self._tables.made('leaves', 'server', rows, _leave))
+        return dict(
+            self._tables.build_objects(
+                'leaves', 'server', rows, _eviction_of_row
+            )
+        )
 
     def preemptions(
-        self, project: str | None, marker: str | None, most: int
+        self, project: str | None, marker: str | None, limit: int
     ) -> Sequence[eviction.Eviction]:
-        """Evictions that made room for requests, the newest first.
+        """Return evictions that made room for requests, the newest first.
 
         :param project: project of the server or of the request; ``None`` for
             all.
-        :param marker: UUID of the last eviction of the previous page; an
-            unknown one has an empty next page.
-        :param most: largest number of evictions.
+        :param marker: UUID of the last eviction of the previous page; after an
+            unknown UUID, the next page is empty.
+        :param limit: largest number of evictions.
         """
         query = sa.select(_LEAVES).where(_MAKES_ROOM)
         if project is not None:
@@ -131,21 +147,27 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
                 )
             )
         order = _LEAVES.c.chosen_at.desc(), _LEAVES.c.uuid
-        rows = self._tables.select(query.order_by(*order).limit(most))
+        rows = self._tables.select(query.order_by(*order).limit(limit))
         return [
             each
-            for _, each in self._tables.made('leaves', 'uuid', rows, _leave)
+            for _, each in self._tables.build_objects(
+                'leaves', 'uuid', rows, _eviction_of_row
+            )
         ]
 
     def preemption(self, uuid: str) -> eviction.Eviction | None:
-        """One eviction that made room for a request; ``None`` if unknown."""
+        """Return one eviction that made room for a request; ``None`` if it is
+        unknown.
+        """
         rows = self._tables.select(
             sa.select(_LEAVES).where(_MAKES_ROOM, _LEAVES.c.uuid == uuid)
         )
-        found = self._tables.made('leaves', 'uuid', rows, _leave)
+        found = self._tables.build_objects(
+            'leaves', 'uuid', rows, _eviction_of_row
+        )
         return found[0][1] if found else None
 
-    def choose(
+    def add(
         self,
         leave: eviction.Eviction,
         before: eviction.Eviction | None,
@@ -154,8 +176,8 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         """Add an eviction.
 
         :param leave: eviction in its first state.
-        :param before: last eviction of the server; ``None`` if it has none.
-        :param epoch: epoch of the leader that decided it.
+        :param before: last eviction of the server; ``None`` without one.
+        :param epoch: epoch of the leader that decided the eviction.
         :returns: the stored eviction.
         :raises Outdated: if the server has a live eviction.
         :raises Deposed: if that leader no longer leads.
@@ -165,11 +187,13 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         # An ended eviction never changes: what was read of it is still true.
         if (before and before.state not in eviction.FINAL) or (
             not self._tables.insert_if(
-                _LEAVES, _row(chosen), tables.newest_epoch() == epoch
+                _LEAVES,
+                _row_of_eviction(chosen),
+                tables.newest_epoch() == epoch,
             )
         ):
             self._raise_outdated(leave.server, epoch)
-        self._changed(chosen)
+        self._notify_listeners(chosen)
         return chosen
 
     def step(
@@ -180,25 +204,26 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         now: float,
         at: float | None = None,
     ) -> eviction.Eviction:
-        """Move an eviction into its next state.
+        """Change an eviction to its next state.
 
         :param leave: eviction as it was when the step was decided.
         :param event: what happens to the server.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the step.
         :param now: seconds of the epoch of time.
-        :param at: earliest time of the next action; ``None`` keeps the old
-            one.
+        :param at: earliest time of the next action; ``None`` for the old time.
         :returns: the changed eviction.
         :raises IllegalStep: if its state has no step for the event.
-        :raises Outdated: if it no longer has that version.
+        :raises Outdated: if the stored eviction has another version.
         :raises Deposed: if that leader no longer leads.
         """
         changed = leave.stepped(event, now, at)
         if not self._tables.update(
-            _guarded(leave, epoch).values(**_row(changed))
+            _update_if_unchanged(leave, epoch).values(
+                **_row_of_eviction(changed)
+            )
         ):
             self._raise_outdated(leave.server, epoch)
-        self._changed(changed)
+        self._notify_listeners(changed)
         return changed
 
     def remove_ended(self, before: float) -> None:
@@ -210,17 +235,19 @@ class Leaves(led.LeaderTable[[eviction.Eviction]]):
         )
 
     def _raise_outdated(self, server: str, epoch: int) -> None:
+        """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
-        found = self.of([server]).get(server)
+        found = self.newest_of_servers([server]).get(server)
         present = f'{found.state.value}' if found else 'unknown'
         raise exception.Outdated(
-            f'server {server} is now {present}: the decision used an old state'
+            f'server {server}: its eviction has changed to {present} since the'
+            ' decision; the next cycle decides again'
         )
 
 
-def _guarded(leave: eviction.Eviction, epoch: int) -> sa.Update:
-    """Statement that matches a row only if it is unchanged and the leader
-    leads.
+def _update_if_unchanged(leave: eviction.Eviction, epoch: int) -> sa.Update:
+    """Return a statement that changes an eviction only if it is unchanged and
+    the leader still leads.
     """
     return sa.update(_LEAVES).where(
         _LEAVES.c.uuid == leave.uuid,
@@ -229,7 +256,8 @@ def _guarded(leave: eviction.Eviction, epoch: int) -> sa.Update:
     )
 
 
-def _row(leave: eviction.Eviction) -> dict[str, Any]:
+def _row_of_eviction(leave: eviction.Eviction) -> dict[str, Any]:
+    """Return the columns of an eviction."""
     same = {name: getattr(leave, name) for name in ('uuid', *_SAME)}
     return {
         **same,
@@ -239,17 +267,18 @@ def _row(leave: eviction.Eviction) -> dict[str, Any]:
         'actions': ','.join(each.value for each in leave.actions),
         'state': leave.state.value,
         'request': leave.request or None,
-        **records.columns_of(leave.why),
+        **records.reason_columns(leave.why),
     }
 
 
-def _leave(row: Mapping[str, Any]) -> eviction.Eviction:
+def _eviction_of_row(row: Mapping[str, Any]) -> eviction.Eviction:
+    """Return the eviction of a row."""
     return eviction.Eviction(
         **{name: row[name] for name in _SAME},
         project=row['project'],
         user=row['owner'],
         cause=eviction.EvictionCause(row['cause']),
-        why=records.why_of(row),
+        why=records.parse_reason(row),
         actions=tuple(map(eviction.EvictionAction, row['actions'].split(','))),
         state=eviction.EvictionState(row['state']),
         request=row['request'] or '',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables that only the leader writes."""
+"""Base class of tables that only the leader writes."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -17,16 +17,21 @@ LOG = logging.getLogger(__name__)
 _Told = ParamSpec('_Told')
 
 
-def safely(told: Callable[_Told, None]) -> Callable[_Told, None]:
-    """Wrap a listener, so that its errors do not undo the change before."""
+def log_listener_errors(
+    listener: Callable[_Told, None],
+) -> Callable[_Told, None]:
+    """Wrap a listener so that its errors are logged: the change before them is
+    stored already.
+    """
 
-    def tell(*given: _Told.args, **named: _Told.kwargs) -> None:
+    def call_listener(*given: _Told.args, **named: _Told.kwargs) -> None:
+        """Call the listener, and log its errors."""
         try:
-            told(*given, **named)
+            listener(*given, **named)
         except Exception:
-            LOG.exception('a listener failed; the change is stored')
+            LOG.exception('a listener of a table failed; the change is stored')
 
-    return tell
+    return call_listener
 
 
 class LeaderTable(Generic[_Told]):
@@ -43,14 +48,16 @@ class LeaderTable(Generic[_Told]):
         self._check_leads = check_leads
         self._listeners: tuple[Callable[_Told, None], ...] = ()
 
-    def listen(self, changed: Callable[_Told, None]) -> None:
+    def add_listener(self, listener: Callable[_Told, None]) -> None:
         """Add a listener that is called after each change by this object."""
-        self._listeners = (*self._listeners, safely(changed))
+        self._listeners = (*self._listeners, log_listener_errors(listener))
 
     @contextlib.contextmanager
-    def listening(self, changed: Callable[_Told, None]) -> Iterator[None]:
+    def temporary_listener(
+        self, listener: Callable[_Told, None]
+    ) -> Iterator[None]:
         """Call a listener after each change, until the context ends."""
-        told = safely(changed)
+        told = log_listener_errors(listener)
         self._listeners = (*self._listeners, told)
         try:
             yield
@@ -58,6 +65,9 @@ class LeaderTable(Generic[_Told]):
             left = (each for each in self._listeners if each is not told)
             self._listeners = tuple(left)
 
-    def _changed(self, *given: _Told.args, **named: _Told.kwargs) -> None:
+    def _notify_listeners(
+        self, *given: _Told.args, **named: _Told.kwargs
+    ) -> None:
+        """Call all listeners after a change."""
         for told in self._listeners:
             told(*given, **named)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stored groups with spending rates, spending, and prices.
+"""Stored groups with spending rates, spent units, and prices.
 
-Rates and sums of a project are in one row, so they always fit together. Prices
-have a row for each change.
+Rates and spent units of a project are in one row, so they are always
+consistent. Each change of a price has its own row.
 """
 
 from collections.abc import Callable
@@ -26,23 +26,23 @@ from nova_fairness.model import market as market_model
 LOG = logging.getLogger(__name__)
 
 UNREADABLE = (
-    'project %s: its stored groups and funds cannot be read: %s; it'
+    'project %s: its stored groups and spent units cannot be read: %s; it'
     ' has no groups and is charged nothing until its row in the table trades'
-    ' is mended'
+    ' is repaired'
 )
 
 _MARKET, _PRICES = tables.MARKET, tables.PRICES
 
 Replace = Callable[..., None]
-"""Changes the one row of a table as a whole, if its version is as given."""
+"""Changes the single row of a table if its version is the given version."""
 
 
 class MarketTables:
-    """The tables of the market.
+    """Tables of the market.
 
     :param rows: tables of the database.
-    :param replace: takes table, version, epoch of the leader, and columns by
-        name.
+    :param replace: changes a single row; its arguments are table, version,
+        epoch of the leader, and columns by name.
     :param check_leads: raises ``Deposed`` unless an epoch is the newest.
     :ivar prices: past prices of hosts.
     """
@@ -57,28 +57,32 @@ class MarketTables:
         self._replace = replace
         self._owned = owned.OwnerTable(rows, tables.TRADES, check_leads)
         self._unreadable: set[str] = set()
-        self.prices = Prices(rows, check_leads)
+        self.prices = PriceTable(rows, check_leads)
 
-    def read(self, known: int) -> records.SpendingRecords | None:
-        """Groups with rates, and spending.
+    def read_if_changed(
+        self, known_version: int
+    ) -> records.SpendingRecords | None:
+        """Return groups with spending rates, and spent units.
 
         If the row of a project cannot be read, the project has no groups and
         is charged nothing; other projects are not affected.
 
-        :param known: version that the caller has.
+        :param known_version: version that the caller has.
         :returns: ``None`` if that version is the present one.
         """
         rows = self._tables.select(
-            sa.select(_MARKET.c.version).where(_MARKET.c.version != known)
+            sa.select(_MARKET.c.version).where(
+                _MARKET.c.version != known_version
+            )
         )
         if not rows:
-            self._tables.only(_MARKET)
+            self._tables.single_row(_MARKET)
             return None
         self._unreadable.clear()
         parts = []
         for project, kept in self._owned.read().items():
             try:
-                parts.append(_read(project, kept))
+                parts.append(_parse_project(project, kept))
             except exception.UNREADABLE as error:
                 self._unreadable.add(project)
                 LOG.error(UNREADABLE, project, error)
@@ -90,15 +94,15 @@ class MarketTables:
         )
 
     def write(self, traded: records.SpendingRecords, epoch: int) -> None:
-        """Write groups and spending, those of each project together.
+        """Write groups and spent units, those of each project in one row.
 
         :param traded: new content, with the version that it was computed from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the tables changed meanwhile.
+        :raises Outdated: if the tables have another version.
         """
         self._replace(_MARKET, traded.version, epoch)
-        before, after = self._owned.read(), _written(traded)
+        before, after = self._owned.read(), _contents_by_project(traded)
         for project in self._unreadable:
             # Keep the row: an operator may still repair it.
             before.pop(project, None)
@@ -106,8 +110,9 @@ class MarketTables:
         self._owned.write(before, after, epoch)
 
 
-def _read(project: str, kept: str) -> records.SpendingRecords:
-    own = json.loads(kept)
+def _parse_project(project: str, content: str) -> records.SpendingRecords:
+    """Return the groups and spent units in the row of one project."""
+    own = json.loads(content)
     return records.SpendingRecords(
         [
             (project, name, float(rate), int(count))
@@ -123,29 +128,34 @@ def _read(project: str, kept: str) -> records.SpendingRecords:
     )
 
 
-def _written(traded: records.SpendingRecords) -> dict[str, str]:
-    """Contents of rows, by project."""
+def _contents_by_project(spending: records.SpendingRecords) -> dict[str, str]:
+    """Return the contents of rows, by project."""
     parts: dict[str, dict[str, dict[str, Any]]] = {}
 
-    def own(project: str) -> dict[str, dict[str, Any]]:
+    def project_part(project: str) -> dict[str, dict[str, Any]]:
+        """Return the part of one project, which is created if it is
+        missing.
+        """
         empty: dict[str, dict[str, Any]]
         empty = {'groups': {}, 'spent': {}, 'meters': {}}
         return parts.setdefault(project, empty)
 
-    for project, name, rate, count in traded.groups:
-        own(project)['groups'][name] = [rate, count]
-    for account, units in traded.spent.items():
-        own(account.partition('/')[0])['spent'][account] = units
-    for server, meter in traded.meters.items():
-        own(meter.project)['meters'][server] = list(meter[1:])
-    return {project: records.short(kept) for project, kept in parts.items()}
+    for project, name, rate, count in spending.groups:
+        project_part(project)['groups'][name] = [rate, count]
+    for account, units in spending.spent.items():
+        project_part(account.partition('/')[0])['spent'][account] = units
+    for server, meter in spending.meters.items():
+        project_part(meter.project)['meters'][server] = list(meter[1:])
+    return {
+        project: records.compact_json(kept) for project, kept in parts.items()
+    }
 
 
-class Prices(led.LeaderTable[[]]):
-    """The table of prices."""
+class PriceTable(led.LeaderTable[[]]):
+    """Table of prices."""
 
     def add(self, prices: Sequence[market_model.Price], epoch: int) -> None:
-        """Write new prices.
+        """Add new prices.
 
         :param prices: one price for each host and class.
         :param epoch: epoch of the leader.
@@ -157,13 +167,13 @@ class Prices(led.LeaderTable[[]]):
             # Such a row may exist if a clock was set back.
             self._tables.insert(_PRICES, *batch)
 
-    def of(
+    def newest_prices(
         self, host: str, before: float | None, limit: int
     ) -> list[market_model.Price]:
-        """Prices of a host, the newest first.
+        """Return prices of a host, the newest first.
 
-        :param before: latest time, seconds of the epoch; ``None`` for the
-            newest.
+        :param before: time after the latest price, seconds of the epoch;
+            ``None`` for the newest.
         :param limit: largest number of prices.
         """
         query = sa.select(_PRICES).where(_PRICES.c.host == host)
@@ -176,9 +186,10 @@ class Prices(led.LeaderTable[[]]):
             market_model.Price(**row) for row in self._tables.select(query)
         ]
 
-    def remove(self, before: float) -> None:
+    def remove_older(self, before: float) -> None:
         """Remove old prices.
 
-        :param before: seconds of the epoch.
+        :param before: time of the oldest price to retain, seconds of the
+            epoch.
         """
         self._tables.update(sa.delete(_PRICES).where(_PRICES.c.at < before))

@@ -36,52 +36,54 @@ class HostTarget:
 
 
 class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
-    """The table of hosts between batch system and cloud."""
+    """Table of hosts between batch system and cloud."""
 
-    def all(self) -> tuple[dict[str, border.BorderHost], dict[str, str]]:
-        """Hosts by name, and errors of rows that cannot be read."""
+    def read_hosts(
+        self,
+    ) -> tuple[dict[str, border.BorderHost], dict[str, str]]:
+        """Return hosts by name, and errors of rows that cannot be read."""
         query = sa.select(_NODES).order_by(_NODES.c.host)
         found, wrong = {}, {}
         for row in self._tables.select(query):
             try:
-                found[row['host']] = _node(row)
+                found[row['host']] = _host_of_row(row)
             except exception.UNREADABLE as error:
                 wrong[row['host']] = (
-                    f'its row cannot be read ({error}): the host is left as '
-                    'it is; delete the row, then the host is looked up again'
+                    f'its row cannot be read ({error}): the host is not '
+                    'changed; delete the row, then its state is read again'
                 )
         return found, wrong
 
-    def node(self, host: str) -> border.BorderHost | None:
-        """A host; ``None`` if it has no readable row.
+    def read_host(self, host: str) -> border.BorderHost | None:
+        """Return a host; ``None`` if it has no readable row.
 
-        :param host: name of the machine.
+        :param host: name of the host.
         """
         query = sa.select(_NODES).where(_NODES.c.host == host)
         try:
             rows = self._tables.select(query)
-            return _node(rows[0]) if rows else None
+            return _host_of_row(rows[0]) if rows else None
         except exception.UNREADABLE:
             return None
 
-    def closing(self) -> frozenset[str]:
-        """Names in Nova of hosts that leave the cloud."""
+    def hosts_leaving_cloud(self) -> frozenset[str]:
+        """Return the names in Nova of hosts that are leaving the cloud."""
         state = border.HostState.LEAVING_CLOUD.value
         query = sa.select(_NODES.c.cloud).where(_NODES.c.state == state)
         return frozenset(row['cloud'] for row in self._tables.select(query))
 
     def add(self, host: border.SharedHost, epoch: int, now: float) -> None:
-        """Add a host whose side is still unknown.
+        """Add a host; whether batch system or cloud uses it is still unknown.
 
         :raises Deposed: if that leader no longer leads.
         """
-        row = _row(border.BorderHost(host, since=now))
+        row = _row_of_host(border.BorderHost(host, since=now))
         if not self._tables.insert_if(
             _NODES, row, tables.newest_epoch() == epoch
         ):
             self._check_leads(epoch)
 
-    def describe(
+    def update_description(
         self,
         node: border.BorderHost,
         host: border.SharedHost,
@@ -89,7 +91,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
     ) -> border.BorderHost:
         """Change names or cores of a host; its state stays.
 
-        :raises Outdated: if the host took a step meanwhile.
+        :raises Outdated: if another process changed the host.
         :raises Deposed: if that leader no longer leads.
         """
         changed = dataclasses.replace(
@@ -108,38 +110,39 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         text: str = '',
         until: float | None = None,
     ) -> border.BorderHost:
-        """Move a host into its next state.
+        """Change a host to its next state.
 
         :param node: host as it was when the step was decided.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the step.
         :param now: seconds of the epoch of time.
         :param until: new time to live of the host, seconds of the epoch of
             time.
         :raises IllegalStep: if its state has no step for the event.
-        :raises Outdated: if the host took a step meanwhile.
+        :raises Outdated: if another process changed the host.
         :raises Deposed: if that leader no longer leads.
         """
         changed = node.stepped(event, now, cause, text, until)
         self._write(node, changed, epoch)
-        self._changed(changed)
+        self._notify_listeners(changed)
         return changed
 
-    def check(self, host: str, version: int, epoch: int) -> border.BorderHost:
-        """Check that a host has not changed since a decision.
+    def check_unchanged(
+        self, host: str, version: int, epoch: int
+    ) -> border.BorderHost:
+        """Check that a host has not changed since a decision, and return it.
 
         :param version: version that the decision used.
-        :returns: the host.
-        :raises Outdated: if the host took a step meanwhile, or is gone.
+        :raises Outdated: if the host changed, or no longer exists.
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
-        node = self.node(host)
+        node = self.read_host(host)
         if node is None or node.version != version:
             self._raise_outdated(host, epoch)
         return node
 
-    def forget(self, node: border.BorderHost, epoch: int) -> None:
-        """Remove a host, unless it took a step meanwhile.
+    def remove(self, node: border.BorderHost, epoch: int) -> None:
+        """Remove a host, unless another process changed it.
 
         :raises Deposed: if that leader no longer leads.
         """
@@ -151,30 +154,33 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         if not self._tables.update(statement):
             self._check_leads(epoch)
 
-    def aimed(self) -> HostTarget:
-        """Number of hosts that an operator wants the cloud to have."""
-        row = self._tables.only(_BORDER)
+    def read_target(self) -> HostTarget:
+        """Return the number of hosts that an operator wants the cloud to
+        have.
+        """
+        row = self._tables.single_row(_BORDER)
         return HostTarget(row['hosts'], row['version'])
 
-    def aim(self, aimed: HostTarget, epoch: int) -> None:
-        """Write the number of hosts that the cloud is to have.
+    def write_target(self, target: HostTarget, epoch: int) -> None:
+        """Write the number of hosts that an operator wants the cloud to have.
 
-        :param aimed: new target, with the version that the decision used.
-        :raises Outdated: if the target changed meanwhile.
+        :param target: new target, with the version that the decision used.
+        :raises Outdated: if another process changed the target.
         :raises Deposed: if that leader no longer leads.
         """
         changed = self._tables.update(
             sa.update(_BORDER)
             .where(
-                _BORDER.c.version == aimed.version,
+                _BORDER.c.version == target.version,
                 tables.newest_epoch() == epoch,
             )
-            .values(hosts=aimed.hosts, version=aimed.version + 1)
+            .values(hosts=target.hosts, version=target.version + 1)
         )
         if not changed:
             self._check_leads(epoch)
             raise exception.Outdated(
-                'the target of the border was changed meanwhile'
+                'the number of hosts of the cloud was not changed: another'
+                ' process changed it first; try again'
             )
 
     def _write(
@@ -183,6 +189,7 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
         after: border.BorderHost,
         epoch: int,
     ) -> None:
+        """Write a changed host if its row is unchanged since the decision."""
         changed = self._tables.update(
             sa.update(_NODES)
             .where(
@@ -191,21 +198,24 @@ class BorderHostTable(led.LeaderTable[[border.BorderHost]]):
                 _NODES.c.state == before.state.value,
                 tables.newest_epoch() == epoch,
             )
-            .values(**_row(after))
+            .values(**_row_of_host(after))
         )
         if not changed:
             self._raise_outdated(before.host.name, epoch)
 
     def _raise_outdated(self, host: str, epoch: int) -> NoReturn:
+        """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
-        found = self.node(host)
-        present = f'{found.state.value} by now' if found else 'not there'
+        found = self.read_host(host)
+        present = found.state.value if found else 'unknown'
         raise exception.Outdated(
-            f'host {host} is {present}: the decision used an old state'
+            f'host {host} has changed to {present} since the decision; the'
+            ' next cycle decides again'
         )
 
 
-def _row(node: border.BorderHost) -> dict[str, Any]:
+def _row_of_host(node: border.BorderHost) -> dict[str, Any]:
+    """Return the columns of a host."""
     host = node.host
     return {
         'host': host.name,
@@ -216,7 +226,7 @@ def _row(node: border.BorderHost) -> dict[str, Any]:
         'since': node.since,
         'until': node.until,
         'version': node.version,
-        'history': records.short(
+        'history': records.compact_json(
             [
                 [
                     each.at,
@@ -231,8 +241,10 @@ def _row(node: border.BorderHost) -> dict[str, Any]:
     }
 
 
-def _node(row: Mapping[str, Any]) -> border.BorderHost:
-    """Host of a row: fixed, unless the caller knows a description."""
+def _host_of_row(row: Mapping[str, Any]) -> border.BorderHost:
+    """Return the host of a row. It counts as fixed, unless the caller replaces
+    its description.
+    """
     return border.BorderHost(
         border.SharedHost(
             row['host'], row['batch'], row['cloud'], row['cores'], True

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables with one row for each owner, written by the leader."""
+"""Base of tables that have one row for each owner and are written by the
+leader.
+"""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -33,9 +35,9 @@ class OwnerTable:
         self._key, self._name, self._content = table.c
 
     def read(self) -> dict[str, str]:
-        """Contents by name of the owner."""
+        """Return the contents by name of the owner."""
         query = sa.select(self._name, self._content).order_by(self._key)
-        return dict(self._tables.read(query)[1])
+        return dict(self._tables.select_tuples(query)[1])
 
     def write(
         self,
@@ -49,11 +51,11 @@ class OwnerTable:
         :param after: new contents by owner.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if another process wrote a row meanwhile.
+        :raises Outdated: if another process added one of the rows.
         """
         leads = tables.newest_epoch() == epoch
         changed = [
-            {'its_key': _key(owner), 'its_content': content}
+            {'its_key': _owner_digest(owner), 'its_content': content}
             for owner, content in after.items()
             if owner in before and before[owner] != content
         ]
@@ -66,21 +68,24 @@ class OwnerTable:
             )
         for owner in sorted(after.keys() - before.keys()):
             row = {
-                'key': _key(owner),
+                'key': _owner_digest(owner),
                 self._name.name: owner,
                 self._content.name: after[owner],
             }
             if not self._tables.insert_if(self._table, row, leads):
                 self._check_leads(epoch)
                 raise exception.Outdated(
-                    f'the table {self._table.name} has a row of {owner} that'
-                    ' another wrote meanwhile'
+                    f'table {self._table.name}: no row of {owner} is added:'
+                    ' another process added one first'
                 )
         for owner in sorted(before.keys() - after.keys()):
             gone = sa.delete(self._table)
-            self._tables.update(gone.where(self._key == _key(owner), leads))
+            self._tables.update(
+                gone.where(self._key == _owner_digest(owner), leads)
+            )
         self._check_leads(epoch)
 
 
-def _key(owner: str) -> str:
+def _owner_digest(owner: str) -> str:
+    """Return the key of an owner: a digest of the name."""
     return hashlib.sha256(owner.encode()).hexdigest()

@@ -2,8 +2,8 @@
 
 """Stored migration plans.
 
-A plan and its moves are one row, which is changed as a whole: so they always
-fit together. Every write names the version that it was decided on and the
+A plan and its moves are one row, which is changed as a whole, so they are
+always consistent. Every write names the version that it was decided on and the
 epoch of the leader.
 """
 
@@ -35,16 +35,16 @@ _HELD = frozenset(
         model.PlanState.PARTIAL,
     }
 )
-"""States of plans whose subject, a host, has no other use."""
+"""States of plans whose subject, a host, must have no other use."""
 
 
 class PlanTable(
     led.LeaderTable[[model.MigrationPlan | None, model.MigrationPlan]]
 ):
-    """The table of migration plans.
+    """Table of migration plans.
 
-    Listeners get a plan before the change, ``None`` for a new plan, and after
-    it.
+    Listeners are called with the plan before the change, ``None`` for a new
+    plan, and the plan after it.
     """
 
     def add(self, plan: model.MigrationPlan, epoch: int) -> None:
@@ -53,9 +53,9 @@ class PlanTable(
         :raises Deposed: if that leader no longer leads.
         """
         if self._tables.insert_if(
-            _PLANS, _row(plan), tables.newest_epoch() == epoch
+            _PLANS, _row_of_plan(plan), tables.newest_epoch() == epoch
         ):
-            self._changed(None, plan)
+            self._notify_listeners(None, plan)
         else:
             self._check_leads(epoch)
 
@@ -69,9 +69,9 @@ class PlanTable(
 
         :param before: the plan as it was when the change was decided.
         :param after: the changed plan.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the change.
         :returns: the plan with its new version.
-        :raises Outdated: if the plan changed meanwhile.
+        :raises Outdated: if the stored plan has another version.
         :raises Deposed: if that leader no longer leads.
         """
         written = dataclasses.replace(after, version=before.version + 1)
@@ -82,48 +82,48 @@ class PlanTable(
                 _PLANS.c.version == before.version,
                 tables.newest_epoch() == epoch,
             )
-            .values(**_row(written))
+            .values(**_row_of_plan(written))
         )
         if not changed:
             self._raise_outdated(before.uuid, epoch)
-        self._changed(before, written)
+        self._notify_listeners(before, written)
         return written
 
-    def check(self, plan: model.MigrationPlan, epoch: int) -> None:
+    def check_unchanged(self, plan: model.MigrationPlan, epoch: int) -> None:
         """Check that a plan has not changed since a decision.
 
-        :raises Outdated: if the plan changed meanwhile.
+        :raises Outdated: if the stored plan has another version.
         :raises Deposed: if that leader no longer leads.
         """
         self._check_leads(epoch)
-        found = self.plan(plan.uuid)
+        found = self.read_plan(plan.uuid)
         if found is None or found.version != plan.version:
             self._raise_outdated(plan.uuid, epoch)
 
-    def plan(self, uuid: str) -> model.MigrationPlan | None:
-        """One plan; ``None`` if there is none."""
+    def read_plan(self, uuid: str) -> model.MigrationPlan | None:
+        """Return one plan; ``None`` if it does not exist."""
         query = sa.select(_PLANS).where(_PLANS.c.uuid == uuid)
         rows = self._tables.select(query)
-        found = self._tables.made('plans', 'uuid', rows, _plan)
+        found = self._tables.build_objects('plans', 'uuid', rows, _plan_of_row)
         return found[0][1] if found else None
 
-    def open(self) -> list[model.MigrationPlan]:
-        """Plans with remaining work or a remaining measurement, the oldest
-        first.
+    def open_plans(self) -> list[model.MigrationPlan]:
+        """Return plans with remaining moves or a remaining measurement, the
+        oldest first.
         """
         query = (
             sa.select(_PLANS)
             .where(_PLANS.c.is_open.is_(True))
             .order_by(_PLANS.c.made_at, _PLANS.c.uuid)
         )
-        return self._made(query)
+        return self._read_plans(query)
 
-    def listed(
+    def newest_plans(
         self,
         marker: model.MigrationPlan | None = None,
         limit: int | None = None,
     ) -> list[model.MigrationPlan]:
-        """All plans, the newest first.
+        """Return all plans, the newest first.
 
         :param marker: last plan of the previous page.
         :param limit: largest number of plans; ``None`` for all.
@@ -140,10 +140,13 @@ class PlanTable(
         query = query.order_by(
             _PLANS.c.made_at.desc(), _PLANS.c.uuid.desc()
         ).limit(limit)
-        return self._made(query)
+        return self._read_plans(query)
 
-    def since(self, changed_at: float) -> list[model.MigrationPlan]:
-        """Plans that are open, or entered their state since a time.
+    def open_or_changed_since(
+        self, changed_at: float
+    ) -> list[model.MigrationPlan]:
+        """Return plans that are open, or that entered their state since a
+        time.
 
         :param changed_at: seconds of the epoch.
         """
@@ -152,12 +155,13 @@ class PlanTable(
                 _PLANS.c.is_open.is_(True), _PLANS.c.changed_at >= changed_at
             )
         )
-        return self._made(query)
+        return self._read_plans(query)
 
-    def closing(self, goals: Collection[model.Goal]) -> frozenset[str]:
-        """Names of hosts that plans empty.
+    def hosts_to_empty(self, goals: Collection[model.Goal]) -> frozenset[str]:
+        """Return the names of hosts that plans with some goals empty.
 
-        :param goals: goals of plans that close hosts.
+        :param goals: goals of plans during which these hosts accept no
+            servers.
         """
         states = [each.value for each in _CLOSING]
         # Hosts that other plans empty are free for requests that wait.
@@ -167,17 +171,26 @@ class PlanTable(
             _PLANS.c.goal.in_([each.value for each in goals]),
         )
         rows = self._tables.select(query)
-        found = self._tables.made('plans', 'uuid', rows, _empties)
+        found = self._tables.build_objects(
+            'plans', 'uuid', rows, _parse_emptied_hosts
+        )
         return frozenset(host for _, hosts in found for host in hosts)
 
-    def _made(self, query: sa.Select[Any]) -> list[model.MigrationPlan]:
+    def _read_plans(self, query: sa.Select[Any]) -> list[model.MigrationPlan]:
+        """Return the plans of a query; unreadable rows are left out."""
         rows = self._tables.select(query)
         return [
-            each for _, each in self._tables.made('plans', 'uuid', rows, _plan)
+            each
+            for _, each in self._tables.build_objects(
+                'plans', 'uuid', rows, _plan_of_row
+            )
         ]
 
-    def held(self, goals: Collection[model.Goal]) -> frozenset[str]:
-        """Names of hosts that plans hold until they are empty.
+    def hosts_in_use_by_plans(
+        self, goals: Collection[model.Goal]
+    ) -> frozenset[str]:
+        """Return the names of hosts that are reserved for plans until the
+        plans end.
 
         :param goals: goals of plans whose subject is a host.
         """
@@ -200,16 +213,18 @@ class PlanTable(
         )
 
     def _raise_outdated(self, uuid: str, epoch: int) -> NoReturn:
+        """Raise the error for a change that matched no row."""
         self._check_leads(epoch)
-        found = self.plan(uuid)
-        present = f'{found.state.value} by now' if found else 'not there'
+        found = self.read_plan(uuid)
+        present = f'is now {found.state.value}' if found else 'was removed'
         raise exception.Outdated(
-            f'plan {uuid} is {present}, or changed: the decision used an old'
-            ' state'
+            f'plan {uuid} {present}: it has changed since the decision; read'
+            ' it and decide again'
         )
 
 
-def _row(plan: model.MigrationPlan) -> dict[str, Any]:
+def _row_of_plan(plan: model.MigrationPlan) -> dict[str, Any]:
+    """Return the columns of a plan."""
     return {
         'uuid': plan.uuid,
         'goal': plan.goal.value,
@@ -221,22 +236,26 @@ def _row(plan: model.MigrationPlan) -> dict[str, Any]:
         'until': plan.until,
         'cause': plan.cause.value,
         'explanation': plan.text,
-        'moves': records.short([_move_row(each) for each in plan.moves]),
-        'empties': records.short(list(plan.empties)),
-        'promised': records.short(dataclasses.asdict(plan.promised)),
-        'won': plan.won and records.short(dataclasses.asdict(plan.won)),
+        'moves': records.compact_json(
+            [_columns_of_move(each) for each in plan.moves]
+        ),
+        'empties': records.compact_json(list(plan.empties)),
+        'promised': records.compact_json(dataclasses.asdict(plan.promised)),
+        'won': plan.won and records.compact_json(dataclasses.asdict(plan.won)),
         'version': plan.version,
-        'stays': records.short(
+        'stays': records.compact_json(
             [[e.server, e.name, e.cause.value, e.text] for e in plan.stays]
         ),
     }
 
 
-def _empties(row: Mapping[str, Any]) -> list[str]:
+def _parse_emptied_hosts(row: Mapping[str, Any]) -> list[str]:
+    """Return the names of hosts that the plan of a row empties."""
     return [str(each) for each in json.loads(row['empties'])]
 
 
-def _move_row(move: model.Move) -> list[Any]:
+def _columns_of_move(move: model.Move) -> list[Any]:
+    """Return the stored form of a move."""
     return [
         move.server,
         move.source,
@@ -253,8 +272,9 @@ def _move_row(move: model.Move) -> list[Any]:
     ]
 
 
-def _move(found: list[Any]) -> model.Move:
-    server, source, target, wave, cost_mb, state, cause, *rest = found
+def _parse_move(columns: list[Any]) -> model.Move:
+    """Return the move of its stored form."""
+    server, source, target, wave, cost_mb, state, cause, *rest = columns
     return model.Move(
         server,
         source,
@@ -267,7 +287,8 @@ def _move(found: list[Any]) -> model.Move:
     )
 
 
-def _plan(row: Mapping[str, Any]) -> model.MigrationPlan:
+def _plan_of_row(row: Mapping[str, Any]) -> model.MigrationPlan:
+    """Return the plan of a row."""
     won = row['won']
     return model.MigrationPlan(
         row['uuid'],
@@ -276,7 +297,7 @@ def _plan(row: Mapping[str, Any]) -> model.MigrationPlan:
         row['made_at'],
         row['changed_at'],
         row['until'],
-        tuple(map(_move, json.loads(row['moves']))),
+        tuple(map(_parse_move, json.loads(row['moves']))),
         tuple(json.loads(row['empties'])),
         model.PlanOutcome(**json.loads(row['promised'])),
         won and model.PlanOutcome(**json.loads(won)),

@@ -14,15 +14,15 @@ from nova_fairness.planners.border import pledges
 _PLEDGES = tables.PLEDGES
 
 Replace = Callable[..., None]
-"""Changes the one row of a table as a whole, if its version is as given."""
+"""Changes the single row of a table if its version is the given version."""
 
 
-class Pledges:
-    """The table of pledges.
+class PledgeTable:
+    """Table of use and shares of groups with pledges.
 
     :param rows: tables of the database.
-    :param replace: takes table, version, epoch of the leader, and columns by
-        name.
+    :param replace: changes a single row; its arguments are table, version,
+        epoch of the leader, and columns by name.
     """
 
     def __init__(self, rows: database.Tables, replace: Replace) -> None:
@@ -30,8 +30,8 @@ class Pledges:
         self._replace = replace
 
     def read(self) -> pledges.BatchMemory:
-        """Read everything that is remembered."""
-        row = self._tables.only(_PLEDGES)
+        """Return the stored use and shares."""
+        row = self._tables.single_row(_PLEDGES)
         kept = json.loads(row['kept'])
         return pledges.BatchMemory(
             kept['at'],
@@ -41,14 +41,17 @@ class Pledges:
             row['version'],
         )
 
-    def write(self, kept: pledges.BatchMemory, epoch: int) -> None:
-        """Remember new values.
+    def write(self, memory: pledges.BatchMemory, epoch: int) -> None:
+        """Write new use and shares.
 
-        :param kept: new values, with the version that they were computed from.
+        :param memory: new values, with the version that they were computed
+            from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the values changed meanwhile.
+        :raises Outdated: if the stored values have another version.
         """
-        written = dataclasses.asdict(kept)
+        written = dataclasses.asdict(memory)
         version = written.pop('version')
-        self._replace(_PLEDGES, version, epoch, kept=records.short(written))
+        self._replace(
+            _PLEDGES, version, epoch, kept=records.compact_json(written)
+        )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rows of the table of requests, and the values in them."""
+"""Records of the store: rows of requests, and other stored values."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -18,9 +18,13 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
 _AGAIN_S = 60.0
-"""Retry interval that owners of unreadable rows see; cycles read all rows."""
+"""Retry interval that owners of unreadable rows see; each cycle reads all
+rows.
+"""
 _ROWS = 30_000
-"""Parsed columns that are cached: most rows do not change between cycles."""
+"""Number of parsed columns that are cached: most rows do not change between
+cycles.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,8 +32,8 @@ class ReservedRoom:
     """Room that is reserved for a request.
 
     :ivar hosts: names of hosts, one per server.
-    :ivar leaving: UUIDs of servers that are evicted for it.
-    :ivar at: when it was reserved, seconds of the epoch.
+    :ivar leaving: UUIDs of servers that are evicted for the request.
+    :ivar at: when the room was reserved, seconds of the epoch.
     :ivar until: when the reservation ends, seconds of the epoch.
     """
 
@@ -44,13 +48,13 @@ class RequestRecord:
     """A stored request.
 
     :ivar request: the request, with state and version.
-    :ivar cast_uuid: UUID of the message that it was made from.
+    :ivar cast_uuid: UUID of its message.
     :ivar why: reason that its owner sees.
     :ivar changed_at: when it entered its state, seconds of the epoch.
-    :ivar hosts: hosts with room when it was last sent, one per server; empty
-        before, and if no room was looked for.
-    :ivar room: room that was last reserved for it; ``None`` if none was.
-    :ivar fault: why its row cannot be read; ``None`` if it can. If it cannot,
+    :ivar hosts: hosts with its room when it was last sent, one per server;
+        empty if it was never sent or was sent without a plan.
+    :ivar room: its last reservation; ``None`` without one.
+    :ivar fault: why its row cannot be read; ``None`` if it can. With a fault,
         the request has no demand, and one server with the UUID of the request.
     """
 
@@ -120,7 +124,7 @@ class AccountSettings:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PromisedStarts:
-    """Estimated starts that owners saw, and how they came true.
+    """Estimated starts that owners saw, and the real starts.
 
     :ivar promises: fields of :class:`.calibration.Promise`, by UUID.
     :ivar past: fields of :class:`.calibration.Outcome`, the oldest first.
@@ -133,12 +137,12 @@ class PromisedStarts:
 
 
 class ServerMeter(NamedTuple):
-    """CPU time up to which a server was charged.
+    """CPU time for which a server was already charged.
 
     :ivar project: project of the server.
     :ivar host: host of its process.
-    :ivar process: identifier of the process; equality is all that counts.
-    :ivar used: microseconds of CPU of this process that are charged.
+    :ivar process: identifier of the process; only compared for equality.
+    :ivar used: microseconds of CPU time of this process that are charged.
     :ivar at: time of the last charge, seconds of the epoch.
     """
 
@@ -151,7 +155,7 @@ class ServerMeter(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpendingRecords:
-    """Groups with spending rates, and spending.
+    """Groups with spending rates, and spent units.
 
     :ivar groups: project, name, rate and count of each group.
     :ivar spent: units of :mod:`.shares.spending` by account of a user.
@@ -167,10 +171,11 @@ class SpendingRecords:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Leader:
-    """The process that acts.
+    """The service process that leads: only the leader changes requests.
 
     :ivar epoch: > 0, larger with every takeover; 0 if no process ever led.
-    :ivar holder: name of the process; '' if the last one gave the lease back.
+    :ivar holder: name of the process; '' if the last leader returned the
+        lease.
     :ivar since: last renewal of the lease, seconds of the epoch of time.
     """
 
@@ -180,17 +185,17 @@ class Leader:
 
     @property
     def host(self) -> str:
-        """Host of the process; '' without a process."""
+        """Return the host of the leader; '' without a leader."""
         return self.holder.rpartition(':')[0]
 
 
-def short(content: object) -> str:
-    """JSON without spaces."""
+def compact_json(content: object) -> str:
+    """Return content as JSON without spaces."""
     return json.dumps(content, separators=(',', ':'))
 
 
-def row_of(record: RequestRecord) -> dict[str, Any]:
-    """Columns of a request."""
+def request_columns(record: RequestRecord) -> dict[str, Any]:
+    """Return the columns of a request."""
     request = record.request
     return {
         'uuid': request.uuid,
@@ -204,7 +209,7 @@ def row_of(record: RequestRecord) -> dict[str, Any]:
         'origin': request.origin.value,
         'band': request.band.value,
         'leaves_by': request.leaves_by and request.leaves_by.value,
-        'wanted': _wanted(request),
+        'wanted': _wanted_json(request),
         'state': request.state.value,
         'version': request.version,
         'changed_at': record.changed_at,
@@ -213,13 +218,13 @@ def row_of(record: RequestRecord) -> dict[str, Any]:
         'stage_at': record.changed_at,
         'first_turn': request.first,
         'flavor': request.flavor or None,
-        **held_columns(request.hold),
-        **columns_of(record.why),
+        **hold_columns(request.hold),
+        **reason_columns(record.why),
     }
 
 
-def held_columns(hold: request_model.Hold | None) -> dict[str, Any]:
-    """Columns of a hold."""
+def hold_columns(hold: request_model.Hold | None) -> dict[str, Any]:
+    """Return the columns of a hold; all ``None`` without a hold."""
     return {
         'held_by': hold and hold.by.value,
         'held_at': hold and hold.since,
@@ -227,26 +232,33 @@ def held_columns(hold: request_model.Hold | None) -> dict[str, Any]:
     }
 
 
-def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
+def _parse_hold(row: Mapping[str, Any]) -> request_model.Hold | None:
+    """Return the hold of a row; ``None`` without a hold."""
     if row['held_by'] is None:
         return None
-    by, at = request_model.Holder(row['held_by']), _finite(row['held_at'])
+    by, at = (
+        request_model.Holder(row['held_by']),
+        _finite_number(row['held_at']),
+    )
     return request_model.Hold(by, at, row['held_why'])
 
 
-def preemptible(found: Iterable[RequestRecord]) -> frozenset[str]:
-    """UUIDs of preemptible servers; see :func:`.request.newest`.
+def preemptible_servers(
+    open_requests: Iterable[RequestRecord],
+) -> frozenset[str]:
+    """Return the UUIDs of preemptible servers; the newest request of each
+    server decides.
 
-    :param found: records of requests, the oldest first.
+    :param open_requests: records of requests, the oldest first.
     """
-    newest = request_model.newest(each.request for each in found)
+    newest = request_model.newest(each.request for each in open_requests)
     return frozenset(
         server for server, each in newest.items() if each.is_preemptible
     )
 
 
-def columns_of(why: reason.Why) -> dict[str, Any]:
-    """Columns of a reason."""
+def reason_columns(why: reason.Why) -> dict[str, Any]:
+    """Return the columns of a reason."""
     return {
         'reason': why.reason.value,
         'subject': why.subject,
@@ -254,21 +266,24 @@ def columns_of(why: reason.Why) -> dict[str, Any]:
     }
 
 
-def told(
-    request: request_model.Request, why: reason.Why, stage: int, at: float
+def reason_parameters(
+    request: request_model.Request,
+    why: reason.Why,
+    stage: int,
+    begins_at: float,
 ) -> dict[str, Any]:
-    """Parameters of :func:`.tables.tell_requests`.
+    """Return the parameters of :func:`.tables.update_reasons` for one request.
 
     :param stage: number of events before this event.
-    :param at: begin of this event, seconds of the epoch.
+    :param begins_at: begin of this event, seconds of the epoch.
     """
     return {
         'stage': stage,
-        'stage_at': at,
+        'stage_at': begins_at,
         'its_uuid': request.uuid,
         'its_state': request.state.value,
         'its_version': request.version,
-        **columns_of(why),
+        **reason_columns(why),
     }
 
 
@@ -284,7 +299,7 @@ class RowCache:
     def records(
         self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]
     ) -> list[RequestRecord]:
-        """Records of rows, in the order of the rows.
+        """Return the records of rows, in the order of the rows.
 
         :param names: names of the columns.
         """
@@ -293,7 +308,7 @@ class RowCache:
         for row in rows:
             seen = known.get(row[key])
             if seen is None or seen[0] != row:
-                record = read(dict(zip(names, row, strict=True)))
+                record = read_row(dict(zip(names, row, strict=True)))
                 seen = (row, record)
             found[row[key]] = seen
         # A small result is a query for other states: it only adds to the
@@ -305,16 +320,22 @@ class RowCache:
         return [record for _, record in found.values()]
 
 
-def read(row: Mapping[str, Any]) -> RequestRecord:
-    """Record of a row; its ``fault`` is set if the row cannot be read."""
+def read_row(row: Mapping[str, Any]) -> RequestRecord:
+    """Return the record of a row; its ``fault`` is set if the row cannot be
+    read.
+    """
     try:
-        return record_of(row)
+        return parse_row(row)
     except Exception as error:  # noqa: BLE001 - other rows are read
-        return _unreadable(row, error)
+        return _record_of_unreadable_row(row, error)
 
 
-def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
-    """Record of an unreadable row, with the fields that are readable."""
+def _record_of_unreadable_row(
+    row: Mapping[str, Any], error: Exception
+) -> RequestRecord:
+    """Return the record of an unreadable row, with the fields that are
+    readable.
+    """
     uuid, state, origin = str(row['uuid']), row['state'], row['origin']
     states = {each.value: each for each in request_model.State}
     request = request_model.Request(
@@ -323,7 +344,7 @@ def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
         str(row['owner']),
         (uuid,),
         request_model.Demand(()),
-        _number(row['asked_at']),
+        _number_or_zero(row['asked_at']),
         request_model.Origin.UNSHELVE
         if origin == request_model.Origin.UNSHELVE.value
         else request_model.Origin.BUILD,
@@ -335,65 +356,74 @@ def _unreadable(row: Mapping[str, Any], error: Exception) -> RequestRecord:
         request,
         row['cast_uuid'],
         why,
-        _number(row['changed_at']),
-        hosts_of(row['hosts']),
+        _number_or_zero(row['changed_at']),
+        parse_hosts(row['hosts']),
         fault=error,
     )
 
 
-def _finite(value: object) -> float:
+def _finite_number(value: object) -> float:
+    """Return a finite number.
+
+    :raises TypeError: if the value is not a finite number.
+    """
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise TypeError('a time must be a number')
     return value
 
 
-def _maybe_time(value: object) -> float | None:
-    return None if value is None else _finite(value)
+def _optional_time(value: object) -> float | None:
+    """Return a time; ``None`` for ``None``."""
+    return None if value is None else _finite_number(value)
 
 
-def _maybe_turn(value: object) -> int | None:
-    return None if value is None else int(_finite(value))
+def _optional_number(value: object) -> int | None:
+    """Return a whole number; ``None`` for ``None``."""
+    return None if value is None else int(_finite_number(value))
 
 
-def _number(value: object) -> float:
+def _number_or_zero(value: object) -> float:
+    """Return a finite number; 0 for other values."""
     try:
-        return _finite(value)
+        return _finite_number(value)
     except TypeError:
         return 0.0
 
 
-def hosts_of(written: str | None) -> tuple[str, ...]:
-    """Names of hosts; none if they cannot be read: Placement knows them."""
+def parse_hosts(written: str | None) -> tuple[str, ...]:
+    """Return stored names of hosts; empty if they cannot be read, because
+    Placement has them too.
+    """
     try:
         return tuple(map(str, json.loads(written))) if written else ()
     except exception.UNREADABLE:
         return ()
 
 
-def record_of(row: Mapping[str, Any]) -> RequestRecord:
-    """Record of a row.
+def parse_row(row: Mapping[str, Any]) -> RequestRecord:
+    """Return the record of a row.
 
     :raises Exception: if the row cannot be read.
     """
-    servers, names, demand, group = _asked(row['wanted'])
+    servers, names, demand, group = _parse_wanted(row['wanted'])
     request = request_model.Request(
         uuid=row['uuid'],
         project=row['project'],
         user=row['owner'],
         servers=servers,
         demand=demand,
-        asked_at=_finite(row['asked_at']),
+        asked_at=_finite_number(row['asked_at']),
         origin=request_model.Origin(row['origin']),
         group=group,
-        expires_at=_maybe_time(row['expires_at']),
+        expires_at=_optional_time(row['expires_at']),
         band=request_model.Band(row['band']),
         leaves_by=eviction.EvictionAction(row['leaves_by'])
         if row['leaves_by']
         else None,
-        time_limit_s=_maybe_time(row['time_limit_s']),
-        extended_s=_finite(row['extended_s']),
-        hold=_hold(row),
-        first=_maybe_turn(row['first_turn']),
+        time_limit_s=_optional_time(row['time_limit_s']),
+        extended_s=_finite_number(row['extended_s']),
+        hold=_parse_hold(row),
+        first=_optional_number(row['first_turn']),
         flavor=row['flavor'] or '',
         names=names,
         state=request_model.State(row['state']),
@@ -403,23 +433,25 @@ def record_of(row: Mapping[str, Any]) -> RequestRecord:
         request,
         row['cast_uuid'],
         _stored_reason(row),
-        _finite(row['changed_at']),
-        hosts_of(row['hosts']),
-        _room(row['room']),
+        _finite_number(row['changed_at']),
+        parse_hosts(row['hosts']),
+        _parse_room(row['room']),
     )
 
 
 def _stored_reason(row: Mapping[str, Any]) -> reason.Why:
-    """Reason that the owner sees; ``NOT_PLANNED`` if it is unreadable."""
+    """Return the reason that the owner sees; ``NOT_PLANNED`` if it cannot be
+    read.
+    """
     try:
-        return why_of(row)
+        return parse_reason(row)
     except (exception.BadReason, *exception.UNREADABLE):
         return reason.why(reason.Reason.NOT_PLANNED)
 
 
-def _room(written: str | None) -> ReservedRoom | None:
-    """Reserved room; ``None`` if it cannot be read: then evictions for it are
-    in vain, and the request waits.
+def _parse_room(written: str | None) -> ReservedRoom | None:
+    """Return reserved room; ``None`` if it cannot be read: then its evictions
+    are cancelled, and the request waits.
     """
     if written is None:
         return None
@@ -435,13 +467,14 @@ def _room(written: str | None) -> ReservedRoom | None:
         return None
 
 
-def why_of(row: Mapping[str, Any]) -> reason.Why:
-    """Reason of its columns."""
-    return _why(row['reason'], row['subject'], row['numbers'])
+def parse_reason(row: Mapping[str, Any]) -> reason.Why:
+    """Return the reason in the columns of a row."""
+    return _cached_reason(row['reason'], row['subject'], row['numbers'])
 
 
 @functools.lru_cache(_ROWS)
-def _why(token: str, subject: str, numbers: str) -> reason.Why:
+def _cached_reason(token: str, subject: str, numbers: str) -> reason.Why:
+    """Return a reason of its stored parts; results are cached."""
     return reason.Why(
         reason.Reason(token),
         subject,
@@ -450,7 +483,7 @@ def _why(token: str, subject: str, numbers: str) -> reason.Why:
 
 
 @functools.lru_cache(_ROWS)
-def _asked(
+def _parse_wanted(
     written: str,
 ) -> tuple[
     tuple[str, ...],
@@ -458,16 +491,20 @@ def _asked(
     request_model.Demand,
     request_model.Group | None,
 ]:
+    """Return servers, their names, demand and group of a request; results are
+    cached.
+    """
     wanted = json.loads(written)
     return (
         tuple(wanted['servers']),
         tuple(map(str, wanted['names'])),
-        _demand(wanted['demand']),
-        _group(wanted['group']),
+        _parse_demand(wanted['demand']),
+        _parse_group(wanted['group']),
     )
 
 
-def _wanted(request: request_model.Request) -> str:
+def _wanted_json(request: request_model.Request) -> str:
+    """Return servers, their names, demand and group of a request as JSON."""
     demand, group = request.demand, request.group
     return json.dumps(
         {
@@ -481,7 +518,7 @@ def _wanted(request: request_model.Request) -> str:
 
 
 def _demand_json(demand: request_model.Demand) -> dict[str, Any]:
-    """JSON form of a demand."""
+    """Return the JSON form of a demand."""
     fallbacks = demand.fallbacks
     return {
         'amounts': demand.amounts,
@@ -495,11 +532,13 @@ def _demand_json(demand: request_model.Demand) -> dict[str, Any]:
     }
 
 
-def _demand(written: Mapping[str, Any]) -> request_model.Demand:
+def _parse_demand(written: Mapping[str, Any]) -> request_model.Demand:
+    """Return the demand of its JSON form."""
     fallbacks = written['fallbacks']
     return request_model.Demand(
         amounts=tuple(
-            (str(name), _amount(amount)) for name, amount in written['amounts']
+            (str(name), _checked_amount(amount))
+            for name, amount in written['amounts']
         ),
         required=frozenset(written['required']),
         forbidden=frozenset(written['forbidden']),
@@ -509,17 +548,22 @@ def _demand(written: Mapping[str, Any]) -> request_model.Demand:
         without=frozenset(written['without']),
         fallbacks=None
         if fallbacks is None
-        else tuple(map(_demand, fallbacks)),
+        else tuple(map(_parse_demand, fallbacks)),
     )
 
 
-def _amount(value: object) -> int:
+def _checked_amount(value: object) -> int:
+    """Return an amount.
+
+    :raises ValueError: if it is not a whole number above 0.
+    """
     if not isinstance(value, int) or not 0 < value <= request_model.LARGEST:
         raise ValueError('an amount must be a whole number above 0')
     return value
 
 
-def _group(written: list[Any] | None) -> request_model.Group | None:
+def _parse_group(written: list[Any] | None) -> request_model.Group | None:
+    """Return the server group of its JSON form; ``None`` without a group."""
     if written is None:
         return None
     uuid, rule, per_host = written

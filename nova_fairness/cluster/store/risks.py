@@ -15,40 +15,50 @@ from nova_fairness.model import risk
 _RISKS = tables.RISKS
 
 
-class Risks(led.LeaderTable[[risk.Risk]]):
-    """The table of warnings."""
+class RiskTable(led.LeaderTable[[risk.Risk]]):
+    """Table of warnings."""
 
-    def all(self) -> dict[str, risk.Risk]:
-        """All warnings by UUID of the server, including withdrawn warnings."""
+    def all_warnings(self) -> dict[str, risk.Risk]:
+        """Return all warnings by UUID of the server, including withdrawn
+        warnings.
+        """
         query = sa.select(_RISKS).order_by(_RISKS.c.since, _RISKS.c.server)
         rows = self._tables.select(query)
-        return dict(self._tables.made('risks', 'server', rows, _risk))
+        return dict(
+            self._tables.build_objects(
+                'risks', 'server', rows, _warning_of_row
+            )
+        )
 
-    def add(self, new: risk.Risk, epoch: int) -> None:
-        """Add a warning of a server that has none.
+    def add(self, warning: risk.Risk, epoch: int) -> None:
+        """Add a warning for a server without a warning.
 
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the warning.
         :raises Deposed: if that leader no longer leads.
         """
         leads = tables.newest_epoch() == epoch
-        if self._tables.insert_if(_RISKS, _row(new), leads):
-            self._changed(new)
+        if self._tables.insert_if(_RISKS, _row_of_warning(warning), leads):
+            self._notify_listeners(warning)
         else:
             self._check_leads(epoch)
 
-    def change(self, known: risk.Risk, epoch: int) -> None:
+    def change(self, warning: risk.Risk, epoch: int) -> None:
         """Change an existing warning.
 
         :param epoch: see :meth:`add`.
         :raises Deposed: see :meth:`add`.
         """
-        here = _RISKS.c.server == known.server
+        here = _RISKS.c.server == warning.server
         leads = tables.newest_epoch() == epoch
-        statement = sa.update(_RISKS).where(here, leads).values(**_row(known))
+        statement = (
+            sa.update(_RISKS)
+            .where(here, leads)
+            .values(**_row_of_warning(warning))
+        )
         if not self._tables.update(statement):
             self._check_leads(epoch)
-        elif not known.is_written:
-            self._changed(known)
+        elif not warning.is_written:
+            self._notify_listeners(warning)
 
     def remove(self, server: str, epoch: int) -> None:
         """Remove the warning of a server.
@@ -62,26 +72,28 @@ class Risks(led.LeaderTable[[risk.Risk]]):
             self._check_leads(epoch)
 
 
-def _row(known: risk.Risk) -> dict[str, Any]:
+def _row_of_warning(warning: risk.Risk) -> dict[str, Any]:
+    """Return the columns of a warning."""
     return {
-        'server': known.server,
-        'project': known.project,
-        'owner': known.user,
-        'state': known.state.value,
-        'since': known.since,
-        'changed_at': known.changed_at,
-        'is_written': known.is_written,
-        **records.columns_of(known.why),
+        'server': warning.server,
+        'project': warning.project,
+        'owner': warning.user,
+        'state': warning.state.value,
+        'since': warning.since,
+        'changed_at': warning.changed_at,
+        'is_written': warning.is_written,
+        **records.reason_columns(warning.why),
     }
 
 
-def _risk(row: Mapping[str, Any]) -> risk.Risk:
+def _warning_of_row(row: Mapping[str, Any]) -> risk.Risk:
+    """Return the warning of a row."""
     return risk.Risk(
         row['server'],
         row['project'],
         row['owner'],
         risk.RiskState(row['state']),
-        records.why_of(row),
+        records.parse_reason(row),
         row['since'],
         row['changed_at'],
         row['is_written'],

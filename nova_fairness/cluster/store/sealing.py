@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Encryption of held messages: they contain tokens and passwords.
+"""Encryption of stored messages, because they contain tokens and passwords.
 
-The key file has one key per line. The first key seals; every key opens. To
-replace a key, an operator puts the new key before the old ones, seals messages
-again, and then removes the old keys.
+The key file has one key per line. The first key encrypts; every key decrypts.
+To replace a key, an operator puts the new key before the old ones, encrypts
+all messages again, and then removes the old keys.
 """
 
 import base64
@@ -29,13 +29,15 @@ database writes each at least twice.
 """
 
 _OPAQUE_DIGITS = 40
-"""160 bits: two names are never equal by chance."""
+"""Length of an opaque name in hexadecimal digits (160 bits): two names are
+never equal by chance.
+"""
 
 
 class Sealer:
-    """Seals and opens messages with keys.
+    """Encrypts and decrypts messages with keys.
 
-    :param keys: keys; the first one seals.
+    :param keys: keys; the first one encrypts.
     :raises BadKeyFile: if there is no key, or one is not valid.
     """
 
@@ -45,29 +47,31 @@ class Sealer:
             self._fernet = fernet.MultiFernet(made)
         except ValueError as error:
             raise exception.BadKeyFile(
-                'keys are needed, each of 32 bytes in URL-safe base64, one a'
-                f' line; got {wording.counted(len(keys), "line")}'
+                'each line must be a key of 32 bytes in URL-safe base64, and'
+                ' at least one line is needed; got'
+                f' {wording.counted(len(keys), "line")}'
             ) from error
         self._naming_keys = [
             hmac.digest(key.encode(), b'opaque names', hashlib.sha256)
             for key in keys
         ]
 
-    def opaque(self, *parts: str) -> str:
-        """A name that reveals nothing without the key.
+    def opaque_name(self, *parts: str) -> str:
+        """Return a name that reveals nothing about its parts without the key.
 
-        Equal parts have equal names as long as the last key of the file stays.
+        Equal parts have equal names until the last key of the file changes.
         """
         # A new key comes first; the last key, and so names, change when it is
         # removed.
-        return self.proofs(*parts)[-1]
+        return self.opaque_names(*parts)[-1]
 
-    def proofs(self, *parts: str) -> list[str]:
-        """Names like that of :meth:`opaque`, one for each key of the file.
+    def opaque_names(self, *parts: str) -> list[str]:
+        """Return one opaque name for each key of the file; see
+        :meth:`opaque_name`.
 
         A name can be verified while the file has its key.
         """
-        told = msgpack.packb(_encoded(parts))
+        told = msgpack.packb(_encode_parts(parts))
         return [
             hmac.new(key, told, hashlib.sha256).hexdigest()[:_OPAQUE_DIGITS]
             for key in self._naming_keys
@@ -85,50 +89,54 @@ class Sealer:
             packed = zlib.compress(msgpack.packb(parts), _QUICK)
         except (TypeError, ValueError, OverflowError) as error:
             raise exception.StoreError(
-                f'the message {cast.uuid} cannot be written:'
-                f' {type(error).__name__} in its properties'
+                f'message {cast.uuid} cannot be stored: its properties cannot'
+                f' be serialized: {type(error).__name__}'
             ) from None
-        return _bytes(self._fernet.encrypt(packed))
+        return _decode_token(self._fernet.encrypt(packed))
 
-    def open(
+    def unseal(
         self, uuid: str, method: str, received_at: float, sealed: bytes
     ) -> cast_module.Cast:
         """Decrypt a message.
 
-        :raises SealBroken: if no key opens it, or it belongs to another row.
+        :raises SealBroken: if no key decrypts it, or it belongs to another
+            row.
         """
         try:
-            packed = self._fernet.decrypt(_token(sealed))
+            packed = self._fernet.decrypt(_encode_token(sealed))
         except fernet.InvalidToken as error:
             raise exception.SealBroken(
-                f'none of the keys opens the message {uuid}'
+                f'message {uuid} cannot be decrypted: the key file lacks its'
+                ' key; add that key to the end of the key file'
             ) from error
         parts = msgpack.unpackb(zlib.decompress(packed))
         inside, key, body, properties = parts
         if inside != uuid:
             raise exception.SealBroken(
-                f'the message stored as {uuid} is another one'
+                f'message {uuid} is not used: its row contains another message'
             )
         return cast_module.Cast(
             uuid, method, received_at, key, body, properties
         )
 
-    def renew(self, sealed: bytes) -> bytes:
-        """Encrypt again, with the first key, a message that any key opens.
+    def reseal(self, sealed: bytes) -> bytes:
+        """Encrypt an encrypted message again, with the first key.
 
-        :raises SealBroken: if no key opens it.
+        :raises SealBroken: if no key decrypts it.
         """
         try:
-            return _bytes(self._fernet.rotate(_token(sealed)))
+            return _decode_token(self._fernet.rotate(_encode_token(sealed)))
         except fernet.InvalidToken as error:
-            raise exception.SealBroken('no key opens a message') from error
+            raise exception.SealBroken(
+                'a message cannot be decrypted: the key file lacks its key'
+            ) from error
 
 
-def read(path: pathlib.Path) -> Sealer:
-    """Read the key file.
+def read_key_file(path: pathlib.Path) -> Sealer:
+    """Read the key file, and return a sealer with its keys.
 
-    :raises BadKeyFile: if it is missing, has no valid keys, or others than its
-        owner can read it.
+    :raises BadKeyFile: if the file is missing, has no valid keys, or users
+        other than its owner can read it.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -137,7 +145,8 @@ def read(path: pathlib.Path) -> Sealer:
         raise exception.BadKeyFile(f'{path} cannot be read: {error}') from None
     if mode & 0o077:
         raise exception.BadKeyFile(
-            f'{path} must be for its owner only (0600), it is {mode:04o}'
+            f'{path} has mode {mode:04o}: users other than its owner can read'
+            ' the keys; set mode 0600'
         )
     try:
         return Sealer(tuple(lines))
@@ -146,7 +155,8 @@ def read(path: pathlib.Path) -> Sealer:
 
 
 def add_key(path: pathlib.Path) -> None:
-    """Put a new key before the keys of a file; the file is created if needed.
+    """Put a new key before the keys of a file; the file is created if it is
+    missing.
 
     :raises OSError: if the file cannot be written.
     """
@@ -155,8 +165,8 @@ def add_key(path: pathlib.Path) -> None:
     state_file.replace(path, f'{new}\n{old}', durable=True)
 
 
-def drop_old_keys(path: pathlib.Path) -> None:
-    """Keep only the first key, once it seals all messages.
+def remove_old_keys(path: pathlib.Path) -> None:
+    """Remove all keys except the first one, after it encrypts all messages.
 
     :raises OSError: if the file cannot be read or written.
     """
@@ -165,13 +175,16 @@ def drop_old_keys(path: pathlib.Path) -> None:
     )
 
 
-def _encoded(parts: Sequence[str]) -> list[bytes]:
+def _encode_parts(parts: Sequence[str]) -> list[bytes]:
+    """Return texts as UTF-8; half surrogate pairs are allowed."""
     return [each.encode('utf-8', 'surrogatepass') for each in parts]
 
 
-def _bytes(token: bytes) -> bytes:
+def _decode_token(token: bytes) -> bytes:
+    """Return the bytes of a base64 token of fernet."""
     return base64.urlsafe_b64decode(token)
 
 
-def _token(sealed: bytes) -> bytes:
+def _encode_token(sealed: bytes) -> bytes:
+    """Return the base64 token of fernet for stored bytes."""
     return base64.urlsafe_b64encode(sealed)

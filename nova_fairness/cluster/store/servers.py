@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stored servers whose UUID differs from that of their request.
+"""Stored servers whose UUID differs from the UUID of their request.
 
 A build has the UUID of its first server, so most requests have no row here.
-Rows are written before their request. If a process dies in between, the rows
-stay, and it finds them when it adds the request later.
+Rows are written before their request. If a process dies between both writes,
+the rows stay, and are used when the request is added later.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ _ROWS_AT_ONCE = 500
 
 
 class ServerTable:
-    """The table of servers.
+    """Table of servers and their requests.
 
     :param rows: tables of the database.
     """
@@ -39,8 +39,10 @@ class ServerTable:
         while batch := list(itertools.islice(rows, _ROWS_AT_ONCE)):
             self._tables.insert(_SERVERS, *batch)
 
-    def requests(self, server: str) -> list[str]:
-        """UUIDs of requests that may own a server; some may be removed."""
+    def requests_of_server(self, server: str) -> list[str]:
+        """Return the UUIDs of requests that may have a server; some may no
+        longer exist.
+        """
         query = sa.select(_SERVERS.c.request).where(
             _SERVERS.c.server == server
         )
@@ -48,7 +50,10 @@ class ServerTable:
         return [server, *(row['request'] for row in found)]
 
     def remove(self, requests: Collection[str]) -> None:
-        """Remove the servers of requests, by UUID of the request."""
+        """Remove the rows of some requests.
+
+        :param requests: UUIDs of the requests.
+        """
         if requests:
             self._tables.update(
                 sa.delete(_SERVERS).where(_SERVERS.c.request.in_(requests))

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Messages, requests and the leader: state that must survive every process.
+"""The store of messages, requests and the leader, which survives every
+process.
 
-Correctness does not depend on a lease. A takeover creates a new epoch. Each
+Correctness does not depend on a lease. Each takeover creates a new epoch. Each
 statement that changes a request names the epoch of the leader and the version
-of the request that its decision used. So a deposed leader, or a decision on an
-old version, changes nothing. A statement that an old leader began before the
-takeover may still end after it: then the decision of the new leader on that
-request is outdated.
+of the request that its decision used. So a deposed leader, or a decision based
+on an old version, changes nothing. A statement that an old leader began before
+the takeover may still end after it: then the decision of the new leader on
+that request is outdated.
 """
 
 from collections.abc import Callable
@@ -53,7 +54,9 @@ _LEADERS_KEPT = 1000
 
 _News = tuple[request_model.Request, reason_module.Why]
 Changed = Callable[[request_model.Request, reason_module.Why, float], None]
-"""Listener for new requests and new states: gets request, reason and time."""
+"""Listener for new requests and new states; its arguments are request, reason
+and time.
+"""
 _FINAL = sorted(each.value for each in request_model.FINAL)
 _SETTLED = sorted({request_model.State.ACTIVE.value, *_FINAL})
 
@@ -77,8 +80,8 @@ class Store:
     """
 
     def __init__(self, engine: sa.Engine, sealer: sealing.Sealer) -> None:
-        with database.failures():
-            schema.check(engine)
+        with database.translate_errors():
+            schema.check_revision(engine)
         self._tables = database.Tables(engine)
         self._sealer = sealer
         self._changed: Changed = lambda *_: None
@@ -88,41 +91,47 @@ class Store:
         self.servers = servers_module.ServerTable(rows)
         self.events = events_module.EventTable(rows)
         self.waits = waits_module.WaitTable(rows)
-        self.leaves = leaves_module.Leaves(rows, leads)
-        self.risks = risks_module.Risks(rows, leads)
-        self.charges = charges_module.Charges(rows, leads)
+        self.leaves = leaves_module.EvictionTable(rows, leads)
+        self.risks = risks_module.RiskTable(rows, leads)
+        self.charges = charges_module.ChargeTable(rows, leads)
         self.nodes = nodes_module.BorderHostTable(rows, leads)
-        self.pledges = pledges_module.Pledges(rows, self._replace)
-        self.market = market_module.MarketTables(rows, self._replace, leads)
+        self.pledges = pledges_module.PledgeTable(rows, self._replace_row)
+        self.market = market_module.MarketTables(
+            rows, self._replace_row, leads
+        )
         self.plans = plans_module.PlanTable(rows, leads)
 
-    def opaque(self, *parts: str) -> str:
-        """A name that reveals nothing; see :meth:`.Sealer.opaque`."""
-        return self._sealer.opaque(*parts)
+    def opaque_name(self, *parts: str) -> str:
+        """Return a name that reveals nothing about its parts; see
+        :meth:`.Sealer.opaque_name`.
+        """
+        return self._sealer.opaque_name(*parts)
 
-    def proofs(self, *parts: str) -> list[str]:
-        """Such names, one for each key; see :meth:`.Sealer.proofs`."""
-        return self._sealer.proofs(*parts)
+    def opaque_names(self, *parts: str) -> list[str]:
+        """Return one opaque name for each key; see
+        :meth:`.Sealer.opaque_names`.
+        """
+        return self._sealer.opaque_names(*parts)
 
-    def listen(self, changed: Changed) -> None:
+    def set_listener(self, listener: Changed) -> None:
         """Set the listener that is called after each change by this object."""
-        self._changed = led.safely(changed)
+        self._changed = led.log_listener_errors(listener)
 
-    def hold(self, cast: cast_module.Cast) -> bool:
+    def store_message(self, cast: cast_module.Cast) -> bool:
         """Store a message; when this returns, it is safe on disk.
 
-        MariaDB takes at most a tenth of its redo log in one row (9.6 MiB by
+        MariaDB accepts at most a tenth of its redo log in one row (9.6 MiB by
         default), PostgreSQL 1 GB. Messages are compressed before.
 
-        :returns: ``False`` if the message was stored before, even if it was
-            forgotten since.
+        :returns: ``False`` if the message was stored before, even if its
+            content was deleted since.
         """
-        return self.hold_all([cast])[0]
+        return self.store_messages([cast])[0]
 
-    def hold_all(self, casts: Sequence[cast_module.Cast]) -> list[bool]:
+    def store_messages(self, casts: Sequence[cast_module.Cast]) -> list[bool]:
         """Store messages with few writes to the disk.
 
-        :returns: result of :meth:`hold` for each message.
+        :returns: result of :meth:`store_message` for each message.
         :raises StoreError: if a message cannot be stored; others may be
             stored.
         """
@@ -146,10 +155,11 @@ class Store:
                 new += [self._tables.insert(_CASTS, row) for row in batch]
         return new
 
-    def cast(self, uuid: str) -> cast_module.Cast | None:
-        """A message; ``None`` if it is unknown or was forgotten.
+    def read_message(self, uuid: str) -> cast_module.Cast | None:
+        """Return a message; ``None`` if it is unknown or its content was
+        deleted.
 
-        :raises SealBroken: if no key opens it.
+        :raises SealBroken: if no key decrypts it.
         """
         rows = self._tables.select(
             sa.select(_CASTS).where(_CASTS.c.uuid == uuid)
@@ -157,14 +167,16 @@ class Store:
         if not rows or rows[0]['sealed'] is None:
             return None
         row = rows[0]
-        return self._sealer.open(
+        return self._sealer.unseal(
             row['uuid'], row['method'], row['received_at'], row['sealed']
         )
 
-    def unread(self, most: int, skipped: int = 0) -> list[str]:
-        """UUIDs of messages without a request, the oldest first.
+    def messages_without_request(
+        self, limit: int, skipped: int = 0
+    ) -> list[str]:
+        """Return the UUIDs of messages without a request, the oldest first.
 
-        :param most: largest number of messages.
+        :param limit: largest number of messages.
         :param skipped: number of oldest messages to skip.
         """
         known = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
@@ -172,31 +184,33 @@ class Store:
             sa.select(_CASTS.c.uuid)
             .where(~known, _CASTS.c.kept)
             .order_by(_CASTS.c.received_at, _CASTS.c.uuid)
-            .limit(most)
+            .limit(limit)
             .offset(skipped)
         )
         return [row['uuid'] for row in self._tables.select(query)]
 
-    def forget(self, uuid: str) -> None:
-        """Delete the content of a message; its UUID stays known."""
+    def delete_message(self, uuid: str) -> None:
+        """Delete the content of a message; its UUID remains, so that a second
+        delivery is recognized.
+        """
         self._tables.update(
             sa.update(_CASTS).where(_CASTS.c.uuid == uuid).values(sealed=None)
         )
 
-    def reseal(self, after: str, most: int) -> str | None:
+    def reseal_messages(self, after: str, limit: int) -> str | None:
         """Encrypt messages again with the first key, in the order of their
         UUIDs.
 
-        :param after: result of the previous call, '' at first.
-        :param most: largest number of messages.
+        :param after: result of the previous call, '' in the first call.
+        :param limit: largest number of messages.
         :returns: last UUID; ``None`` if no message remains.
-        :raises SealBroken: if no key opens a message.
+        :raises SealBroken: if no key decrypts a message.
         """
         query = (
             sa.select(_CASTS.c.uuid, _CASTS.c.sealed)
             .where(_CASTS.c.uuid > after, _CASTS.c.kept)
             .order_by(_CASTS.c.uuid)
-            .limit(most)
+            .limit(limit)
         )
         last = None
         for row in self._tables.select(query):
@@ -204,13 +218,13 @@ class Store:
             # Only an unchanged row: its content may have been deleted
             # meanwhile.
             same = (_CASTS.c.uuid == last) & (_CASTS.c.sealed == row['sealed'])
-            renewed = self._sealer.renew(row['sealed'])
+            renewed = self._sealer.reseal(row['sealed'])
             self._tables.update(
                 sa.update(_CASTS).where(same).values(sealed=renewed)
             )
         return last
 
-    def add(
+    def add_request(
         self,
         request: request_model.Request,
         cast_uuid: str,
@@ -225,7 +239,7 @@ class Store:
         """
         record = records.RequestRecord(request, cast_uuid, why, now)
         self.servers.add(request)
-        added = self._tables.insert(_REQUESTS, records.row_of(record))
+        added = self._tables.insert(_REQUESTS, records.request_columns(record))
         if added:
             self._changed(request, why, now)
         return added
@@ -233,32 +247,34 @@ class Store:
     def requests(
         self, states: Collection[request_model.State]
     ) -> list[records.RequestRecord]:
-        """Requests in some states, the oldest first."""
+        """Return the requests in some states, the oldest first."""
         query = (
             sa.select(_REQUESTS)
             .where(_REQUESTS.c.state.in_([each.value for each in states]))
             .order_by(_REQUESTS.c.asked_at, _REQUESTS.c.uuid)
         )
-        return self._known.records(*self._tables.read(query))
+        return self._known.records(*self._tables.select_tuples(query))
 
-    def listed(
+    def page_of_requests(
         self,
         project: str | None,
         wanted: request_model.RequestFilter,
         after: tuple[float, str] | None,
-        most: int,
+        limit: int,
     ) -> list[records.RequestRecord]:
-        """One page of all requests, also ended ones, the oldest first.
+        """Return one page of all requests, including ended ones, the oldest
+        first.
 
         :param project: project of the requests; ``None`` for all.
+        :param wanted: conditions on the requests.
         :param after: time and UUID of the last request of the previous page;
             ``None`` for the first page.
-        :param most: largest number of requests.
+        :param limit: largest number of requests.
         """
         known = _REQUESTS.c
-        query = sa.select(_REQUESTS).where(*_conditions(wanted))
+        query = sa.select(_REQUESTS).where(*_filter_conditions(wanted))
         if wanted.server is not None:
-            uuids = self.servers.requests(wanted.server)
+            uuids = self.servers.requests_of_server(wanted.server)
             query = query.where(known.uuid.in_(uuids))
         if project is not None:
             query = query.where(known.project == project)
@@ -271,11 +287,13 @@ class Store:
                 known.asked_at >= at, sa.or_(known.asked_at > at, is_later)
             )
         order = (known.asked_at, known.uuid)
-        rows = self._tables.select(query.order_by(*order).limit(most))
-        return [records.read(row) for row in rows]
+        rows = self._tables.select(query.order_by(*order).limit(limit))
+        return [records.read_row(row) for row in rows]
 
-    def ended_with_room(self, since: float) -> list[records.RequestRecord]:
-        """Requests that ended and once had reserved room.
+    def ended_requests_with_room(
+        self, since: float
+    ) -> list[records.RequestRecord]:
+        """Return ended requests that once had reserved room.
 
         :param since: earliest end, seconds of the epoch.
         """
@@ -289,16 +307,20 @@ class Store:
             .order_by(_REQUESTS.c.changed_at, _REQUESTS.c.uuid)
         )
         rows = self._tables.select(query)
-        made = self._tables.made('requests', 'uuid', rows, records.record_of)
+        made = self._tables.build_objects(
+            'requests', 'uuid', rows, records.parse_row
+        )
         return [record for _, record in made]
 
-    def left_over(
-        self, most: int, turn: int = 0
+    def settled_requests_with_message(
+        self, limit: int, turn: int = 0
     ) -> list[records.RequestRecord]:
-        """Requests whose message is still stored, but is needed no longer.
+        """Return requests that run or have ended, and whose message is still
+        stored.
 
-        :param most: largest number of requests; projects take turns.
-        :param turn: the requests that come first change with this number.
+        :param limit: largest number of requests; projects take turns.
+        :param turn: number of the call; it determines which requests come
+            first.
         """
         query = (
             sa.select(_REQUESTS.c.uuid, _REQUESTS.c.project)
@@ -311,19 +333,20 @@ class Store:
         # project.
         begin = turn % max(len(rows), 1)
         rows = rows[begin:] + rows[:begin]
-        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:most]
+        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:limit]
         places = {row['uuid']: n for n, row in enumerate(chosen)}
         wanted = sa.select(_REQUESTS).where(_REQUESTS.c.uuid.in_(places))
-        found = map(records.read, self._tables.select(wanted))
+        found = map(records.read_row, self._tables.select(wanted))
         return sorted(found, key=lambda each: places[each.request.uuid])
 
-    def remove_ended(self, before: float, most: int) -> int:
-        """Remove ended requests, and rows of forgotten messages.
+    def remove_ended_requests(self, before: float, limit: int) -> int:
+        """Remove ended requests, and rows of messages whose content was
+        deleted.
 
         Requests whose message is still stored stay: they need a cleanup first.
 
         :param before: latest end, seconds of the epoch.
-        :param most: largest number of rows of each table.
+        :param limit: largest number of rows of each table.
         :returns: number of removed requests.
         """
         cast = sa.select(_CASTS.c.uuid).where(
@@ -334,18 +357,21 @@ class Store:
             _REQUESTS.c.changed_at < before,
             ~cast.where(_CASTS.c.kept).exists(),
         )
-        uuids = self._tables.select(ended.limit(most))
+        uuids = self._tables.select(ended.limit(limit))
         for kept in (self.servers, self.events, self.waits):
             kept.remove([row['uuid'] for row in uuids])
-        removed = self._remove(_REQUESTS, uuids)
+        removed = self._remove_rows(_REQUESTS, uuids)
         request = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
         alone = sa.select(_CASTS.c.uuid).where(
             ~_CASTS.c.kept, _CASTS.c.received_at < before, ~request
         )
-        self._remove(_CASTS, self._tables.select(alone.limit(most)))
+        self._remove_rows(_CASTS, self._tables.select(alone.limit(limit)))
         return removed
 
-    def _remove(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> int:
+    def _remove_rows(
+        self, table: sa.Table, rows: Sequence[dict[str, Any]]
+    ) -> int:
+        """Remove rows of a table by their UUIDs, and return their number."""
         # Two statements: MariaDB cannot read the table that it deletes from.
         uuids = [row['uuid'] for row in rows]
         if uuids:
@@ -354,35 +380,37 @@ class Store:
             )
         return len(uuids)
 
-    def unreadable(self) -> dict[str, Exception]:
-        """Rows that could not be read since the last call, and why."""
-        return self._tables.unread()
+    def pop_unreadable_rows(self) -> dict[str, Exception]:
+        """Return the errors of rows that could not be read since the last
+        call, by name of the row.
+        """
+        return self._tables.pop_unreadable_rows()
 
     def request(self, uuid: str) -> records.RequestRecord | None:
-        """A request; ``None`` if it is unknown."""
+        """Return a request; ``None`` if it is unknown."""
         rows = self._tables.select(
             sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
         )
-        return records.read(rows[0]) if rows else None
+        return records.read_row(rows[0]) if rows else None
 
     def leader(self) -> records.Leader:
-        """The leader with the newest epoch."""
+        """Return the leader with the newest epoch."""
         query = sa.select(_LEADERS).order_by(_LEADERS.c.epoch.desc()).limit(1)
         rows = self._tables.select(query)
         return records.Leader(**rows[0]) if rows else records.Leader()
 
-    def time(self) -> float | None:
-        """Time of the database, seconds of the epoch of time.
+    def database_time(self) -> float | None:
+        """Return the time of the database, seconds of the epoch of time.
 
-        :returns: ``None`` if it uses the clock of this host.
+        :returns: ``None`` if the database uses the clock of this host.
         """
-        return self._tables.time()
+        return self._tables.server_time()
 
     def take_over(self, from_epoch: int, holder: str, now: float) -> int:
         """Become the leader.
 
         :param from_epoch: epoch of the deposed leader.
-        :param holder: name of the process; '' gives the lease back.
+        :param holder: name of the process; '' returns the lease.
         :param now: seconds of the epoch of time.
         :returns: the new epoch.
         :raises Deposed: if another process took over from that leader.
@@ -395,15 +423,15 @@ class Store:
             self._tables.update(sa.delete(_LEADERS).where(old))
             return epoch
         raise exception.Deposed(
-            f'epoch {from_epoch} is over: {self.leader().holder} leads'
+            f'epoch {from_epoch} is over: {self.leader().holder} leads now'
         )
 
-    def renew(self, epoch: int, now: float) -> None:
-        """Renew the lease within an epoch.
+    def renew_lease(self, epoch: int, now: float) -> None:
+        """Renew the lease of the leader.
 
         :param epoch: epoch of the leader.
         :param now: seconds of the epoch of time; it must differ from the last
-            one.
+            renewal.
         :raises Deposed: if that leader no longer leads.
         """
         own = _LEADERS.c.epoch == epoch
@@ -419,36 +447,36 @@ class Store:
         now: float,
         hosts: Sequence[str] | None = None,
     ) -> request_model.Request:
-        """Move a request into its next state.
+        """Change a request to its next state.
 
         :param request: request as it was when the step was decided.
         :param event: what happens to the request.
-        :param epoch: epoch of the leader that decided it.
+        :param epoch: epoch of the leader that decided the step.
         :param why: reason that its owner sees.
         :param now: seconds of the epoch of time.
-        :param hosts: new hosts, one per server; ``None`` keeps the old ones.
+        :param hosts: new hosts, one per server; ``None`` for the old hosts.
         :returns: the changed request.
         :raises IllegalStep: if its state has no step for the event.
-        :raises Outdated: if it no longer has that state and version.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if it is unknown whether the step was stored.
         """
         state = request_model.after(request.state, event)
         to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
         if not _is_within_event(request, event):
-            self._keep_event(request, now, epoch)
+            self._copy_current_event(request, now, epoch)
         if event is request_model.Event.SEND:
             is_same = _is_unchanged(request, epoch)
-            self.waits.keep(request.uuid, now, is_same)
+            self.waits.store_wait_by_reason(request.uuid, now, is_same)
         changed = self._tables.update(
-            _guarded(request, epoch).values(
+            _update_if_unchanged(request, epoch).values(
                 state=state.value,
                 version=request.version + 1,
                 changed_at=now,
-                **_next_stage(now),
-                **_wait(event, now),
+                **_next_stage_columns(now),
+                **_wait_columns(event, now),
                 **to,
-                **records.columns_of(why),
+                **records.reason_columns(why),
             )
         )
         if not changed:
@@ -461,36 +489,43 @@ class Store:
         self._changed(now_is, why, now)
         return now_is
 
-    def tell(
+    def write_reasons(
         self,
-        news: Iterable[tuple[request_model.Request, reason_module.Why]],
+        new_reasons: Iterable[tuple[request_model.Request, reason_module.Why]],
         epoch: int,
         now: float,
     ) -> None:
         """Write new reasons of requests; states and versions stay.
 
-        :param news: requests and reasons; a request that no longer has its
-            state and version is skipped.
+        :param new_reasons: requests and reasons; a request whose stored state
+            or version differs is skipped.
+        :param epoch: epoch of the leader.
         :param now: seconds of the epoch of time.
         :raises Deposed: if that leader no longer leads.
         """
-        told = {request.uuid: (request, why) for request, why in news}
+        told = {request.uuid: (request, why) for request, why in new_reasons}
         rows, others = [], []
-        for row in self._stages(told):
+        for row in self._current_stages(told):
             request, why = told[row['uuid']]
             stage, at = row['stage'], row['stage_at']
             if row['reason'] != why.reason.value:
                 others.append(request.uuid)
                 stage, at = stage + 1, now
-            rows.append(records.told(request, why, stage, at))
-        self.events.keep(others, now, tables.newest_epoch() == epoch)
+            rows.append(records.reason_parameters(request, why, stage, at))
+        self.events.copy_current_events(
+            others, now, tables.newest_epoch() == epoch
+        )
         if rows:
-            self._tables.update_each(tables.tell_requests(epoch), rows)
+            self._tables.update_each(tables.update_reasons(epoch), rows)
         if told:
             self._check_leads(epoch)
 
-    def _stages(self, told: Mapping[str, _News]) -> list[dict[str, Any]]:
-        """Current events of requests whose state and version are as told."""
+    def _current_stages(
+        self, new_reasons: Mapping[str, _News]
+    ) -> list[dict[str, Any]]:
+        """Return the current events of requests whose stored state and version
+        are unchanged.
+        """
         known = _REQUESTS.c
         query = sa.select(
             known.uuid,
@@ -499,52 +534,54 @@ class Store:
             known.reason,
             known.stage,
             known.stage_at,
-        ).where(known.uuid.in_(told))
+        ).where(known.uuid.in_(new_reasons))
         return [
             row
             for row in self._tables.select(query)
-            if row['state'] == told[row['uuid']][0].state.value
-            and row['version'] == told[row['uuid']][0].version
+            if row['state'] == new_reasons[row['uuid']][0].state.value
+            and row['version'] == new_reasons[row['uuid']][0].version
         ]
 
-    def _keep_event(
+    def _copy_current_event(
         self, request: request_model.Request, now: float, epoch: int
     ) -> None:
         """Copy the current event of a request, before it ends."""
-        self.events.keep([request.uuid], now, _is_unchanged(request, epoch))
+        self.events.copy_current_events(
+            [request.uuid], now, _is_unchanged(request, epoch)
+        )
 
-    def promise_room(
+    def reserve_room(
         self,
         request: request_model.Request,
         room: records.ReservedRoom,
         epoch: int,
     ) -> None:
-        """Reserve room for a request; state and version stay.
+        """Store the reservation of a request; state and version stay.
 
-        :raises Outdated: if it no longer has that state and version.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if that leader no longer leads.
         """
-        written = records.short(dataclasses.asdict(room))
-        promised = _guarded(request, epoch).values(room=written)
+        written = records.compact_json(dataclasses.asdict(room))
+        promised = _update_if_unchanged(request, epoch).values(room=written)
         if not self._tables.update(promised):
             self._raise_outdated(request, epoch)
 
-    def extend(
+    def extend_time_limit(
         self, request: request_model.Request, by_s: float, epoch: int
     ) -> None:
         """Extend the time limit of a request; its version grows.
 
-        :param by_s: seconds, > 0.
-        :raises Outdated: if it no longer has that state and version.
+        :param by_s: length of the extension, in seconds, > 0.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if that leader no longer leads.
         """
-        longer = _guarded(request, epoch).values(
+        longer = _update_if_unchanged(request, epoch).values(
             extended_s=request.extended_s + by_s, version=request.version + 1
         )
         if not self._tables.update(longer):
             self._raise_outdated(request, epoch)
 
-    def hold_back(
+    def write_hold(
         self,
         request: request_model.Request,
         hold: request_model.Hold | None,
@@ -553,22 +590,22 @@ class Store:
         now: float,
         epoch: int,
     ) -> None:
-        """Hold a request, or end its hold; its version grows.
+        """Write or remove the hold of a request; its version grows.
 
-        :param hold: the hold; ``None`` ends it.
+        :param hold: the new hold; ``None`` for none.
         :param expires_at: new time at which the request expires.
         :param why: reason that its owner sees.
         :param now: seconds of the epoch of time.
-        :raises Outdated: if it no longer has that state and version.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if another process leads now.
         """
-        self._keep_event(request, now, epoch)
-        changed = _guarded(request, epoch).values(
+        self._copy_current_event(request, now, epoch)
+        changed = _update_if_unchanged(request, epoch).values(
             version=request.version + 1,
             expires_at=expires_at,
-            **_next_stage(now),
-            **records.held_columns(hold),
-            **records.columns_of(why),
+            **_next_stage_columns(now),
+            **records.hold_columns(hold),
+            **records.reason_columns(why),
         )
         if not self._tables.update(changed):
             self._raise_outdated(request, epoch)
@@ -583,22 +620,22 @@ class Store:
     def put_first(
         self, request: request_model.Request, first: int | None, epoch: int
     ) -> None:
-        """Put a request before all others, or end that; its version grows.
+        """Put a request before all others, or undo that; its version grows.
 
-        :param first: number among requests that were put first; ``None`` ends
-            it.
-        :raises Outdated: if it no longer has that state and version.
+        :param first: number among requests that were put first; ``None``
+            undoes it.
+        :raises Outdated: if the stored request has another state or version.
         :raises Deposed: if another process leads now.
         """
-        changed = _guarded(request, epoch).values(
+        changed = _update_if_unchanged(request, epoch).values(
             version=request.version + 1, first_turn=first
         )
         if not self._tables.update(changed):
             self._raise_outdated(request, epoch)
 
-    def used(self) -> records.UseRecords:
-        """Decayed use of accounts."""
-        row = self._tables.only(_LEDGER)
+    def read_ledger(self) -> records.UseRecords:
+        """Return the decayed use of accounts."""
+        row = self._tables.single_row(_LEDGER)
         return records.UseRecords(
             row['at'],
             json.loads(row['used']),
@@ -607,80 +644,88 @@ class Store:
             json.loads(row['spent']),
         )
 
-    def charge(self, used: records.UseRecords, epoch: int) -> None:
-        """Write the use of accounts.
+    def write_ledger(self, ledger: records.UseRecords, epoch: int) -> None:
+        """Write the decayed use of accounts.
 
-        :param used: new use, with the version that it was computed from.
+        :param ledger: new use, with the version that it was computed from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the ledger changed meanwhile.
+        :raises Outdated: if the stored ledger has another version.
         """
-        self._replace(
+        self._replace_row(
             _LEDGER,
-            used.version,
+            ledger.version,
             epoch,
-            at=used.at,
-            used=records.short(used.parts),
-            since=used.since,
-            spent=records.short(used.spent),
+            at=ledger.at,
+            ledger=records.compact_json(ledger.parts),
+            since=ledger.since,
+            spent=records.compact_json(ledger.spent),
         )
 
     def account_settings(self) -> records.AccountSettings:
-        """Settings of accounts that callers changed while the service ran."""
-        row = self._tables.only(_SHARES)
+        """Return the settings of accounts that callers changed while the
+        service ran.
+        """
+        row = self._tables.single_row(_SHARES)
         accounts = {
-            name: _loaded_settings(given)
+            name: _parse_settings(given)
             for name, given in self._settings.read().items()
         }
         return records.AccountSettings(accounts, row['version'])
 
     def set_account_settings(
-        self, given: records.AccountSettings, epoch: int
+        self, settings: records.AccountSettings, epoch: int
     ) -> None:
         """Write settings of accounts.
 
-        :param given: new settings, with the version that they were computed
+        :param settings: new settings, with the version that they were computed
             from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the settings changed meanwhile.
+        :raises Outdated: if the stored settings have another version.
         """
-        self._replace(_SHARES, given.version, epoch)
+        self._replace_row(_SHARES, settings.version, epoch)
         written = {
-            name: records.short(own) for name, own in given.accounts.items()
+            name: records.compact_json(own)
+            for name, own in settings.accounts.items()
         }
         self._settings.write(self._settings.read(), written, epoch)
 
-    def promised(self) -> records.PromisedStarts:
-        """Estimated starts that owners saw, and how they came true."""
-        row = self._tables.only(_PROMISES)
+    def read_estimated_starts(self) -> records.PromisedStarts:
+        """Return the estimated starts that owners saw, and the real starts."""
+        row = self._tables.single_row(_PROMISES)
         try:
             kept = json.loads(row['kept'])
             promises, past = dict(kept['promises']), list(kept['past'])
         except exception.UNREADABLE as error:
             # They only rate estimates: new estimates are published anyway.
-            self._tables.note('promises', '1', error)
+            self._tables.record_unreadable('promises', '1', error)
             promises, past = {}, []
         return records.PromisedStarts(promises, past, row['version'])
 
-    def promise(self, promised: records.PromisedStarts, epoch: int) -> None:
-        """Write estimated starts that owners see.
+    def write_estimated_starts(
+        self, estimates: records.PromisedStarts, epoch: int
+    ) -> None:
+        """Write the estimated starts that owners see.
 
-        :param promised: new content, with the version that it was computed
+        :param estimates: new content, with the version that it was computed
             from.
         :param epoch: epoch of the leader.
         :raises Deposed: if that leader no longer leads.
-        :raises Outdated: if the content changed meanwhile.
+        :raises Outdated: if the stored content has another version.
         """
-        kept = {'promises': promised.promises, 'past': promised.past}
-        self._replace(
-            _PROMISES, promised.version, epoch, kept=records.short(kept)
+        kept = {'promises': estimates.promises, 'past': estimates.past}
+        self._replace_row(
+            _PROMISES,
+            estimates.version,
+            epoch,
+            kept=records.compact_json(kept),
         )
 
-    def _replace(
+    def _replace_row(
         self, table: sa.Table, version: int, epoch: int, **values: Any
     ) -> None:
-        """Change the one row of a table as a whole."""
+        """Change the single row of a table if its version is ``version``."""
         changed = self._tables.update(
             sa.update(table)
             .where(table.c.version == version, tables.newest_epoch() == epoch)
@@ -689,14 +734,20 @@ class Store:
         if not changed:
             self._check_leads(epoch)
             raise exception.Outdated(
-                f'the table {table.name} is no longer of version {version}'
+                f'table {table.name} is not written: it no longer has the'
+                f' version {version}, from which the change was computed'
             )
 
     def _check_leads(self, epoch: int) -> None:
+        """Check that an epoch is the newest.
+
+        :raises Deposed: if a newer epoch exists.
+        """
         leader = self.leader()
         if leader.epoch != epoch:
             raise exception.Deposed(
                 f'epoch {epoch} is over: {leader.holder or "no process"} leads'
+                ' now'
             )
 
     def _raise_outdated(
@@ -711,14 +762,16 @@ class Store:
             state, version = found.request.state, found.request.version
             present = f'{state.value} with version {version}'
         raise exception.Outdated(
-            f'request {request.uuid} was {request.state.value} with version'
-            f' {request.version} when this was decided, it is now {present}'
+            f'request {request.uuid} is not changed: it was'
+            f' {request.state.value} with version {request.version} when this'
+            f' change was decided, and is now {present}'
         )
 
 
-def _conditions(
+def _filter_conditions(
     wanted: request_model.RequestFilter,
 ) -> list[sa.ColumnElement[bool]]:
+    """Return the SQL conditions of a filter."""
     known = _REQUESTS.c
     found: list[sa.ColumnElement[bool]] = []
     # A condition that is always true makes databases miss the right index.
@@ -743,7 +796,9 @@ def _conditions(
 def _is_within_event(
     request: request_model.Request, event: request_model.Event
 ) -> bool:
-    """Whether a step is within one event: room reserved, message sent."""
+    """Return whether a step stays within one event: from reservation to the
+    sent message.
+    """
     return (
         request.state is request_model.State.RESERVED
         or event is request_model.Event.SENT
@@ -753,7 +808,9 @@ def _is_within_event(
 def _is_unchanged(
     request: request_model.Request, epoch: int
 ) -> sa.ColumnElement[bool]:
-    """Condition that a request is unchanged, and that the leader leads."""
+    """Return the condition that a stored request is unchanged, and that the
+    leader still leads.
+    """
     return sa.and_(
         _REQUESTS.c.state == request.state.value,
         _REQUESTS.c.version == request.version,
@@ -761,12 +818,13 @@ def _is_unchanged(
     )
 
 
-def _next_stage(now: float) -> dict[str, Any]:
+def _next_stage_columns(now: float) -> dict[str, Any]:
+    """Return the columns for the begin of a new event."""
     return {'stage': _REQUESTS.c.stage + 1, 'stage_at': now}
 
 
-def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
-    """Columns of a wait that an event ends or continues."""
+def _wait_columns(event: request_model.Event, now: float) -> dict[str, Any]:
+    """Return the columns of a wait that an event ends or continues."""
     if event is request_model.Event.RETURN:
         return {'sent_at': None, 'waited_s': None}
     if event is not request_model.Event.SEND:
@@ -781,20 +839,24 @@ def _wait(event: request_model.Event, now: float) -> dict[str, Any]:
     return {'sent_at': now, 'waited_s': waited_s}
 
 
-def _loaded_settings(given: str) -> Any:
-    """Settings of an account; ``None`` if they cannot be read."""
+def _parse_settings(text: str) -> Any:
+    """Return the settings of an account; ``None`` if they cannot be read."""
     try:
-        return json.loads(given)
+        return json.loads(text)
     except ValueError:
         return None
 
 
-def _guarded(request: request_model.Request, epoch: int) -> sa.Update:
-    """Statement that matches a request only if it is unchanged and the leader
-    leads.
+def _update_if_unchanged(
+    request: request_model.Request, epoch: int
+) -> sa.Update:
+    """Return a statement that changes a request only if it is unchanged and
+    the leader still leads.
     """
     state = request.state.value
-    return tables.change_request(request.uuid, state, request.version, epoch)
+    return tables.update_if_unchanged(
+        request.uuid, state, request.version, epoch
+    )
 
 
 def open_store(url: str, keys: pathlib.Path) -> Store:
@@ -804,4 +866,4 @@ def open_store(url: str, keys: pathlib.Path) -> Store:
     :raises SchemaMismatch: if the tables are not those of this version.
     :raises BadKeyFile: if the keys cannot be used.
     """
-    return Store(database.connect(url), sealing.read(keys))
+    return Store(database.open_engine(url), sealing.read_key_file(keys))

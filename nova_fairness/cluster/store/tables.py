@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tables of the store.
+"""Definitions of the tables of the store.
 
 Each row is written by one statement that names the state that it expects, so
-that a process that is stopped during its work holds no lock.
+that a process that is stopped during its work does not leave a lock.
 """
 
 from typing import Any
@@ -132,8 +132,8 @@ WAITS = sa.Table(
     **_MYSQL,
 )
 """One row per sent request and reason for which it waited, with the sum of
-seconds over its events. Written once: a sum over events at each query is too
-slow.
+seconds over its events. Written once, because computing the sum at each query
+is too slow.
 """
 
 LEAVES = sa.Table(
@@ -173,8 +173,8 @@ LEAVES = sa.Table(
 """One row for each eviction of a server.
 
 State and outcome are in one row, so that one statement writes both. A server
-has one live eviction at a time: the key is made of the server and its turn,
-and a turn begins after the end of the one before.
+has one live eviction at a time: server and turn are the key, and a turn begins
+after the previous one ended.
 """
 
 RISKS = sa.Table(
@@ -391,7 +391,7 @@ ONLY: dict[str, dict[str, Any]] = {
         'kept': '{"at":0.0,"use":{},"found":{},"given":{}}',
     },
 }
-"""Tables of one row, and the first content of that row."""
+"""First content of each table that has one row, by name of the table."""
 
 LEADERS = sa.Table(
     'leaders',
@@ -403,7 +403,7 @@ LEADERS = sa.Table(
 )
 """One row per epoch; the largest epoch leads.
 
-A takeover is an insert: if two processes try at once, the key lets one pass.
+A takeover is an insert: if two processes try at once, the key allows only one.
 """
 
 
@@ -411,15 +411,15 @@ _TOLD = ('reason', 'subject', 'numbers', 'stage', 'stage_at')
 
 
 def newest_epoch() -> sa.ScalarSelect[Any]:
-    """Epoch of the leader, as a part of a statement."""
+    """Return the epoch of the leader, as a subquery."""
     return sa.select(sa.func.max(LEADERS.c.epoch)).scalar_subquery()
 
 
-def change_request(
+def update_if_unchanged(
     uuid: object, state: object, version: object, epoch: int
 ) -> sa.Update:
-    """Statement that matches a request only if it is unchanged and the leader
-    leads.
+    """Return a statement that changes a request only if it is unchanged and
+    the leader still leads.
     """
     return sa.update(REQUESTS).where(
         REQUESTS.c.uuid == uuid,
@@ -429,12 +429,18 @@ def change_request(
     )
 
 
-def tell_requests(epoch: int) -> sa.Update:
-    """Statement that writes reasons; each parameter row names a request."""
+def update_reasons(epoch: int) -> sa.Update:
+    """Return a statement that writes reasons; each row of parameters names a
+    request.
+    """
 
-    def given(name: str) -> sa.BindParameter[Any]:
+    def parameter(name: str) -> sa.BindParameter[Any]:
+        """Return a bound parameter with a name."""
         return sa.bindparam(name)
 
-    return change_request(
-        given('its_uuid'), given('its_state'), given('its_version'), epoch
-    ).values({name: given(name) for name in _TOLD})
+    return update_if_unchanged(
+        parameter('its_uuid'),
+        parameter('its_state'),
+        parameter('its_version'),
+        epoch,
+    ).values({name: parameter(name) for name in _TOLD})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Percentiles of waits: the database sorts and counts, one row per group."""
+"""Percentiles of waits, computed by the database."""
 
 from collections.abc import Collection
 from typing import Any
@@ -24,6 +24,7 @@ _KEYS = {
 class SentRequest(NamedTuple):
     """A request that was sent to Nova.
 
+    :ivar record: the stored request.
     :ivar sent_at: seconds of the epoch.
     """
 
@@ -32,7 +33,7 @@ class SentRequest(NamedTuple):
 
 
 class WaitTable:
-    """Waits of requests that were sent to Nova, and whose flavor is known.
+    """Waits of requests that were sent to Nova and whose flavor is known.
 
     :param rows: tables of the database.
     """
@@ -40,10 +41,11 @@ class WaitTable:
     def __init__(self, rows: database.Tables) -> None:
         self._tables = rows
 
-    def keep(
+    def store_wait_by_reason(
         self, uuid: str, now: float, condition: sa.ColumnElement[bool]
     ) -> None:
-        """Store the reasons for which a request waited, before it is sent.
+        """Store for how long a request waited for each reason, before it is
+        sent.
 
         A process that dies before the change leaves rows. The next process
         replaces them.
@@ -75,27 +77,28 @@ class WaitTable:
             )
             .group_by(_REQUESTS.c.uuid, _REQUESTS.c.project, _EVENTS.c.reason)
         )
-        self._tables.copy(_WAITS, list(columns), found)
+        self._tables.insert_from_query(_WAITS, list(columns), found)
 
     def remove(self, uuids: Collection[str]) -> None:
-        """Remove the reasons for which some requests waited."""
+        """Remove the waits by reason of some requests."""
         self._tables.update(
             sa.delete(_WAITS).where(_WAITS.c.request.in_(uuids))
         )
 
     def percentiles(
-        self, wanted: waits.WaitFilter, after: str, most: int
+        self, wanted: waits.WaitFilter, after: str, limit: int
     ) -> list[waits.WaitStatistics]:
-        """Percentiles of groups, sorted by name.
+        """Return percentiles of groups of requests, sorted by name.
 
+        :param wanted: conditions on requests, and how they are grouped.
         :param after: name of the last group of the previous page; '' for the
             first page.
-        :param most: largest number of groups.
+        :param limit: largest number of groups.
         """
         if wanted.key is waits.WaitKey.REASON:
-            rows = self._of_reasons(wanted, after, most)
+            rows = self._percentiles_by_reason(wanted, after, limit)
         else:
-            query = _ranked(_spans(wanted, after)).limit(most)
+            query = _percentile_query(_wait_query(wanted, after)).limit(limit)
             rows = self._tables.select(query)
         return [
             waits.WaitStatistics(
@@ -106,11 +109,11 @@ class WaitTable:
             for row in rows
         ]
 
-    def sent(self, since: float, most: int) -> list[SentRequest]:
-        """Requests that were sent to Nova, the newest first.
+    def sent_requests(self, since: float, limit: int) -> list[SentRequest]:
+        """Return requests that were sent to Nova, the newest first.
 
         :param since: earliest time of sending, seconds of the epoch.
-        :param most: largest number of requests.
+        :param limit: largest number of requests.
         """
         known = _REQUESTS.c
         query = (
@@ -121,23 +124,24 @@ class WaitTable:
                 known.sent_at >= since,
             )
             .order_by(known.sent_at.desc(), known.uuid)
-            .limit(most)
+            .limit(limit)
         )
         found = (
-            SentRequest(records.read(row), row['sent_at'])
+            SentRequest(records.read_row(row), row['sent_at'])
             for row in self._tables.select(query)
         )
         return [each for each in found if not each.record.fault]
 
-    def _of_reasons(
+    def _percentiles_by_reason(
         self, wanted: waits.WaitFilter, after: str, most: int
     ) -> list[dict[str, Any]]:
-        """Count each group, and then look up the waits at its ranks.
+        """Count the waits of each reason, and then read the waits at the ranks
+        of the percentiles.
 
-        The index has the waits in their order. MariaDB needs a tenth of the
+        The index has the waits in their order, so MariaDB needs a tenth of the
         time of a sort.
         """
-        name, counts = _WAITS.c.reason, _counts(_WAITS, wanted)
+        name, counts = _WAITS.c.reason, _filter_conditions(_WAITS, wanted)
         all_sizes = self._tables.select(
             sa.select(name.label('name'), sa.func.count().label('count'))
             .where(*counts)
@@ -153,7 +157,7 @@ class WaitTable:
             return []
         query = sa.select(
             *(
-                _at_rank(row['name'], row['count'], part, counts).label(
+                _wait_at_rank(row['name'], row['count'], part, counts).label(
                     f'p{part}_{n}'
                 )
                 for n, row in enumerate(sizes)
@@ -170,10 +174,10 @@ class WaitTable:
         return [row for row in rows if None not in row.values()]
 
 
-def _counts(
+def _filter_conditions(
     table: sa.Table, wanted: waits.WaitFilter
 ) -> list[sa.ColumnElement[bool]]:
-    """Conditions for waits that are counted."""
+    """Return the SQL conditions of a filter of waits."""
     counts: list[sa.ColumnElement[bool]] = []
     if wanted.since is not None:
         counts.append(table.c.sent_at >= wanted.since)
@@ -182,32 +186,36 @@ def _counts(
     return counts
 
 
-def _spans(wanted: waits.WaitFilter, after: str) -> sa.Select[Any]:
-    """Query with one row of name and wait per request."""
+def _wait_query(wanted: waits.WaitFilter, after: str) -> sa.Select[Any]:
+    """Return a query with one row of group name and wait per request."""
     known, name = _REQUESTS.c, _KEYS[wanted.key]
     return sa.select(name.label('name'), known.waited_s.label('wait_s')).where(
         known.flavor.is_not(None),
         known.waited_s.is_not(None),
-        *_counts(_REQUESTS, wanted),
+        *_filter_conditions(_REQUESTS, wanted),
         name > after,
     )
 
 
-def _at_rank(
-    reason: str, size: int, part: int, counts: list[sa.ColumnElement[bool]]
+def _wait_at_rank(
+    reason: str,
+    size: int,
+    percent: int,
+    conditions: list[sa.ColumnElement[bool]],
 ) -> sa.ScalarSelect[Any]:
-    """Wait at the nearest rank, for one reason; see :func:`_ranked`.
+    """Return a query for the percentile of one reason by nearest rank; see
+    :func:`_percentile_query`.
 
     :param size: number of waits with this reason, >= 1.
-    :param part: percent.
+    :param percent: percentile, 1 to 100.
     """
     wait_s = _WAITS.c.wait_s
-    before = -(-size * part // 100) - 1
+    before = -(-size * percent // 100) - 1
     behind = size - 1 - before
     is_near = before <= behind
     return (
         sa.select(wait_s)
-        .where(_WAITS.c.reason == reason, *counts)
+        .where(_WAITS.c.reason == reason, *conditions)
         .order_by(wait_s if is_near else wait_s.desc())
         .offset(before if is_near else behind)
         .limit(1)
@@ -215,11 +223,11 @@ def _at_rank(
     )
 
 
-def _ranked(spans: sa.Select[Any]) -> sa.Select[Any]:
-    """Query for percentiles: the least wait that ``part`` percent do not
-    exceed.
+def _percentile_query(wait_query: sa.Select[Any]) -> sa.Select[Any]:
+    """Return a query for percentiles: the least wait that at least ``part``
+    percent of the waits do not exceed.
     """
-    each = spans.subquery('spans')
+    each = wait_query.subquery('spans')
     ranked = sa.select(
         each.c.name,
         each.c.wait_s,

@@ -93,7 +93,7 @@ def recorded(
 
     :param until: version of the ledger.
     """
-    rows = list(store.charges.all(until))
+    rows = list(store.charges.charges_up_to(until))
     # The records that the first ones continue were removed.
     while rows and rows[0].opening is None:
         del rows[0]
@@ -110,7 +110,7 @@ def difference(
     :returns: the largest difference of any account in any class, as a part of
         the cloud; and the number of recorded charges.
     """
-    kept = store.used()
+    kept = store.read_ledger()
     classes, charges = recorded(store, kept.version)
     if not charges:
         return 0.0, 0

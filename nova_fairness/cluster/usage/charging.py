@@ -131,7 +131,7 @@ class LedgerKeeper:
         :raises Deposed: if that leader no longer leads.
         :raises CloudError: if allocations of users cannot be read.
         """
-        snapshot, kept = view.snapshot, self._store.used()
+        snapshot, kept = view.snapshot, self._store.read_ledger()
         since, spent = self._of_period(kept, now)
         every = {*snapshot.classes}.union(*kept.parts.values())
         classes = tuple(sorted(every))
@@ -145,7 +145,7 @@ class LedgerKeeper:
                 ledger, view, now, classes, current, kept, epoch
             )
             used = _used(ledger, kept.version, classes, since, spent)
-            self._store.charge(used, epoch)
+            self._store.write_ledger(used, epoch)
         if not holds:
             self._trade(snapshot, now, epoch)
         columns = [classes.index(name) for name in snapshot.classes]
@@ -170,7 +170,7 @@ class LedgerKeeper:
         :param now: seconds of the epoch.
         :raises StoreError: if spending cannot be read.
         """
-        kept = self._store.used()
+        kept = self._store.read_ledger()
         _, spent = self._of_period(kept, now)
         return budgets.opened(snapshot, self._terms, spent, kept.at, now)
 

@@ -180,7 +180,7 @@ class PledgeKeeper:
         """Use of the cloud by accounts, as parts of the shared hosts."""
         use = {
             name: np.array([parts.get(each, 0.0) for each in snapshot.classes])
-            for name, parts in self._store.used().parts.items()
+            for name, parts in self._store.read_ledger().parts.items()
         }
         return pledges.of_cloud(snapshot, use, _names(hosts))
 

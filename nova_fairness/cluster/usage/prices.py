@@ -145,7 +145,7 @@ class PriceHistory:
         self._last = {each.host: each for each in found}
         self._looked_at = now
         if is_due(self._cleaned_at, now, _CLEANED_S):
-            self._store.market.prices.remove(now - self._keep_s)
+            self._store.market.prices.remove_older(now - self._keep_s)
             self._cleaned_at = now
 
     def _is_new(self, price: market.Price) -> bool:

@@ -239,11 +239,12 @@ class SpendingGroups:
     def past(
         self, host: str, before: float | None, limit: int
     ) -> list[market.Price]:
-        """Prices of a host, the newest first; see :meth:`.prices.Prices.of`.
+        """Prices of a host, the newest first; see
+        :meth:`.market.PriceTable.newest_prices`.
 
         :raises UnknownHost: if the host has no present or past price.
         """
-        found = self._store.market.prices.of(host, before, limit)
+        found = self._store.market.prices.newest_prices(host, before, limit)
         if not found and before is None:
             known = {each.host for each in self.prices()}
             if host not in known:
@@ -315,7 +316,7 @@ class SpendingGroups:
 
     def _read(self) -> None:
         """Read the stored state, if another process changed it."""
-        found = self._store.market.read(self._version)
+        found = self._store.market.read_if_changed(self._version)
         if found is None:
             return
         self._version = found.version

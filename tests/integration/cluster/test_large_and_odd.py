@@ -34,7 +34,7 @@ def test_a_thousand_servers_of_one_request_are_held_and_start_once_and_whole(
     record = cloud.store.request(asked.servers[0])
     assert record.request.state is request.State.WAITING
     assert len(record.request.servers) == 1000
-    assert cloud.store.cast(record.cast_uuid) is not None
+    assert cloud.store.read_message(record.cast_uuid) is not None
     assert times_built(cloud, asked) == {0}
     assert cloud.cloud.holds() == []
     with cloud.cloud.lock:

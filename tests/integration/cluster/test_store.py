@@ -42,15 +42,15 @@ def test_held_requests_survive_a_killed_database(kind, request, tmp_path):
     server = request.getfixturevalue(kind)
     keys = tmp_path / 'keys'
     sealing.add_key(keys)
-    engine = database.connect(server.new_database())
-    schema.upgrade(engine)
-    store = store_module.Store(engine, sealing.read(keys))
+    engine = database.open_engine(server.new_database())
+    schema.upgrade_tables(engine)
+    store = store_module.Store(engine, sealing.read_key_file(keys))
     kept = [f'c{n}' for n in range(20)]
     for uuid in kept:
-        store.hold(store_contract.make_cast(uuid))
+        store.store_message(store_contract.make_cast(uuid))
     server.kill()
     with pytest.raises(exception.StoreAway):
-        store.hold(store_contract.make_cast('lost'))
+        store.store_message(store_contract.make_cast('lost'))
     server.start()
-    assert sorted(store.unread(99)) == sorted(kept)
-    assert store.hold(store_contract.make_cast('lost'))
+    assert sorted(store.messages_without_request(99)) == sorted(kept)
+    assert store.store_message(store_contract.make_cast('lost'))

@@ -78,7 +78,11 @@ def test_all_that_waits_is_started_and_nothing_is_left_behind():
         cloud.until(lambda: is_told(cloud, waiting), 'Nova lacks some')
         # Without the queue the fake nova-api's own doubles come through.
         assert set(cloud.conductor.doubles) <= set(new[0].servers)
-        assert cloud.store.requests(UNSENT) == cloud.store.unread(9) == []
+        assert (
+            cloud.store.requests(UNSENT)
+            == cloud.store.messages_without_request(9)
+            == []
+        )
         cloud.stop([counting_cloud.RELAY])
         assert 'nothing of' in typed(cloud, 'relay', 'remove')
         assert ends.names_on(cloud.broker, counting_cloud.PLACES) == []

@@ -234,7 +234,7 @@ class FakeOpenStack:
                 f'\\"{old}\\"'.encode(), f'\\"{new}\\"'.encode()
             )
         at_s = self.world.now - ago_s
-        self.world.store.hold(
+        self.world.store.store_message(
             dataclasses.replace(cast, body=body, received_at=at_s)
         )
         self._names[server] = name
@@ -259,7 +259,7 @@ class FakeOpenStack:
         )
         rules = parser.PreemptibleRules(projects=frozenset({RED}))
         self.process = world.process(
-            'other', terms=intake.AdmissionTerms(preemptible=rules)
+            'other', terms=intake.AdmissionOptions(preemptible=rules)
         )
         self._client = self._connected()
         world.go(31.0)

@@ -37,8 +37,8 @@ def mirror(cloud):
         clock[0] += keystone.EVERY_S
         return {each.name: each for each in made.accounts()}
 
-    made = keystone.Mirror(
-        keystone.Keystone(clients.keystone(Adapter(cloud.admin))),
+    made = keystone.AccountMirror(
+        keystone.Keystone(clients.keystone_api(Adapter(cloud.admin))),
         tuple,
         lambda: used,
         lambda: clock[0],

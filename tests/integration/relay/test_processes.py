@@ -60,14 +60,14 @@ class Files:
         )
 
     def upgrade(self):
-        engine = database.connect(self.url)
-        schema.upgrade(engine)
+        engine = database.open_engine(self.url)
+        schema.upgrade_tables(engine)
         engine.dispose()
 
     @contextlib.contextmanager
     def store(self):
-        engine = database.connect(self.url)
-        yield store_module.Store(engine, sealing.read(self._keys))
+        engine = database.open_engine(self.url)
+        yield store_module.Store(engine, sealing.read_key_file(self._keys))
         engine.dispose()
 
     @contextlib.contextmanager
@@ -124,7 +124,10 @@ def test_a_build_is_held_by_a_process_and_the_rest_passes(
         client.cast({}, ends.BUILD, number=1)
         assert client.call({}, 'migrate_server', number=2) == 3
         eventually(
-            lambda: store.unread(9) or store.requests(set(request.State))
+            lambda: (
+                store.messages_without_request(9)
+                or store.requests(set(request.State))
+            )
         )
         if program == 'cluster':
             eventually(
@@ -148,12 +151,12 @@ def test_builds_pass_when_no_service_has_led_for_a_minute(
         files.store() as store,
     ):
         client.cast({}, ends.BUILD, number=1)
-        eventually(lambda: store.unread(9))
+        eventually(lambda: store.messages_without_request(9))
         eventually(lambda: 'builds pass unheld' in files.log('relay'))
         client.cast({}, ends.BUILD, number=2)
         assert ends.take(conductor.told, 1) == [2]
         # What waited goes on waiting.
-        assert len(store.unread(9)) == 1
+        assert len(store.messages_without_request(9)) == 1
 
 
 def test_messages_stay_with_the_broker_until_there_is_a_database(
@@ -172,10 +175,10 @@ def test_messages_stay_with_the_broker_until_there_is_a_database(
         ):
             client.cast({}, ends.BUILD, number=1)
             assert client.call({}, 'migrate_server', number=2) == 3
-            eventually(lambda: 'stay with the broker' in files.log('relay'))
+            eventually(lambda: 'stay in the broker' in files.log('relay'))
             server.start()
             with files.store() as store:
-                eventually(lambda: store.unread(9))
+                eventually(lambda: store.messages_without_request(9))
 
 
 def test_a_process_answers_over_the_broker_of_nova(tmp_path, broker, places):
@@ -254,7 +257,7 @@ def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(
     with files.process('relay'), ends.nova_api(broker, places) as client:
         client.cast({}, ends.BUILD, number=1)
         with files.store() as store:
-            eventually(lambda: store.unread(9))
+            eventually(lambda: store.messages_without_request(9))
     # What nova-api sends while it is switched back is not lost.
     with ends.nova_api(broker, places) as client:
         client.cast({}, 'rebuild_instance', number=2)
@@ -269,7 +272,7 @@ def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(
     assert ends.names_on(broker, places) == []
     # What waits is in the database still.
     with files.store() as store:
-        assert len(store.unread(9)) == 1
+        assert len(store.messages_without_request(9)) == 1
 
 
 def test_a_queue_that_nova_declared_otherwise_names_the_option(

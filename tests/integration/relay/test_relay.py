@@ -128,7 +128,7 @@ def relay(broker, places, store, count=1):
     for _ in range(count):
         made += [
             jobs.Sorter(broker.url, places, stopped),
-            jobs.Keeper(broker.url, places, stopped, store.hold),
+            jobs.Keeper(broker.url, places, stopped, store.store_message),
             jobs.Watcher(broker.url, places, stopped),
         ]
     threads = [threading.Thread(target=job.run) for job in made]

@@ -28,9 +28,9 @@ def broker():
 def store(tmp_path):
     keys = tmp_path / 'keys'
     sealing.add_key(keys)
-    engine = database.connect(f'sqlite:///{tmp_path}/store.sqlite')
-    schema.upgrade(engine)
-    yield store_module.Store(engine, sealing.read(keys))
+    engine = database.open_engine(f'sqlite:///{tmp_path}/store.sqlite')
+    schema.upgrade_tables(engine)
+    yield store_module.Store(engine, sealing.read_key_file(keys))
     engine.dispose()
 
 
@@ -44,7 +44,7 @@ class FakeKeeper:
         self._count = count
 
     def hold(self, casts):
-        new = self._store.hold_all(casts)
+        new = self._store.store_messages(casts)
         self.answers += new
         if len(self.answers) >= self._count:
             self.enough.set()
@@ -65,8 +65,8 @@ def test_a_build_is_stored_as_it_was_sent_and_once(broker, places, store):
     with ends.relay(broker, places, keeper):
         assert keeper.enough.wait(ends.PATIENCE_S)
     assert keeper.answers == [True, False]
-    (uuid,) = store.unread(9)
-    cast = store.cast(uuid)
+    (uuid,) = store.messages_without_request(9)
+    cast = store.read_message(uuid)
     assert (cast.body, cast.key) == (sent.body, 'conductor')
     assert cast.properties['content_type'] == 'application/json'
 
@@ -86,7 +86,9 @@ def test_a_build_of_ten_megabytes_waits_and_the_rest_goes_on(
         client.cast({}, 'rebuild_instance', number=3)
         assert keeper.enough.wait(ends.PATIENCE_S)
         assert ends.take(conductor.told, 1) == [3]
-    casts = [store.cast(each) for each in store.unread(9)]
+    casts = [
+        store.read_message(each) for each in store.messages_without_request(9)
+    ]
     assert list(ends.numbers(casts)) == [files, 2]
 
 
@@ -99,7 +101,7 @@ def test_a_stored_build_can_be_sent_to_conductor(broker, places, store):
     ):
         client.cast({}, ends.BUILD, number=7)
         assert keeper.enough.wait(ends.PATIENCE_S)
-        cast = store.cast(store.unread(9)[0])
+        cast = store.read_message(store.messages_without_request(9)[0])
         sender = link.Link(broker.url, places)
         delivery = link.Delivery('', cast.key, cast.body, cast.properties, 0)
         sender.publish(places.target, delivery)

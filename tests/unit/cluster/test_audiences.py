@@ -64,7 +64,7 @@ def leave_of(world, cloud, token, cause=eviction.EvictionCause.ROOM):
     other = world.post(f'others-{token.value}', vcpu=99, project=OTHER)
     found = cloud.process.nova.servers(world.now)[server]
     epoch = world.store.leader().epoch
-    leave = cloud.process._leaving.choose(
+    leave = cloud.process._leaving.start_eviction(
         found, cause, why_of(token), (eviction.EvictionAction.SHELVE,), epoch,
         request=other,
     )  # fmt: skip
@@ -123,8 +123,10 @@ class TestReasons:
         # The metadata of the server, and what its guest is told.
         epoch = world.store.leader().epoch
         leaves = world.store.leaves
-        with cycle_evictions.followed(leaves, (), world.now) as leaving:
-            cloud.process._leaving.work(
+        with cycle_evictions.follow_evictions(
+            leaves, (), world.now
+        ) as leaving:
+            cloud.process._leaving.advance_evictions(
                 cloud.process.nova.servers(world.now), leaving, epoch
             )
         metadata = world.cloud.servers[leave.server]['metadata']

@@ -92,7 +92,7 @@ def test_a_thousand_servers_are_cleaned_up_with_a_call_each(world, how):
         world.go(3600)
     total = collections.Counter()
     other = None
-    while world.store.left_over(9) or other is None:
+    while world.store.settled_requests_with_message(9) or other is None:
         total += calls(world, process, 200)
         if other is None:
             # Another project's request comes in the midst of it.
@@ -136,7 +136,7 @@ def test_many_cancelled_requests_delay_no_other(world, slowly):
     for _ in range(12):
         calls(world, process, 120)
     assert not world.cloud.servers
-    assert world.store.left_over(9) == []
+    assert world.store.settled_requests_with_message(9) == []
 
 
 def test_many_servers_that_users_delete_are_not_asked_for(large, slowly):
@@ -184,7 +184,7 @@ def test_many_requests_left_to_nova_delay_no_other(large, slowly):
     for n in range(FEW):
         server = fake_cloud.name_uuid(f'many-{n}')
         large.cloud.add_server(server, 'many')
-        large.store.hold(
+        large.store.store_message(
             ends.build(f'many-{n}', server, 1, 'many', specs=NO_HOST_HAS)
         )
     other = large.post('z-other', 1, 'other')
@@ -298,7 +298,7 @@ def test_many_evictions_delay_no_other(large, slowly):
     view = process.nova.servers(large.now)
     epoch = process.leads()
     for server in (*servers, mine):
-        process._leaving.choose(
+        process._leaving.start_eviction(
             view[server],
             eviction.EvictionCause.IDLE,
             WHY,
@@ -306,7 +306,7 @@ def test_many_evictions_delay_no_other(large, slowly):
             epoch,
         )
     calls(large, process)
-    leaves = large.store.leaves.of([mine])
+    leaves = large.store.leaves.newest_of_servers([mine])
     assert leaves[mine].state is eviction.EvictionState.TOLD
     other = large.post('other', 1, 'third')
     calls(large, process)
@@ -350,14 +350,14 @@ def test_room_that_was_freed_in_part_is_freed(large):
     placement = process._executor._placement
     record = large.store.request(servers[0])
     view = process._reader.read([record.request], {}, large.now)
-    placement.keep(record.request, [view.trees['large']] * 30)
+    placement.reserve(record.request, [view.trees['large']] * 30)
     assert len(large.cloud.holds()) == 30
     for hold in large.cloud.holds()[3:9]:
         large.cloud.write(hold, {}, '')
-    placement.free(record.request)
+    placement.release(record.request)
     left = large.cloud.holds()
     # Its first hold may be among those: then none counts as kept.
-    assert left == [] or not placement.keeps(record.request)
+    assert left == [] or not placement.has_reservation(record.request)
 
 
 def test_a_budget_ends_by_number_or_by_time():

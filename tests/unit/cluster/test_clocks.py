@@ -208,22 +208,25 @@ def test_a_wrong_clock_ends_no_request_and_no_server(world, by_s, wrong):
     process.cycle()
     world.cloud.build(runs, 'h1', {'VCPU': 2, 'MEMORY_MB': 100})
     cycles(world, process, 20)
-    charged = world.store.used()
+    charged = world.store.read_ledger()
     world.now += by_s
     cycles(world, process, wrong)
-    assert world.store.used() == charged
+    assert world.store.read_ledger() == charged
     world.now -= by_s
     cycles(world, process, 2)
     assert (world.state(waits), world.state(runs)) == (S.WAITING, S.ACTIVE)
     assert waits in world.cloud.servers
-    assert world.store.leaves.found(frozenset(eviction.EvictionState)) == {}
-    assert abs(world.store.used().at - world.now) < 120
+    assert (
+        world.store.leaves.newest_in_states(frozenset(eviction.EvictionState))
+        == {}
+    )
+    assert abs(world.store.read_ledger().at - world.now) < 120
     # What is due by the right time is done.
     world.go(1800)
     cycles(world, process, 2)
     assert world.state(waits) is S.EXPIRED
     assert waits not in world.cloud.servers
-    assert runs in world.store.leaves.found(eviction.LIVE)
+    assert runs in world.store.leaves.newest_in_states(eviction.LIVE)
 
 
 @pytest.mark.parametrize('apart_s', [DAY_S, -DAY_S])
@@ -241,7 +244,7 @@ def test_a_service_that_starts_with_a_wrong_clock_ends_nothing(world, apart_s):
     assert other.cycle()
     assert other.clocks.fault
     assert world.state(waits) is S.WAITING
-    assert abs(world.store.used().at - world.database_time) < 120
+    assert abs(world.store.read_ledger().at - world.database_time) < 120
 
 
 def test_a_request_that_fits_starts_while_clocks_disagree(world):
@@ -261,7 +264,7 @@ def test_a_request_that_comes_from_the_future_came_now(world, ahead_s):
     world.cloud.add_server(server)
     hints = {'fairness_longest_wait': ['30m']}
     cast = ends.build('r1', server, 99, hints=hints)
-    world.store.hold(
+    world.store.store_message(
         dataclasses.replace(cast, received_at=world.now + ahead_s)
     )
     process = world.process()

@@ -81,9 +81,9 @@ def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
 ):
     server = world.post('r1', vcpu=99)
     process.cycle()
-    hold = interventions.hold(request.Holder.OPERATOR, 'why')
+    hold = interventions.hold_action(request.Holder.OPERATOR, 'why')
     process.order(server, hold)
-    process.order(server, interventions.unhold(request.Holder.OPERATOR))
+    process.order(server, interventions.unhold_action(request.Holder.OPERATOR))
     process.cycle()
     assert events(told) == ['waiting'] * 3
     assert [each.payload['held_by'] for each in told] == [
@@ -101,7 +101,9 @@ def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
 def test_a_request_in_doubt_is_counted(world, process, watch):
     server = fake_cloud.name_uuid('r1')
     world.cloud.add_server(server)
-    world.store.hold(test_service.marked(test_service.build('r1', server, 4)))
+    world.store.store_message(
+        test_service.marked(test_service.build('r1', server, 4))
+    )
     process.cycle()
     assert watch.queue().doubtful == 1
 

@@ -32,7 +32,7 @@ class FakeLeaders:
         self.now = records.Leader(epoch + 1, holder, now)
         return epoch + 1
 
-    def renew(self, epoch, now):
+    def renew_lease(self, epoch, now):
         if self.leader().epoch != epoch:
             raise exception.Deposed('over')
         assert now != self.now.since

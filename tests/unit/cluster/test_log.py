@@ -30,13 +30,13 @@ from tests.unit.cluster.eviction import test_preemption as preempting
 
 world = test_service.world
 
-NAMED = {'named', '_named'}
+NAMED = {'named', 'log_name', '_log_name', '_server_names'}
 """Expressions that give the name of a server beside its UUID."""
 
 LOGS = {f'LOG.{name}' for name in ('info', 'warning', 'error', 'exception')}
 WITH_SERVERS = ('message %s', 'request %s')
 """Beginnings of lines about things that have servers."""
-UNREAD = {'message %s stays where it is: %s'}
+UNREAD = {'message %s has no request yet: %s; the next cycle tries again'}
 """Lines about what was not read: its servers are not known."""
 
 
@@ -121,10 +121,10 @@ def test_the_life_of_a_preemptible_server_can_be_followed(world, caplog):
     begin = f'server spot-1 ({spot})'
     told = [each for each in caplog.messages if each.startswith(begin)]
     for words in (
-        'is to leave: ',
-        ': its owner is told that it leaves',
-        ': Nova is asked to shelve',
-        ': it has left, its room is free',
+        ' will be evicted: ',
+        ': its owner was notified of its eviction',
+        ': Nova was asked to shelve it',
+        ': it has left its host, and its room is free',
     ):
         assert len([each for each in told if words in each]) == 1, told
 
@@ -174,11 +174,11 @@ def test_a_database_that_is_away_is_told_once_and_its_end(caplog):
     for _ in range(4):
         with (
             pytest.raises(exception.StoreAway),
-            database.failures(),
+            database.translate_errors(),
         ):
             raise db_exception.DBConnectionError
     for _ in range(2):
-        with database.failures():
+        with database.translate_errors():
             pass
     assert len(said(caplog, 'database: connection lost')) == 1
     assert len(said(caplog, 'database: connection restored')) == 1
@@ -203,7 +203,7 @@ class FakeAdapter:
         return {'servers': []}
 
 
-@pytest.mark.parametrize('make', [clients.nova, clients.placement])
+@pytest.mark.parametrize('make', [clients.nova_api, clients.placement_api])
 @pytest.mark.parametrize(
     'away', [503, 502, keystone_exceptions.ConnectFailure('x')]
 )
@@ -339,11 +339,11 @@ def test_a_failure_of_one_server_names_it(world, caplog):
     def fail():
         raise exception.CloudRefused('409')
 
-    assert evictor.attempt('web-1 (u)', fail)
+    assert evictor.attempt_for_server('web-1 (u)', fail)
     assert caplog.messages == ['server web-1 (u): 409']
 
 
 def test_a_server_without_a_name_goes_by_its_uuid(world):
     nova = world.process().nova
     uuid = fake_cloud.name_uuid('x')
-    assert nova.named(uuid) == uuid
+    assert nova.log_name(uuid) == uuid

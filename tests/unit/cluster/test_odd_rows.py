@@ -90,7 +90,7 @@ def test_a_step_that_fails_without_any_request_blames_no_request(
     def fails(*_):
         raise ValueError('a row of another table')
 
-    monkeypatch.setattr(process._making, 'seen', fails)
+    monkeypatch.setattr(process._making, 'with_evictions', fails)
     with pytest.raises(ValueError, match='another table'):
         process.cycle()
     monkeypatch.undo()
@@ -153,7 +153,7 @@ def test_a_table_that_lost_its_row_begins_again(world, name):
     with world.engine.connect() as connection:
         rows = connection.execute(sa.select(table)).all()
     assert len(rows) == (1 if name in _READ else len(rows))
-    assert world.store.nodes.aimed().hosts is None
+    assert world.store.nodes.read_target().hosts is None
     assert world.store.pledges.read().use == {}
 
 
@@ -225,4 +225,4 @@ def test_an_odd_row_of_a_plan_ends_no_cycle(world, column):
     )  # fmt: skip
     write(world, sa.insert(tables.PLANS).values({**row, column: '?'}))
     assert victim_starts(world, process)
-    assert world.store.plans.open() == []
+    assert world.store.plans.open_plans() == []

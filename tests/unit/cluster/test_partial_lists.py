@@ -56,7 +56,7 @@ def test_a_server_whose_end_no_list_of_changes_tells_is_gone(cloud):
     assert server in nova.servers(EVERY_S - 1)
     assert server not in nova.servers(EVERY_S)
     assert nova.recent_changes(EVERY_S).left == {'h1'}
-    assert nova.is_gone(server)
+    assert nova.is_deleted(server)
 
 
 @pytest.mark.parametrize('lacks', ['unlisted', 'down'])

@@ -54,7 +54,7 @@ from tests.fixtures import small_store
 
 R, S = reason.Reason, request.State
 NEED = {'VCPU': 4, 'MEMORY_MB': 100}
-NOTICE_S = evictor.Patience().notice_s
+NOTICE_S = evictor.EvictionTimeouts().notice_s
 
 
 class Killed(BaseException):
@@ -110,9 +110,9 @@ def marked(cast):
 
 def closing(store):
     return (
-        store.nodes.closing()
-        | store.plans.closing(registry.CLOSING)
-        | store.plans.held(registry.HOLDING)
+        store.nodes.hosts_leaving_cloud()
+        | store.plans.hosts_to_empty(registry.CLOSING)
+        | store.plans.hosts_in_use_by_plans(registry.HOLDING)
     )
 
 
@@ -143,7 +143,7 @@ class World:
         self._read = self.now, self.tick, 0.0
         file = pathlib.Path(path) / small_store.NAME
         small_store.fill(file)
-        self.engine = database.connect(f'sqlite:///{file}')
+        self.engine = database.open_engine(f'sqlite:///{file}')
         # Whoever closes the last connection waits for the disk.
         self._kept = self.engine.connect()
         sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
@@ -201,7 +201,7 @@ class World:
             falls_back=True,
             past_end=True,
             binds=self.binds,
-            patience=evictor.Patience(),
+            patience=evictor.EvictionTimeouts(),
             ends=at_end or time_limits.TimeLimitOptions(),
             making=self.making,
         )
@@ -209,8 +209,10 @@ class World:
     def chores(self, store, nova, leaves):
         return cycle_tasks.CycleTasks(
             idle_reclaim.IdleReclaim(leaves, lambda _: self.idle, self.idling),
-            at_risk.Warnings(
-                store, notice_channels.before_steps(nova), self.warnings
+            at_risk.RiskWarnings(
+                store,
+                notice_channels.channels_before_steps(nova),
+                self.warnings,
             ),
             lambda *given: self.following(*given),
             retirement.Retirement(nova, leaves, self.retiring),
@@ -239,7 +241,7 @@ class World:
         """A user asks for a server; the relay holds the cast."""
         server = fake_cloud.name_uuid(name)
         self.cloud.add_server(server, project)
-        self.store.hold(build(name, server, vcpu, project, hints))
+        self.store.store_message(build(name, server, vcpu, project, hints))
         return server
 
     def state(self, server):
@@ -308,11 +310,11 @@ def test_a_request_starts_and_is_followed_to_its_end(world):
     assert world.cloud.holds() == []
     one.cycle()
     assert world.state(server) is S.STARTING
-    assert world.store.cast('cast-r1') is not None
+    assert world.store.read_message('cast-r1') is not None
     world.cloud.build(server, 'h1', NEED)
     one.cycle()
     assert world.state(server) is S.ACTIVE
-    assert world.store.cast('cast-r1') is None
+    assert world.store.read_message('cast-r1') is None
     world.cloud.remove(server)
     one.cycle()
     assert world.state(server) is S.ENDED
@@ -481,7 +483,7 @@ class TestInDoubt:
         assert world.state(server) is S.ENDED
         again = ['cast-r1'] if was_sending else []
         assert world.conductor.sent == [*sent, *again]
-        assert world.store.cast('cast-r1') is None
+        assert world.store.read_message('cast-r1') is None
 
 
 def test_messages_that_cannot_be_decrypted_keep_none_behind_them_waiting(
@@ -491,19 +493,21 @@ def test_messages_that_cannot_be_decrypted_keep_none_behind_them_waiting(
     sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
     other = store_module.Store(world.engine, sealer)
     for n in range(5):
-        other.hold(build(f'other{n}', fake_cloud.name_uuid(f'o{n}'), 1))
+        other.store_message(
+            build(f'other{n}', fake_cloud.name_uuid(f'o{n}'), 1)
+        )
     server = world.post('r1')
     world.process().cycle()
     assert world.state(server) is S.STARTING
-    assert len(world.store.unread(9)) == 5
+    assert len(world.store.messages_without_request(9)) == 5
 
 
 @pytest.mark.parametrize('number', [1, 12])
 def test_room_that_a_deposed_leader_kept_too_late_is_freed(world, number):
     servers = [world.post(f'r{n}') for n in range(number)]
-    intake.take_in(world.store, world.now)
+    intake.admit_messages(world.store, world.now)
     late = world.store.request(servers[-1]).request
-    placement_module.Placement(world.cloud.apis[0]).keep(
+    placement_module.Placement(world.cloud.apis[0]).reserve(
         late, [_tree(world, 'h1')]
     )
     assert len(world.cloud.holds()) == 1
@@ -515,7 +519,7 @@ def test_room_that_a_deposed_leader_kept_too_late_is_freed(world, number):
 
 
 def _tree(world, host):
-    trees = placement_module.Placement(world.cloud.apis[0]).trees()
+    trees = placement_module.Placement(world.cloud.apis[0]).provider_trees()
     return trees[fake_cloud.name_uuid(host)]
 
 
@@ -539,7 +543,7 @@ class TestThatMayHavePassed:
     def server(self, world):
         server = fake_cloud.name_uuid('r1')
         world.cloud.add_server(server)
-        world.store.hold(marked(build('r1', server, 4)))
+        world.store.store_message(marked(build('r1', server, 4)))
         return server
 
     def test_it_is_not_sent_if_nova_has_it(self, world, server):
@@ -621,7 +625,7 @@ class TestAHostVanishes:
             world.cloud.remove_host('h1')
             keep(placement, *arguments)
 
-        monkeypatch.setattr(placement_module.Placement, 'keep', late)
+        monkeypatch.setattr(placement_module.Placement, 'reserve', late)
         process.cycle()
         assert world.state(server) is S.WAITING
         assert world.reason(server) is R.ROOM_LOST
@@ -743,19 +747,19 @@ def test_a_waiting_server_deleted_by_its_user_leaves_nothing_behind(world):
 
 def test_a_request_that_waits_too_long_is_told_and_removed(world):
     server = world.post('r1', vcpu=99)
-    process = world.process(terms=intake.AdmissionTerms(100.0))
+    process = world.process(terms=intake.AdmissionOptions(100.0))
     process.cycle()
     assert world.state(server) is S.EXPIRED
     assert server not in world.cloud.servers
     # Nova then forgets where it would have been.
     assert world.conductor.sent == ['cast-r1']
     assert world.conductor.forced == [['nova-fairness-nowhere']]
-    assert world.store.cast('cast-r1') is None
+    assert world.store.read_message('cast-r1') is None
 
 
 def test_an_expired_request_is_removed_even_if_nova_was_away(world):
     server = world.post('r1', vcpu=99)
-    process = world.process(terms=intake.AdmissionTerms(100.0))
+    process = world.process(terms=intake.AdmissionOptions(100.0))
     world.cloud.broken['DELETE /servers'] = 503
     process.cycle()
     assert world.state(server) is S.EXPIRED
@@ -793,7 +797,7 @@ def test_a_request_whose_message_is_gone_ends(world):
     with pytest.raises(exception.BrokerAway):
         process.cycle()
     world.conductor.away = False
-    world.store.forget('cast-r1')
+    world.store.delete_message('cast-r1')
     process.cycle()
     assert world.state(server) is S.FAILED
     assert server not in world.cloud.servers
@@ -803,7 +807,7 @@ def test_a_request_whose_message_is_gone_ends(world):
 @pytest.mark.parametrize(('passes', 'sent'), [(True, 1), (False, 0)])
 def test_an_unreadable_cast_passes_or_waits_as_chosen(world, passes, sent):
     torn = cast_module.Cast('torn', 'unshelve_instance', 1.0, 'k', b'{', {})
-    world.store.hold(torn)
+    world.store.store_message(torn)
     process = world.process(pass_unreadable=passes)
     process.cycle()
     process.cycle()
@@ -812,14 +816,14 @@ def test_an_unreadable_cast_passes_or_waits_as_chosen(world, passes, sent):
     assert len(found) == 1
     if not passes:
         assert found[0].why.reason is R.UNREADABLE
-        assert world.store.cast('torn') == torn
+        assert world.store.read_message('torn') == torn
 
 
 def test_a_second_build_of_the_same_server_is_not_lost(world):
     server = world.post('r1', vcpu=99)
-    world.store.hold(build('again', server, 99))
+    world.store.store_message(build('again', server, 99))
     world.process(pass_unreadable=False).cycle()
-    assert world.store.unread(9) == []
+    assert world.store.messages_without_request(9) == []
     assert len(world.store.requests(set(S))) == 2
 
 
@@ -833,7 +837,7 @@ def test_a_leader_that_was_deposed_while_it_slept_sends_nothing(world):
         keep(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(placement_module.Placement, 'keep', sleep_long)
+        patched.setattr(placement_module.Placement, 'reserve', sleep_long)
         with pytest.raises(exception.Deposed):
             process.cycle()
     assert world.conductor.sent == []
@@ -915,7 +919,7 @@ def _run_until(world, death):
             (store_module.Store, 'add'),
             (store_module.Store, 'step'),
             (store_module.Store, 'forget'),
-            (placement_module.Placement, 'keep'),
+            (placement_module.Placement, 'reserve'),
             (placement_module.Placement, 'free'),
             (FakeConductor, 'send'),
         ):
@@ -979,7 +983,7 @@ def test_a_token_that_may_be_used_for_some_requests_is_known(world):
     api = world.cloud.apis.keystone
     get = api.get
     api.get = lambda path, secret: told.append(secret) or get(path, secret)
-    assert tokens.Tokens(api).is_taken('a token')
+    assert tokens.TokenValidator(api).is_accepted('a token')
     assert told[0]['OpenStack-Identity-Access-Rules'] == '1'
 
 
@@ -1010,10 +1014,10 @@ def test_a_keystone_that_does_not_answer_refuses_no_request(world, answer):
 def test_tokens_that_ran_out_are_taken_where_services_take_them(
     world, past_end
 ):
-    judge = tokens.Tokens(world.cloud.apis.keystone, past_end)
-    assert judge.is_taken('')
+    judge = tokens.TokenValidator(world.cloud.apis.keystone, past_end)
+    assert judge.is_accepted('')
     assert not world.cloud.asked
-    assert judge.is_taken('a token')
+    assert judge.is_accepted('a token')
     assert ('allow_expired=1' in judge._path) is past_end
 
 
@@ -1148,7 +1152,7 @@ def posted_together(world, name, count, vcpu, hints=None):
     for each in servers:
         world.cloud.add_server(each)
     one = build(name, servers[0], vcpu, hints=hints)
-    world.store.hold(several(one, servers))
+    world.store.store_message(several(one, servers))
     return servers
 
 
@@ -1173,7 +1177,7 @@ def test_room_of_several_consumers_is_freed_despite_deaths_meanwhile(
     # Some of it was freed before: the rest is freed one by one.
     one_by_one = lambda *_: False  # noqa: E731
     monkeypatch.setattr(
-        placement_module.Placement, '_free_at_once', one_by_one
+        placement_module.Placement, '_release_in_one_call', one_by_one
     )
     root = world.cloud.add_host('h2', 8)
     world.cloud.providers[root]['inventories']['VCPU']['max_unit'] = 2
@@ -1231,6 +1235,6 @@ def test_one_of_many_servers_that_runs_already_keeps_all_from_being_sent(
         keep(*given)
         world.cloud.build(servers[7], 'h2', {'VCPU': 1, 'MEMORY_MB': 100})
 
-    monkeypatch.setattr(placement_module.Placement, 'keep', kept_and_built)
+    monkeypatch.setattr(placement_module.Placement, 'reserve', kept_and_built)
     process.cycle()
     assert world.conductor.sent == []

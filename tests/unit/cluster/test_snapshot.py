@@ -300,11 +300,11 @@ def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
     same = [{**cloud.hypervisors[fake_cloud.name_uuid('h1')], 'members': []}]
     cloud.broken[path] = json.dumps({name: same * 2})
     if name == 'hypervisors':
-        with pytest.raises(exception.CloudAway, match='no last page'):
+        with pytest.raises(exception.CloudAway, match='the list has no end'):
             seen(reader, asked)
         return
     seen(reader, asked)
-    assert 'no last page' in caplog.text
+    assert 'the list has no end' in caplog.text
     assert sorted(reader.unreadable) == [
         (quarantine.InputKind.REQUEST, each) for each in 'abcd'
     ]
@@ -872,11 +872,13 @@ def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         asked.server('s1')
     with pytest.raises(exception.CloudAway, match='cannot be read'):
-        asked.flavors()
+        asked.flavor_amounts()
     too_large = lambda found: found['flavors'][0].update(ram=2**46)  # noqa: E731
     asked = nova_module.Nova(answering(cloud.apis.nova, '/', too_large))
-    with pytest.raises(exception.CloudAway, match='a flavor asks for'):
-        asked.flavors()
+    with pytest.raises(
+        exception.CloudAway, match='of a flavor are out of range'
+    ):
+        asked.flavor_amounts()
 
 
 def test_a_server_that_was_sent_is_a_member_on_its_host_at_once(cloud, reader):
@@ -949,7 +951,7 @@ class TestClasses:
         def late(self, uuid, generation):
             return None if uuid == gone else read(self, uuid, generation)
 
-        monkeypatch.setattr(placement_module.Placement, '_read', late)
+        monkeypatch.setattr(placement_module.Placement, '_read_provider', late)
         assert not self.at(reader, 1000.0).knows_classes
         monkeypatch.undo()
         assert self.at(reader, 1001.0).knows_classes

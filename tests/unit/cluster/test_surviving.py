@@ -123,10 +123,12 @@ def test_the_loop_goes_on_after_every_error_of_a_cycle(world):
 @pytest.mark.repeated
 @pytest.mark.parametrize(
     'part',
-    ['charging.charge', 'chores.apply', '_ends.apply', '_ends.known',
-     '_making.work', '_leaving.work', '_estimating.see', '_estimating.judge',
-     '_estimating.made', '_estimating.work', '_store.left_over',
-     '_store.remove_ended', 'accounts.times', '_planning.news'],
+    ['charging.charge', 'chores.apply', '_ends.apply', '_ends.release_times',
+     '_making.process_victims', '_leaving.advance_evictions',
+     '_estimating.record_delays', '_estimating.compare_with_outcomes',
+     '_estimating.current_estimates', '_estimating.compute',
+     '_store.settled_requests_with_message', '_store.remove_ended_requests',
+     'accounts.times', '_planning.changed_reasons'],
 )  # fmt: skip
 @pytest.mark.parametrize('error', [ValueError('x'), MemoryError()])
 def test_a_part_that_fails_keeps_no_other_back(
@@ -204,7 +206,7 @@ def test_a_listener_to_a_step_cannot_undo_it(world):
     def fails(*_):
         raise KeyError
 
-    world.store.listen(fails)
+    world.store.set_listener(fails)
     assert victim_starts(world, world.process())
 
 
@@ -214,7 +216,7 @@ def test_fields_of_any_type_harm_only_their_sender(world, field, value):
     name = fake_cloud.name_uuid('bad')
     world.cloud.add_server(name, 'evil')
     cast = test_service.build('bad', name, 1, 'evil', {}, **{field: value})
-    world.store.hold(cast)
+    world.store.store_message(cast)
     process = world.process()
     assert victim_starts(world, process)
     # What was never sent is in no doubt.
@@ -224,14 +226,14 @@ def test_fields_of_any_type_harm_only_their_sender(world, field, value):
 
 def test_messages_that_fail_wait_and_others_are_read(world, monkeypatch):
     process = world.process()
-    held = world.store.add
+    held = world.store.add_request
 
     def add(request, *given, **more):
         if request.project == 'evil':
             raise KeyError('x')
         return held(request, *given, **more)
 
-    monkeypatch.setattr(world.store, 'add', add)
+    monkeypatch.setattr(world.store, 'add_request', add)
     server = world.post('bad', 1, 'evil')
     assert victim_starts(world, process)
     assert process.quarantine.counts()['message'] == 1
@@ -268,14 +270,14 @@ def test_limits_that_fail_let_no_request_start_without_them(
 
 def test_a_request_with_which_promises_fail_is_set_aside(world, monkeypatch):
     process = world.process()
-    seen = process._making.seen
+    seen = process._making.with_evictions
 
     def fails(view, found, *given):
         if any(each.request.project == 'evil' for each in found):
             raise ValueError
         return seen(view, found, *given)
 
-    monkeypatch.setattr(process._making, 'seen', fails)
+    monkeypatch.setattr(process._making, 'with_evictions', fails)
     server = world.post('bad', 1, 'evil')
     assert victim_starts(world, process)
     assert process.quarantine.holds(K.REQUEST, server)

@@ -35,7 +35,7 @@ def post(world, name, extra, vcpu=4):
 
     cast = test_service.build(name, server, vcpu)
     body = nova_casts.changed(cast, change).body
-    world.store.hold(dataclasses.replace(cast, body=body))
+    world.store.store_message(dataclasses.replace(cast, body=body))
     return server
 
 
@@ -125,4 +125,6 @@ def test_fallbacks_come_back_from_rows(fallbacks):
         'r', 'p', 'u', ('s',),
         request.Demand(demand.amounts, fallbacks=fallbacks), 0.0,
     )  # fmt: skip
-    assert records._asked(records._wanted(asked))[2] == asked.demand
+    assert (
+        records._parse_wanted(records._wanted_json(asked))[2] == asked.demand
+    )

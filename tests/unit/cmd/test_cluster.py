@@ -48,7 +48,7 @@ def test_tables_are_upgraded(tmp_path, capsys):
     given = configured(tmp_path)
     assert cluster.main([*given, 'upgrade']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
-    newest = schema.known()[0]
+    newest = schema.known_revisions()[0]
     assert f'revision {newest}' in capsys.readouterr().out
 
 
@@ -114,12 +114,12 @@ def test_keys_are_changed_while_messages_wait(tmp_path):
     cast = cast_module.Cast('m1', 'm', 1.0, 'k', b'body', {})
     assert cluster.main([*given, 'new-key']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
-    store_module.open_store(url, path).hold(cast)
+    store_module.open_store(url, path).store_message(cast)
     assert cluster.main([*given, 'new-key']) == 0
     assert len(path.read_text().split()) == 2
     assert cluster.main([*given, 'reseal']) == 0
     assert len(path.read_text().split()) == 1
-    assert store_module.open_store(url, path).cast('m1') == cast
+    assert store_module.open_store(url, path).read_message('m1') == cast
 
 
 def test_the_address_of_metrics_is_that_of_fairness_observe(caplog):
@@ -175,7 +175,9 @@ def charged(tmp_path):
         1200.0, {'p': np.array([2.0])}, np.array([8.0])
     )
     part = float(again.use['p'][0])
-    store.charge(records.UseRecords(1200.0, {'p': {'VCPU': part}}), epoch)
+    store.write_ledger(
+        records.UseRecords(1200.0, {'p': {'VCPU': part}}), epoch
+    )
     return given
 
 
@@ -216,7 +218,7 @@ def test_tables_that_are_missing_are_named(tmp_path, capsys):
     sealing.add_key(keys)
     given = configured(tmp_path, broker='amqp://h//', key_file=keys)
     assert cluster.main(given) == 1
-    assert 'must be upgraded' in capsys.readouterr().err
+    assert 'nova-fairness-cluster upgrade' in capsys.readouterr().err
 
 
 class FakeFollower:

@@ -68,4 +68,4 @@ def test_tables_that_are_missing_are_told_before_anything_runs(
     sealing.add_key(keys)
     given = configured(tmp_path, broker='amqp://h//', key_file=keys)
     assert relay.main(given) == 1
-    assert 'must be upgraded' in capsys.readouterr().err
+    assert 'nova-fairness-cluster upgrade' in capsys.readouterr().err

@@ -37,15 +37,20 @@ def check(tmp_path):
 def test_tables_must_be_of_this_version(check, tmp_path):
     code, said = check('Database of requests')
     assert (code, 'revision none' in said) == ('FAILURE', True)
-    schema.upgrade(database.connect(f'sqlite:///{tmp_path}/store.sqlite'))
+    schema.upgrade_tables(
+        database.open_engine(f'sqlite:///{tmp_path}/store.sqlite')
+    )
     code, said = check('Database of requests')
-    assert (code, said.endswith(schema.known()[0])) == ('SUCCESS', True)
+    assert (code, said.endswith(schema.known_revisions()[0])) == (
+        'SUCCESS',
+        True,
+    )
 
 
 def test_clocks_of_host_and_database_must_agree(check, monkeypatch):
     assert check('Clocks')[0] == 'SUCCESS'
     wrong = lambda _: time.time() + 86400  # noqa: E731
-    monkeypatch.setattr(database.Tables, 'time', wrong)
+    monkeypatch.setattr(database.Tables, 'server_time', wrong)
     code, said = check('Clocks')
     assert (code, '86400 s behind' in said) == ('FAILURE', True)
 

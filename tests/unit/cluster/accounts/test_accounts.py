@@ -36,21 +36,23 @@ def epoch(world):
 
 def test_the_shortest_of_all_accounts_above_counts(accounts):
     granted = accounts.times(900.0)
-    assert granted('p', 'ann') == times.Times(60.0, 600.0)
-    assert granted('p', 'bob') == times.Times(7200.0, 600.0)
-    assert granted('other', 'eve') == times.Times(None, 900.0)
+    assert granted('p', 'ann') == times.RequestLimits(60.0, 600.0)
+    assert granted('p', 'bob') == times.RequestLimits(7200.0, 600.0)
+    assert granted('other', 'eve') == times.RequestLimits(None, 900.0)
 
 
 def test_a_set_value_counts_before_the_file(accounts, epoch):
     accounts.change('physics', {'time_limit_s': 30.0}, epoch)
     accounts.change('q/eve', {'longest_wait_s': 5.0, 'share': 2.0}, epoch)
     granted = accounts.times(None)
-    assert granted('p', 'ann') == times.Times(30.0, 600.0)
-    assert granted('q', 'eve') == times.Times(None, 5.0)
+    assert granted('p', 'ann') == times.RequestLimits(30.0, 600.0)
+    assert granted('q', 'eve') == times.RequestLimits(None, 5.0)
     accounts.change('physics', {'time_limit_s': None}, epoch)
-    assert accounts.times(None)('p', 'bob') == times.Times(7200.0, 600.0)
+    assert accounts.times(None)('p', 'bob') == times.RequestLimits(
+        7200.0, 600.0
+    )
     accounts.change('q/eve', {'longest_wait_s': None}, epoch)
-    assert accounts.times(None)('q', 'eve') == times.Times()
+    assert accounts.times(None)('q', 'eve') == times.RequestLimits()
     assert {each.name: each.share for each in accounts.present()}['q/eve'] == 2
 
 
@@ -192,7 +194,7 @@ def test_an_account_that_used_something_is_known_without_keystone(
     with pytest.raises(exception.AccountUnchecked, match='p/ann'):
         accounts.require('p/ann', {'share': 1.0})
     used = types.SimpleNamespace(parts={'p/ann': {}})
-    monkeypatch.setattr(world.store, 'used', lambda: used)
+    monkeypatch.setattr(world.store, 'read_ledger', lambda: used)
     accounts.require('p/ann', {'share': 1.0})
 
 

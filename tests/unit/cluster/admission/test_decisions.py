@@ -38,14 +38,14 @@ def waiting(position, why=FULL, reserved=None):
 
 
 def test_a_start_leaves_a_line_with_its_hosts(lines):
-    decisions.Decisions().log(cluster.Plan((STARTS,), {}))
+    decisions.DecisionLog().log(cluster.Plan((STARTS,), {}))
     assert lines() == [
         f'request r1: start: {STARTS.why.sentence}; hosts: h1, h2'
     ]
 
 
 def test_a_plan_that_changes_nothing_leaves_no_line(lines):
-    made, plan = decisions.Decisions(), cluster.Plan((), {'r1': waiting(1)})
+    made, plan = decisions.DecisionLog(), cluster.Plan((), {'r1': waiting(1)})
     made.log(plan)
     assert lines() == [f'request r1: waits at position 1: {FULL.sentence}']
     made.log(plan)
@@ -71,7 +71,7 @@ def test_a_plan_that_changes_nothing_leaves_no_line(lines):
 def test_another_reason_position_or_reservation_leaves_a_line(
     lines, now, expected
 ):
-    made = decisions.Decisions()
+    made = decisions.DecisionLog()
     made.log(cluster.Plan((), {'r1': waiting(2)}))
     lines()
     made.log(cluster.Plan((), {'r1': now}))
@@ -82,7 +82,7 @@ def test_another_reason_position_or_reservation_leaves_a_line(
 
 
 def test_a_reservation_that_ends_leaves_a_line(lines):
-    made = decisions.Decisions()
+    made = decisions.DecisionLog()
     kept = waiting(1, reserved=cluster.Reservation(('h1',)))
     made.log(cluster.Plan((), {'r1': kept}))
     lines()
@@ -92,7 +92,7 @@ def test_a_reservation_that_ends_leaves_a_line(lines):
 
 def test_no_line_is_made_without_debug(lines, caplog):
     caplog.set_level(logging.INFO, decisions.LOG.name)
-    decisions.Decisions().log(cluster.Plan((STARTS,), {'r1': waiting(1)}))
+    decisions.DecisionLog().log(cluster.Plan((STARTS,), {'r1': waiting(1)}))
     assert lines() == []
 
 

@@ -257,7 +257,7 @@ class TestHold:
     def test_operators_hold_stops_the_clock_and_owners_do_not(
         self, world, ask
     ):
-        one = world.process(terms=intake.AdmissionTerms(2000.0))
+        one = world.process(terms=intake.AdmissionOptions(2000.0))
         ask = requests.ClusterOperations(world.store, one)
         mine, theirs = world.post('r1', 99), world.post('r2', 99)
         one.cycle()
@@ -296,7 +296,7 @@ class TestHold:
         told = []
         server = world.post('r1', vcpu=99)
         process.cycle()
-        world.store.listen(lambda *what: told.append(what[1].reason))
+        world.store.set_listener(lambda *what: told.append(what[1].reason))
         ask.hold(server, True)
         ask.unhold(server, True)
         assert told == [R.HELD_BY_OPERATOR, R.NOT_PLANNED]
@@ -343,7 +343,9 @@ def test_mates_on_their_way_are_kept_apart():
     waits, sent = grouped('a'), grouped('b', S.STARTING, ('h0',))
     hosts = [small_cloud.host(name) for name in ('h0', 'h1')]
     two = small_cloud.cloud(hosts, (waits.request, sent.request))
-    assert interventions.room(waits, two, {}, [waits, sent]) == ('h1',)
+    assert interventions.hosts_with_room(waits, two, {}, [waits, sent]) == (
+        'h1',
+    )
     one = small_cloud.cloud(hosts[:1], (waits.request, sent.request))
     with pytest.raises(exception.NoRoom):
-        interventions.room(waits, one, {}, [waits, sent])
+        interventions.hosts_with_room(waits, one, {}, [waits, sent])

@@ -57,7 +57,7 @@ def made(plan):
     clock = Clock()
     table = quarantine.Quarantine(clock)
     planning = scheduler.Scheduler(plan, table, clock)
-    planning.begin(0, NOW)
+    planning.begin_cycle(0, NOW)
     return planning, table, clock
 
 
@@ -97,7 +97,7 @@ def test_a_good_plan_is_made_once_and_of_the_same_snapshot():
     snapshot = small_cloud.cloud([HOST('h', 100)], asked(9))
     planning.plan(snapshot, NOW)
     assert plan.runs == 1
-    assert planning.sound(snapshot) is snapshot
+    assert planning.without_quarantined(snapshot) is snapshot
 
 
 def test_a_request_set_aside_costs_nothing_until_it_is_tried_again():
@@ -106,12 +106,12 @@ def test_a_request_set_aside_costs_nothing_until_it_is_tried_again():
     snapshot = small_cloud.cloud([HOST('h', 100)], asked(9))
     planning.plan(snapshot, NOW)
     plan.runs = 0
-    planning.begin(0, NOW + 30)
+    planning.begin_cycle(0, NOW + 30)
     planning.plan(snapshot, NOW + 30)
     assert plan.runs == 1
     clock.now += 61
     plan.names = set()
-    planning.begin(0, NOW + 61)
+    planning.begin_cycle(0, NOW + 61)
     assert 'r3' in started(planning.plan(snapshot, NOW + 61))
 
 
@@ -154,7 +154,7 @@ def test_nothing_below_an_account_that_fails_starts_and_all_else_does():
     assert {e.why.reason for e in found.waiting.values()} == {R.QUARANTINED}
     assert len(started(found)) == 12
     # Limits of others hold.
-    assert accounts[2] in planning.sound(snapshot).accounts
+    assert accounts[2] in planning.without_quarantined(snapshot).accounts
 
 
 def test_the_room_of_a_server_that_fails_stays_taken():
@@ -182,7 +182,7 @@ def test_a_request_that_was_sent_is_never_left_out():
     planning, _, _ = made(Fails('r1'))
     snapshot = small_cloud.cloud([HOST('h', 8)], [ASK('r1', 1), sent])
     planning.plan(snapshot, NOW)
-    assert sent in planning.sound(snapshot).requests
+    assert sent in planning.without_quarantined(snapshot).requests
 
 
 def test_a_planner_that_always_fails_raises_its_error():
@@ -221,7 +221,7 @@ def test_plans_between_whole_ones_are_isolated_too(monkeypatch):
     plan.names = {'bad'}
     new = [*waits, ASK('bad', 1, project='evil', at=NOW)]
     free = small_cloud.cloud([HOST('h', 4)], new)
-    assert not planning.begin(6, NOW + 1)
+    assert not planning.begin_cycle(6, NOW + 1)
     found = planning.plan(free, NOW + 1)
     assert len(started(found)) == 1
     assert found.waiting['bad'].why.reason is R.QUARANTINED
@@ -236,7 +236,7 @@ def test_a_search_ends_in_time():
 
     table = quarantine.Quarantine(clock)
     planning = scheduler.Scheduler(slow, table, clock)
-    planning.begin(0, NOW)
+    planning.begin_cycle(0, NOW)
     snapshot = small_cloud.cloud([HOST('h', 100)], asked(40))
     planning.plan(snapshot, NOW)
     assert clock.now <= 30.0

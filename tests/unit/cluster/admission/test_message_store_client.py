@@ -19,10 +19,10 @@ class FakeStore:
     def __init__(self, time=None):
         self.now, self.held = time, []
 
-    def time(self):
+    def database_time(self):
         return self.now
 
-    def hold_all(self, casts):
+    def store_messages(self, casts):
         self.held += casts
         return [True] * len(casts)
 
@@ -47,7 +47,7 @@ A, B = (
 
 def test_a_store_that_comes_later_is_opened_later():
     away = exception.StoreAway('away')
-    holder = message_store_client.StoreClient(
+    holder = message_store_client.MessageStoreClient(
         FakeDatabase(away, away).open_store
     )
     with pytest.raises(exception.StoreAway):
@@ -57,17 +57,17 @@ def test_a_store_that_comes_later_is_opened_later():
 
 def test_the_epoch_is_read_of_a_store_that_comes_later():
     away = exception.StoreAway('away')
-    holder = message_store_client.StoreClient(
+    holder = message_store_client.MessageStoreClient(
         FakeDatabase(away, away).open_store
     )
     with pytest.raises(exception.StoreAway):
-        holder.epoch()
-    assert holder.epoch() == 7
+        holder.leader_epoch()
+    assert holder.leader_epoch() == 7
 
 
 def test_a_store_that_comes_with_other_tables_is_waited_for():
     wrong = exception.SchemaMismatch('upgrade')
-    holder = message_store_client.StoreClient(
+    holder = message_store_client.MessageStoreClient(
         FakeDatabase(exception.StoreAway('away'), wrong).open_store
     )
     with pytest.raises(exception.StoreAway, match='upgrade'):
@@ -77,7 +77,7 @@ def test_a_store_that_comes_with_other_tables_is_waited_for():
 
 def test_a_store_that_cannot_be_used_is_told_at_once():
     with pytest.raises(exception.SchemaMismatch):
-        message_store_client.StoreClient(
+        message_store_client.MessageStoreClient(
             FakeDatabase(exception.SchemaMismatch('x')).open_store
         )
 
@@ -91,7 +91,7 @@ class Clocks:
     def __init__(self, apart=0.0, wall=1e9):
         self.wall, self.steady, self.store = wall, 50.0, FakeStore()
         self.be(apart)
-        self.holder = message_store_client.StoreClient(
+        self.holder = message_store_client.MessageStoreClient(
             lambda: self.store, lambda: self.wall, lambda: self.steady
         )
 

@@ -100,7 +100,7 @@ class Made:
         self.planning = scheduler.Scheduler(plan, self.table, self.clock)
 
     def started(self, waiting):
-        self.planning.begin(0, NOW)
+        self.planning.begin_cycle(0, NOW)
         snapshot = small_cloud.cloud([HOST('h', 4)], waiting)
         found = self.planning.plan(snapshot, NOW)
         return [each.request for each in found.actions]
@@ -148,7 +148,7 @@ def test_the_last_order_has_no_other_in_its_place():
     orders = plugin_fallbacks.OrderFallbacks(last, table)
     plan = functools.partial(planner.plan, order=orders)
     planning = scheduler.Scheduler(plan, table)
-    planning.begin(0, NOW)
+    planning.begin_cycle(0, NOW)
     with pytest.raises(exception.PluginMisbehaved, match='FakeOrder'):
         planning.plan(small_cloud.cloud([HOST('h')], asked()), NOW)
     assert not table.names(PLUGIN)

@@ -48,12 +48,12 @@ class Counted:
 def whole(snapshot, plan=planner.plan):
     """Planning after a whole plan, and the cloud in which it was done."""
     made = scheduler.Scheduler(plan)
-    assert made.begin(len(snapshot.requests), NOW)
+    assert made.begin_cycle(len(snapshot.requests), NOW)
     return made, small_cloud.after(snapshot, made.plan(snapshot, NOW), NOW)
 
 
 def between(made, snapshot, now=NOW + 1):
-    assert not made.begin(len(snapshot.requests), now)
+    assert not made.begin_cycle(len(snapshot.requests), now)
     return made.plan(snapshot, now)
 
 
@@ -85,14 +85,14 @@ def joined_by(snapshot, *new):
 
 def test_a_cycle_is_whole_where_little_waits_and_once_a_minute(monkeypatch):
     made, _ = whole(full(*line(9)))
-    assert not made.begin(9, NOW + 59)
-    assert made.begin(9, NOW + 60)
-    assert made.begin(9, NOW - 1)
+    assert not made.begin_cycle(9, NOW + 59)
+    assert made.begin_cycle(9, NOW + 60)
+    assert made.begin_cycle(9, NOW - 1)
     monkeypatch.setattr(scheduler, 'MANY', 10)
-    assert made.begin(9, NOW + 1)
-    assert not made.begin(10, NOW + 1)
-    made.forget()
-    assert made.begin(10, NOW + 1)
+    assert made.begin_cycle(9, NOW + 1)
+    assert not made.begin_cycle(10, NOW + 1)
+    made.require_full_plan()
+    assert made.begin_cycle(10, NOW + 1)
 
 
 def test_only_those_ahead_are_planned_for_and_all_have_an_answer():
@@ -159,7 +159,7 @@ def test_a_request_that_changed_or_is_late_is_looked_at():
     now = dataclasses.replace(
         snapshot, requests=(*snapshot.requests[:7], changed)
     )
-    assert not made.begin(8, NOW + 6)
+    assert not made.begin_cycle(8, NOW + 6)
     assert [each.request for each in made.plan(now, NOW + 6).actions] == ['r5']
     assert plan.asked[1] == ['r0', 'r1', 'r5', 'r7']
 
@@ -281,7 +281,7 @@ def test_another_reason_is_told_before_another_number(monkeypatch):
         for n, each in enumerate(asked, 1)
     }
     planned = cluster.Plan((), waiting)
-    news = scheduler.Scheduler(planner.plan).news(planned, found)
+    news = scheduler.Scheduler(planner.plan).changed_reasons(planned, found)
     assert [each.uuid for each, _ in news] == ['r1', 'r3']
 
 

@@ -35,10 +35,10 @@ class FakeStore:
         self.requests = {}
         self.error = None
 
-    def promised(self):
+    def read_estimated_starts(self):
         return self.kept
 
-    def promise(self, promised, epoch):
+    def write_estimated_starts(self, promised, epoch):
         if self.error:
             raise self.error
         assert promised.version == self.kept.version
@@ -78,11 +78,11 @@ class Pauses:
         return planner.plan(snapshot, now)
 
     def work(self):
-        self.made.work(SNAPSHOT, PLAN, 100.0, 2.5 / start_estimates.PART)
+        self.made.compute(SNAPSHOT, PLAN, 100.0, 2.5 / start_estimates.PART)
 
     def told(self, now, found=(HELD,), waiting=('r',)):
-        self.made.judge(found, waiting, 1)
-        return self.made.made(now)
+        self.made.compare_with_outcomes(found, waiting, 1)
+        return self.made.current_estimates(now)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_estimates_are_made_at_a_lower_rate_than_plans(pauses):
 def test_another_leader_begins_again(pauses):
     for _ in range(7):
         pauses.work()
-    pauses.made.forget()
+    pauses.made.reset()
     assert pauses.told(100.0) == {}
     pauses.work()
     assert pauses.plans == 23
@@ -191,10 +191,12 @@ def test_times_of_builds_and_cycles_are_in_later_estimates(pauses):
 
 def test_another_leader_knows_promises(pauses):
     made(pauses)
-    pauses.made.forget()
-    judged = pauses.made.judge((stored(S.ACTIVE, 105.0),), (), 1)
+    pauses.made.reset()
+    judged = pauses.made.compare_with_outcomes(
+        (stored(S.ACTIVE, 105.0),), (), 1
+    )
     assert judged == cluster.EstimateQuality(1, 1.0, 1.0, -5.0, -5.0)
-    assert pauses.made.judge((), (), 1) == judged
+    assert pauses.made.compare_with_outcomes((), (), 1) == judged
 
 
 def test_promises_that_may_not_be_written_are_read_again(pauses):

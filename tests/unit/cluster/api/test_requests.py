@@ -236,7 +236,7 @@ def test_a_build_that_waits_is_taken_back(
     assert server not in world.cloud.servers
     # Nova then forgets where it would have been.
     assert world.conductor.sent == ['cast-r1']
-    assert world.store.cast('cast-r1') is None
+    assert world.store.read_message('cast-r1') is None
     with pytest.raises(exception.IllegalStep) as refused:
         ask.cancel(server, by_operator)
     ended = dt.datetime.fromtimestamp(world.now, dt.UTC)
@@ -261,11 +261,11 @@ def test_a_build_is_taken_back_even_if_the_broker_is_away(world, process, ask):
     process.cycle()
     world.conductor.away = True
     assert ask.cancel(server, False)['request']['state'] == 'cancelled'
-    assert world.store.cast('cast-r1') is not None
+    assert world.store.read_message('cast-r1') is not None
     world.conductor.away = False
     process.cycle()
     assert world.conductor.sent == ['cast-r1']
-    assert world.store.cast('cast-r1') is None
+    assert world.store.read_message('cast-r1') is None
 
 
 def test_a_request_that_nova_has_cannot_be_taken_back(world, process, ask):
@@ -335,7 +335,7 @@ def test_unshelving_is_not_taken_back(world, process, ask):
         'u', 'p', 'u', ('s',), request.Demand((('VCPU', 99),)), 1.0,
         request.Origin.UNSHELVE,
     )  # fmt: skip
-    world.store.add(shelved, 'cast-u', 1.0)
+    world.store.add_request(shelved, 'cast-u', 1.0)
     with pytest.raises(exception.IllegalStep, match='unshelves'):
         ask.cancel('u', False)
 
@@ -594,7 +594,7 @@ def test_agents_are_told_which_of_their_servers_are_preemptible(world):
     mark = {parser.MARK: ['true']}
     spare, normal = world.post('r1', hints=mark), world.post('r2')
     process = world.process(
-        terms=intake.AdmissionTerms(
+        terms=intake.AdmissionOptions(
             preemptible=parser.PreemptibleRules(marks=True)
         )
     )

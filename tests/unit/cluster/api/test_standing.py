@@ -49,7 +49,7 @@ def test_a_server_that_is_to_leave_is_told_when_and_that_it_returns(
 ):
     world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
-    at = world.store.leaves.of([spot])[spot].at
+    at = world.store.leaves.newest_of_servers([spot])[spot].at
     item = shown(ask, spot)
     assert item['standing'] == 'leaves'
     assert item['reason'] == 'makes_room'
@@ -114,7 +114,7 @@ def test_every_server_of_a_build_finds_its_request(world, process, ask):
     specs = [nova_casts.spec(server=uuid) for uuid in nova_casts.UUIDS[:2]]
     for uuid in nova_casts.UUIDS[:2]:
         world.cloud.add_server(uuid, 'spare')
-    world.store.hold(nova_casts.build(specs))
+    world.store.store_message(nova_casts.build(specs))
     process.cycle()
     first, second = nova_casts.UUIDS[:2]
     assert shown(ask, second)['uuid'] == shown(ask, first)['uuid'] == first
@@ -126,7 +126,7 @@ class FakePlans:
     def __init__(self, *found):
         self.found = found
 
-    def open(self):
+    def open_plans(self):
         return self.found
 
 

@@ -22,7 +22,7 @@ class FakeStore:
 
     leaves = pledges = None
 
-    def proofs(self, kind, *parts):
+    def opaque_names(self, kind, *parts):
         raise AssertionError('it is only passed on')
 
 

@@ -34,7 +34,7 @@ class FakeStore:
     def nodes(self):
         return self
 
-    def all(self):
+    def read_hosts(self):
         return {'x': NODE}, {}
 
 

@@ -37,7 +37,7 @@ from tests.unit.cluster import test_service
 world = test_service.world
 Killed = test_service.Killed
 N, V = border_module.HostState, border_module.BorderVerb
-TERMS = intake.AdmissionTerms(
+TERMS = intake.AdmissionOptions(
     preemptible=parser.PreemptibleRules(projects=frozenset({'spare'}))
 )
 RULES = demand.BorderRules(
@@ -85,7 +85,7 @@ class Border:
         clock = lambda: world.now  # noqa: E731
         nova = nova_module.Nova(apis.nova)
         room = placement_module.Placement(apis.placement)
-        patience = evictor.Patience()
+        patience = evictor.EvictionTimeouts()
         leaves = world.store.leaves
         self.service = world.process(next(self._names), terms=TERMS)
         self.service.cycle()
@@ -104,10 +104,10 @@ class Border:
                     leaves,
                     nova,
                     room,
-                    glance.Images(apis.glance, world.store.proofs),
+                    glance.Images(apis.glance, world.store.opaque_names),
                     clock,
                     patience,
-                    notice_channels.before_steps(nova),
+                    notice_channels.channels_before_steps(nova),
                 ),
                 clock,
                 host_drain.Actions(late=self.late),
@@ -134,11 +134,11 @@ class Border:
         return self.states()
 
     def states(self):
-        found, _ = self.world.store.nodes.all()
+        found, _ = self.world.store.nodes.read_hosts()
         return tuple(each.state.value for each in found.values())
 
     def node(self, host):
-        return self.world.store.nodes.node(host)
+        return self.world.store.nodes.read_host(host)
 
     def in_both(self):
         """Hosts on which both sides have or may start something."""
@@ -304,7 +304,7 @@ def test_a_preemptible_server_gets_its_notice_and_comes_back(border):
     server = border.run_server('s1', 'h2', project='spare')
     border.moving.move('h2')
     border.go(5)
-    leave = border.world.store.leaves.of([server])[server]
+    leave = border.world.store.leaves.newest_of_servers([server])[server]
     assert (leave.state.value, leave.cause.value) == ('told', 'host')
     assert leave.why.sentence == 'its host h2 goes to the batch system'
     metadata = border.world.cloud.servers[server]['metadata']
@@ -323,7 +323,7 @@ def test_a_server_need_not_leave_when_its_host_stays(border):
     border.go(5)
     border.moving.cancel('h2')
     border.go(2)
-    leave = border.world.store.leaves.of([server])[server]
+    leave = border.world.store.leaves.newest_of_servers([server])[server]
     assert leave.state is eviction.EvictionState.SPARED
     assert border.states() == ('batch', 'cloud')
     assert border.service_of('h2')['status'] == 'enabled'
@@ -507,7 +507,7 @@ def test_two_names_for_one_host_are_not_taken_over(border, caplog):
 def test_a_renamed_host_is_looked_for_again(border):
     border.path.write_text(HOSTS.replace('name: h1,', 'name: n1, cloud: h1,'))
     border.go(2)
-    found, _ = border.world.store.nodes.all()
+    found, _ = border.world.store.nodes.read_hosts()
     assert sorted(found) == ['h2', 'n1']
     assert found['n1'].state is N.BATCH
 
@@ -582,7 +582,7 @@ def test_a_target_by_hand_comes_before_demand(border):
     border.go(8)
     assert border.states() == ('batch', 'batch')
     border.moving.aim(None)
-    assert border.world.store.nodes.aimed().hosts is None
+    assert border.world.store.nodes.read_target().hosts is None
     with pytest.raises(exception.IllegalStep, match='0 to 2'):
         border.moving.aim(3)
 

@@ -23,7 +23,9 @@ from tests.unit.cluster.eviction import test_time_limits
 
 world = test_service.world
 go, metadata = test_time_limits.go, test_time_limits.metadata
-TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
+TERMS = intake.AdmissionOptions(
+    preemptible=parser.PreemptibleRules(marks=True)
+)
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def server(world):
 def told(world):
     """What listeners hear."""
     heard = []
-    world.store.risks.listen(lambda each: heard.append(each.state))
+    world.store.risks.add_listener(lambda each: heard.append(each.state))
     return heard
 
 
@@ -172,7 +174,7 @@ def test_once_it_is_off_everybody_is_told_otherwise(
     assert told == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
     world.now += 900
     process.cycle()
-    assert world.store.risks.all() == {}
+    assert world.store.risks.all_warnings() == {}
 
 
 def test_of_a_server_that_is_gone_nothing_is_kept(
@@ -182,7 +184,7 @@ def test_of_a_server_that_is_gone_nothing_is_kept(
     process.cycle()
     world.cloud.remove(server)
     process.cycle()
-    assert world.store.risks.all() == {}
+    assert world.store.risks.all_warnings() == {}
     assert told == [risk.RiskState.AT_RISK]
 
 
@@ -191,7 +193,7 @@ def test_an_old_leader_tells_no_owner(world, server, process, told):
     process.cycle()
     old = process.leads()
     another(world, 'three')
-    [known] = world.store.risks.all().values()
+    [known] = world.store.risks.all_warnings().values()
     for write in (world.store.risks.add, world.store.risks.change):
         with pytest.raises(exception.Deposed):
             write(known.over(world.now), old)

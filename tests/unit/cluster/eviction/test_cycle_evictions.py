@@ -24,14 +24,14 @@ WHY = reason.why(reason.Reason.IDLE, idle_h=1.0)
 @pytest.fixture
 def statements(monkeypatch):
     """Conditions of all that was read of the table, in their order."""
-    made, read = [], leaves_module.Leaves._newest
+    made, read = [], leaves_module.EvictionTable._newest
 
     def newest(leaves, *wanted):
         found = read(leaves, *wanted)
         made.append(str(wanted[0]))
         return found
 
-    monkeypatch.setattr(leaves_module.Leaves, '_newest', newest)
+    monkeypatch.setattr(leaves_module.EvictionTable, '_newest', newest)
     return made
 
 
@@ -73,7 +73,7 @@ def test_a_cycle_reads_live_evictions_once(world, all_on, statements):
     world.go(test_preemption.LEAST_S)
     world.post('r1', project='other')
     all_on.cycle()
-    assert server in world.store.leaves.found(eviction.LIVE)
+    assert server in world.store.leaves.newest_in_states(eviction.LIVE)
     statements.clear()
     all_on.cycle()
     # The victim of the reservation is among those that leave: it is not asked
@@ -97,42 +97,45 @@ def test_a_server_that_is_named_is_known_however_long_ago_it_left(
     world, epoch, statements
 ):
     leaves = world.store.leaves
-    old = leaves.choose(left_of(world), None, epoch)
+    old = leaves.add(left_of(world), None, epoch)
     old = leaves.step(old, E.SPARE, epoch, world.now)
     now = world.now + LONG_AGO_S
     statements.clear()
-    with cycle_evictions.followed(leaves, ('s1', 's2'), now) as found:
-        assert found.of(['s1', 's2']) == {'s1': old}
-        assert found.found(eviction.LIVE) == {}
-        assert found.lately(now - cycle_evictions.REMEMBERED_S) == {}
+    with cycle_evictions.follow_evictions(leaves, ('s1', 's2'), now) as found:
+        assert found.of_servers(['s1', 's2']) == {'s1': old}
+        assert found.in_states(eviction.LIVE) == {}
+        assert (
+            found.live_or_changed_since(now - cycle_evictions.REMEMBERED_S)
+            == {}
+        )
     assert [lives(each) for each in statements] == [True, False]
-    with cycle_evictions.followed(leaves, (), now) as found:
-        assert found.of(['s1']) == {}
+    with cycle_evictions.follow_evictions(leaves, (), now) as found:
+        assert found.of_servers(['s1']) == {}
 
 
 def test_changes_are_seen_at_once_and_not_after_the_cycle(world, epoch):
     leaves = world.store.leaves
-    with cycle_evictions.followed(leaves, (), world.now) as found:
-        late = leaves.choose(left_of(world, 's2'), None, epoch)
-        soon = leaves.choose(left_of(world, 's3'), None, epoch)
+    with cycle_evictions.follow_evictions(leaves, (), world.now) as found:
+        late = leaves.add(left_of(world, 's2'), None, epoch)
+        soon = leaves.add(left_of(world, 's3'), None, epoch)
         told = leaves.step(soon, E.TELL, epoch, world.now, 1.0)
         # Those that are due first are first.
-        assert list(found.found(eviction.UNTOUCHED)) == ['s3', 's2']
+        assert list(found.in_states(eviction.UNTOUCHED)) == ['s3', 's2']
         spared = leaves.step(told, E.SPARE, epoch, world.now)
-        assert found.found(eviction.LIVE) == {'s2': late}
-        assert found.lately(world.now)['s3'] == spared
-        assert found.lately(world.now + 1) == {'s2': late}
+        assert found.in_states(eviction.LIVE) == {'s2': late}
+        assert found.live_or_changed_since(world.now)['s3'] == spared
+        assert found.live_or_changed_since(world.now + 1) == {'s2': late}
     leaves.step(late, E.SPARE, epoch, world.now)
-    assert found.found(eviction.LIVE) == {'s2': late}
+    assert found.in_states(eviction.LIVE) == {'s2': late}
 
 
 def test_a_change_that_is_told_late_hides_no_newer_one(world, epoch):
     leaves = world.store.leaves
-    first = leaves.choose(left_of(world), None, epoch)
-    with cycle_evictions.followed(leaves, (), world.now) as found:
+    first = leaves.add(left_of(world), None, epoch)
+    with cycle_evictions.follow_evictions(leaves, (), world.now) as found:
         spared = leaves.step(first, E.SPARE, epoch, world.now)
-        found.note(first)
-        assert found.of(['s1']) == {'s1': spared}
-        again = leaves.choose(left_of(world), spared, epoch)
-        found.note(spared)
-        assert found.of(['s1']) == {'s1': again}
+        found.record(first)
+        assert found.of_servers(['s1']) == {'s1': spared}
+        again = leaves.add(left_of(world), spared, epoch)
+        found.record(spared)
+        assert found.of_servers(['s1']) == {'s1': again}

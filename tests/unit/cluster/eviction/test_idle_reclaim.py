@@ -28,7 +28,9 @@ metadata = test_time_limits.metadata
 S = eviction.EvictionState
 DAY_S = 86400.0
 RULES = idle_reclaim.IdleOptions(after_s=7 * DAY_S, notice_s=DAY_S)
-TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
+TERMS = intake.AdmissionOptions(
+    preemptible=parser.PreemptibleRules(marks=True)
+)
 
 
 @pytest.fixture
@@ -133,7 +135,7 @@ def test_owners_over_their_share_are_told_sooner(
     ('factor', 'days'), [(1.0, 7), (0.5, 7), (0.25, 3.5), (0.01, 1.75)]
 )
 def test_the_time_goes_by_the_share(factor, days):
-    assert RULES.needed_s(factor) == days * DAY_S
+    assert RULES.required_idle_s(factor) == days * DAY_S
 
 
 @pytest.mark.parametrize(
@@ -204,10 +206,10 @@ def test_no_more_than_some_are_told_at_once(world, server, process):
         many[f's{n}'] = 9 * DAY_S
     world.idle = {'h1': many}
     process.cycle()
-    found = world.store.leaves.found(eviction.LIVE)
+    found = world.store.leaves.newest_in_states(eviction.LIVE)
     assert len(found) == idle_reclaim.AT_ONCE
     process.cycle()
-    assert len(world.store.leaves.found(eviction.LIVE)) == len(many)
+    assert len(world.store.leaves.newest_in_states(eviction.LIVE)) == len(many)
 
 
 # What agents say -----------------------------------------------------------

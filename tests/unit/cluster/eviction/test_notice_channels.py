@@ -47,10 +47,10 @@ class FakeNova:
     def __init__(self):
         self.metadata = {}
 
-    def mark(self, server, metadata):
+    def write_metadata(self, server, metadata):
         self.metadata.setdefault(server, {}).update(metadata)
 
-    def unmark(self, server, key):
+    def delete_metadata(self, server, key):
         self.metadata.get(server, {}).pop(key, None)
 
 
@@ -60,47 +60,47 @@ def nova():
 
 
 def test_metadata_say_that_a_server_leaves_and_no_longer(nova):
-    nova.mark('s1', {nova_module.DONE: 'yes', 'mine': 'x'})
-    channels = notice_channels.before_steps(nova)
-    channels.tell(LEAVE)
+    nova.write_metadata('s1', {nova_module.DONE: 'yes', 'mine': 'x'})
+    channels = notice_channels.channels_before_steps(nova)
+    channels.send_notice(LEAVE)
     told = nova.metadata['s1']
     assert told[notice_channels.LEAVES_AT] == AT
     assert told[notice_channels.LEAVES_BY] == 'shelve'
     assert 'mine' in told
     assert nova_module.DONE not in told
-    channels.untell('s1')
+    channels.withdraw_notice('s1')
     assert nova.metadata['s1'] == {'mine': 'x'}
 
 
 def test_reason_of_a_server_stays_if_it_leaves_for_it(nova):
-    nova.mark('s1', {nova_module.DONE: 'yes'})
+    nova.write_metadata('s1', {nova_module.DONE: 'yes'})
     retires = dataclasses.replace(LEAVE, cause=C.RETIRES)
-    notice_channels.before_steps(nova).tell(retires)
+    notice_channels.channels_before_steps(nova).send_notice(retires)
     assert nova.metadata['s1'][nova_module.DONE] == 'yes'
 
 
 def test_metadata_say_that_a_server_is_at_risk_and_no_longer(nova):
-    channels = notice_channels.before_steps(nova)
+    channels = notice_channels.channels_before_steps(nova)
     at_risk = {notice_channels.AT_RISK: AT_RISK_AT}
-    channels.warn(RISK)
+    channels.send_warning(RISK)
     assert nova.metadata['s2'] == at_risk
-    channels.warn(RISK.over(60.0))
+    channels.send_warning(RISK.over(60.0))
     assert nova.metadata['s2'] == {}
-    channels.warn(RISK)
-    channels.unwarn('s2')
+    channels.send_warning(RISK)
+    channels.withdraw_warning('s2')
     assert nova.metadata['s2'] == {}
 
 
 def test_each_step_and_each_warning_is_a_notification():
     posted = []
-    channels = notice_channels.after_steps(
+    channels = notice_channels.channels_after_steps(
         posted.extend, 'c1', reason.Audience.MEMBER
     )
-    channels.tell(LEAVE)
-    channels.warn(RISK)
+    channels.send_notice(LEAVE)
+    channels.send_warning(RISK)
     # Events are not taken back.
-    channels.untell('s1')
-    channels.unwarn('s2')
+    channels.withdraw_notice('s1')
+    channels.withdraw_warning('s2')
     assert [(each.event, each.payload['host']) for each in posted] == [
         ('fairness.server.told', 'c1'),
         ('fairness.server.at_risk', 'c1'),
@@ -108,27 +108,27 @@ def test_each_step_and_each_warning_is_a_notification():
 
 
 def test_agents_are_given_the_words_of_the_metadata(nova):
-    channels = notice_channels.before_steps(nova)
-    channels.tell(LEAVE)
-    channels.warn(RISK)
-    assert notice_channels.for_agents([LEAVE], [RISK]) == nova.metadata
+    channels = notice_channels.channels_before_steps(nova)
+    channels.send_notice(LEAVE)
+    channels.send_warning(RISK)
+    assert notice_channels.texts_for_agents([LEAVE], [RISK]) == nova.metadata
 
 
 def test_agents_are_given_nothing_before_a_notice_begins():
     chosen = dataclasses.replace(LEAVE, state=S.CHOSEN)
-    assert notice_channels.for_agents([chosen], []) == {}
+    assert notice_channels.texts_for_agents([chosen], []) == {}
 
 
 def test_a_server_that_leaves_is_at_risk_no_longer():
     known = dataclasses.replace(RISK, server='s1')
-    [told] = notice_channels.for_agents([LEAVE], [known]).values()
+    [told] = notice_channels.texts_for_agents([LEAVE], [known]).values()
     assert notice_channels.AT_RISK not in told
 
 
 def test_all_that_channels_write_is_withdrawn(nova):
-    channels = notice_channels.before_steps(nova)
-    channels.tell(LEAVE)
-    channels.warn(RISK)
+    channels = notice_channels.channels_before_steps(nova)
+    channels.send_notice(LEAVE)
+    channels.send_warning(RISK)
     written = {key for each in nova.metadata.values() for key in each}
     assert written == set(notice_channels.KEYS)
     assert written <= set(withdrawal.WRITTEN)

@@ -38,7 +38,7 @@ COST = (
     *('server', 'project_id', 'user_id', 'for_request', 'for_project'),
     *('action', 'reason', 'outcome', 'returned_at', 'notice_s', 'lost_vcpu_s'),
 )
-TERMS = intake.AdmissionTerms(
+TERMS = intake.AdmissionOptions(
     preemptible=parser.PreemptibleRules(projects=frozenset({'spare'}))
 )
 
@@ -89,7 +89,8 @@ def test_victims_that_fail_keep_no_request_from_starting(caplog):
         assert [each.request for each in found.actions] == ['r']
     [said] = [each.getMessage() for each in caplog.records]
     assert said == (
-        'preemption skipped: the victims FakeBroken failed:'
+        'no preemption is planned: the victim policy failed: the victims'
+        ' FakeBroken failed:'
         " ModuleNotFoundError: No module named 'scipy'"
     )
 
@@ -113,7 +114,7 @@ def go(world, process, for_s, every=60.0):
 
 
 def leave(world, server):
-    return world.store.leaves.of([server]).get(server)
+    return world.store.leaves.newest_of_servers([server]).get(server)
 
 
 def test_its_owner_is_told_the_preemptor_and_the_reason(world, process, spot):
@@ -158,7 +159,7 @@ def test_no_other_request_takes_the_room(world, process, spot):
 def back(world, server):
     """Nova has taken the unshelving and sends it; the relay holds it."""
     cast = nova_casts.unshelve(nova_casts.spec(), server=server)
-    world.store.hold(cast)
+    world.store.store_message(cast)
 
 
 def test_it_returns_with_its_age_and_its_band(world, process, spot):
@@ -390,9 +391,9 @@ def test_one_whose_room_stays_taken_is_left_alone_for_a_while(world, process):
     second = runs(world, process, 's2', 'h2')
     world.cloud.takes_no_snapshots = True
     asked = world.post('r1', project='rich')
-    while not world.store.leaves.found({S.STAYS}):
+    while not world.store.leaves.newest_in_states({S.STAYS}):
         go(world, process, 60)
-    [stays] = world.store.leaves.found({S.STAYS})
+    [stays] = world.store.leaves.newest_in_states({S.STAYS})
     world.cloud.takes_no_snapshots = False
     go(world, process, NOTICE_S + 300)
     [other] = {first, second} - {stays}
@@ -413,7 +414,7 @@ def test_no_more_leave_than_are_needed(world, process):
 
 def choosing(*choices):
     projects = frozenset({'spare'})
-    return intake.AdmissionTerms(
+    return intake.AdmissionOptions(
         preemptible=parser.PreemptibleRules(
             projects=projects, choices=frozenset(map(A, choices))
         )
@@ -561,10 +562,10 @@ def test_one_image_is_kept_when_a_process_dies_anywhere(
 
 PLACES = [
     (store_module.Store, 'promise_room', 1),
-    (leaves_module.Leaves, 'choose', 1),
-    (leaves_module.Leaves, 'choose', 2),
+    (leaves_module.EvictionTable, 'choose', 1),
+    (leaves_module.EvictionTable, 'choose', 2),
     (nova.Nova, 'mark', 1),
-    *((leaves_module.Leaves, 'step', n) for n in range(1, 6)),
+    *((leaves_module.EvictionTable, 'step', n) for n in range(1, 6)),
     (nova.Nova, 'act', 1),
     (nova.Nova, 'act', 2),
     (nova.Nova, 'unshelve', 1),

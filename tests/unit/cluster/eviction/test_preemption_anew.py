@@ -28,13 +28,13 @@ go, leave = test_preemption.go, test_preemption.leave
 @pytest.mark.parametrize('notice_s', [0, 119.9, -600, math.nan, math.inf])
 def test_a_notice_that_is_none_is_refused(notice_s):
     with pytest.raises(ValueError, match='at least 120 s, got'):
-        evictor.Patience(notice_s=notice_s)
+        evictor.EvictionTimeouts(notice_s=notice_s)
 
 
 @pytest.mark.parametrize('action_s', [0, -1, math.nan, math.inf])
 def test_patience_that_is_none_is_refused(action_s):
     with pytest.raises(ValueError, match='more than 0 s, got'):
-        evictor.Patience(action_s=action_s)
+        evictor.EvictionTimeouts(action_s=action_s)
 
 
 def test_a_late_process_gives_a_whole_notice(world, process, spot):
@@ -43,12 +43,13 @@ def test_a_late_process_gives_a_whole_notice(world, process, spot):
     nova = test_service.nova_module.Nova(apis.nova)
     to = evictor.Evictor(
         world.store.leaves, nova, None, None, lambda: world.now,
-        evictor.Patience(), notice_channels.before_steps(nova),
+        evictor.EvictionTimeouts(),
+        notice_channels.channels_before_steps(nova),
     )  # fmt: skip
     why = test_preemption.reason.why(
         test_preemption.reason.Reason.TIME_IS_UP, limit_s=1.0
     )
-    chosen = to.choose(
+    chosen = to.start_eviction(
         nova.server(spot), eviction.EvictionCause.TIME_LIMIT, why,
         (eviction.EvictionAction.STOP,), world.store.leader().epoch, at=-1e9,
     )  # fmt: skip
@@ -75,9 +76,9 @@ def test_a_server_of_a_clock_that_is_ahead_is_new_and_named(
 @pytest.mark.parametrize(
     ('thing', 'method'),
     [
-        (store_module.Store, 'promise_room'),
-        (leaves_module.Leaves, 'choose'),
-        (leaves_module.Leaves, 'step'),
+        (store_module.Store, 'reserve_room'),
+        (leaves_module.EvictionTable, 'choose'),
+        (leaves_module.EvictionTable, 'step'),
     ],
 )
 def test_a_victim_that_vanishes_anywhere_is_gone(
@@ -145,13 +146,15 @@ def test_a_plan_that_is_older_than_the_request_tells_no_owner(
     while late.kept is None:
         go(world, slow, 60)
     record = world.store.request(asked)
-    world.store.extend(record.request, 60.0, world.store.leader().epoch)
+    world.store.extend_time_limit(
+        record.request, 60.0, world.store.leader().epoch
+    )
     late.says = True
     slow.cycle()
     assert leave(world, spot) is None
     assert world.store.request(asked).room is None
     assert f'request {asked}' in caplog.text
-    assert 'changed after the decision' in caplog.text
+    assert 'changed after the plan was made' in caplog.text
     # The next plan is made of the cloud as it is.
     world.plan = sane
     world.tick += 31
@@ -164,7 +167,7 @@ def test_a_plan_for_a_victim_that_has_left_is_made_again(
     world, process, spot, monkeypatch
 ):
     """It is gone before it is told, and its host is full again."""
-    whole = store_module.Store.promise_room
+    whole = store_module.Store.reserve_room
     other = []
 
     def taken(self, *arguments, **named):
@@ -176,7 +179,7 @@ def test_a_plan_for_a_victim_that_has_left_is_made_again(
             world.cloud.build(other[0], 'h1', test_service.NEED)
 
     asked = world.post('r1', project='rich')
-    monkeypatch.setattr(store_module.Store, 'promise_room', taken)
+    monkeypatch.setattr(store_module.Store, 'reserve_room', taken)
     go(world, process, LEAST_S + 120)
     assert other
     # It waits; a normal server makes no room, and nobody is told.

@@ -28,7 +28,9 @@ world = test_time_limits.world
 leave, state = test_time_limits.leave, test_time_limits.state
 metadata = test_time_limits.metadata
 S = eviction.EvictionState
-TERMS = intake.AdmissionTerms(preemptible=parser.PreemptibleRules(marks=True))
+TERMS = intake.AdmissionOptions(
+    preemptible=parser.PreemptibleRules(marks=True)
+)
 HINTS = {'fairness:preemptible': ['true']}
 
 

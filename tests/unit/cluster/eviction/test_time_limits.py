@@ -45,7 +45,7 @@ def server(world):
 
 
 def leave(world, server):
-    return world.store.leaves.of([server]).get(server)
+    return world.store.leaves.newest_of_servers([server]).get(server)
 
 
 def state(world, server):
@@ -242,7 +242,7 @@ def test_a_server_unshelved_on_its_host_ends_as_before():
         records.RequestRecord(each, each.uuid, WHY, at)
         for each, at in ((built, 1000.0), (kept, 1050.0))
     ]
-    [end] = time_limits.ends(found, 1055.0).values()
+    [end] = time_limits.time_limits_by_server(found, 1055.0).values()
     assert (end.at, end.request) == (1060.0, built)
 
 
@@ -295,7 +295,9 @@ class TestExtension:
     def test_not_when_it_leaves_already(self, world, server):
         process = process_of(world, 'stop', extension_s=3600.0)
         go(world, process, 1000 + LIMIT_S + 300)
-        with pytest.raises(exception.IllegalStep, match='leaves already'):
+        with pytest.raises(
+            exception.IllegalStep, match='is already being evicted'
+        ):
             process.extend(server, 60.0)
 
     def test_not_without_an_end_or_when_it_is_over(self, world, server):
@@ -332,9 +334,9 @@ def dying(monkeypatch, thing, method, number, when):
 
 
 PLACES = [
-    (leaves_module.Leaves, 'choose', 1),
+    (leaves_module.EvictionTable, 'choose', 1),
     (nova.Nova, 'mark', 1),
-    *((leaves_module.Leaves, 'step', n) for n in range(1, 6)),
+    *((leaves_module.EvictionTable, 'step', n) for n in range(1, 6)),
     (nova.Nova, 'act', 1),
     (nova.Nova, 'act', 2),
 ]
@@ -370,7 +372,7 @@ def test_a_leader_that_was_deposed_meanwhile_does_nothing(
     one = process_of(world, 'stop')
     go(world, one, 1000 + LIMIT_S - 60)
     world.now += 120
-    step = leaves_module.Leaves.step
+    step = leaves_module.EvictionTable.step
 
     def deposed(self, *arguments, **named):
         leader = world.store.leader()
@@ -378,7 +380,7 @@ def test_a_leader_that_was_deposed_meanwhile_does_nothing(
         return step(self, *arguments, **named)
 
     with monkeypatch.context() as patched:
-        patched.setattr(leaves_module.Leaves, 'step', deposed)
+        patched.setattr(leaves_module.EvictionTable, 'step', deposed)
         with pytest.raises(exception.Deposed):
             one.cycle()
     assert not one.cycle()

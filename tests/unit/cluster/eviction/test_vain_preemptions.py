@@ -36,9 +36,9 @@ class Attack:
     def once(self, now, why=R.TAKEN_BACK, event=E.CANCEL, leaving=('s1',)):
         name = str(uuid_module.uuid4())
         asked = small_cloud.ask(name, project=self.project, at=now)
-        self.store.add(asked, f'cast-{name}', now)
+        self.store.add_request(asked, f'cast-{name}', now)
         room = records.ReservedRoom(('h1',), leaving, now, now + 1500.0)
-        self.store.promise_room(asked, room, self.epoch)
+        self.store.reserve_room(asked, room, self.epoch)
         self.store.step(asked, event, self.epoch, reason.why(why), now + 130.0)
 
 
@@ -48,7 +48,7 @@ def attack(world):
 
 
 def watched(attack, least_s=300.0):
-    return vain_preemptions.InVain(attack.store, least_s, 120.0)
+    return vain_preemptions.VainPreemptionDelays(attack.store, least_s, 120.0)
 
 
 def test_an_attacker_of_a_hundred_tries_lets_few_leave(attack):
@@ -154,6 +154,9 @@ def test_an_owner_cannot_hold_a_request_that_others_leave_for(
 def test_more_than_may_leave_are_paid_back_hour_by_hour():
     at_once = [0.0] * 30
     for hours, count in ((0, 30), (1, 20), (2.5, 5), (3, 0), (9, 0)):
-        assert preemption.owed(at_once, 10, hours * 3600.0) == count
+        assert (
+            preemption.victims_above_limit(at_once, 10, hours * 3600.0)
+            == count
+        )
     usual = [n * 360.0 for n in range(40)]
-    assert preemption.owed(usual, 10, usual[-1]) <= 10
+    assert preemption.victims_above_limit(usual, 10, usual[-1]) <= 10

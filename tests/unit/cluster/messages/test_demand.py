@@ -112,7 +112,7 @@ def test_a_demand_equals_the_query_of_nova_to_placement(
 ):
     spec = spec_of(dict(extra), pinned, image, swap=swap, is_bfv=is_bfv)
     asked = nova_rules.ResourceRequest.from_request_spec(spec)
-    found = parser.parse(nova_casts.build([spec])).demand
+    found = parser.parse_message(nova_casts.build([spec])).demand
     first, *others = found.alternatives
     check(first, asked)
     # The scheduler asks again where this is so; see its manager.

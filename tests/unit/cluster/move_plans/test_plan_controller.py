@@ -62,7 +62,7 @@ class Cloud:
         world, apis = self.world, self.fake.apis
         clock = lambda: world.now  # noqa: E731
         self.nova = nova.Nova(apis.nova)
-        self.mobility = live_migrations.Mobility(apis.nova)
+        self.mobility = live_migrations.LiveMigrations(apis.nova)
         self.service = world.process(next(self._names))
         self.service.cycle()
         world.tick += 31
@@ -88,7 +88,7 @@ class Cloud:
             threading.Event(),
             EVERY_S,
             self.lacking,
-            lambda: world.store.nodes.all()[0].values(),
+            lambda: world.store.nodes.read_hosts()[0].values(),
         )
 
     def _power(self, command, longest_s):
@@ -105,7 +105,7 @@ class Cloud:
         return self.plan()
 
     def plan(self):
-        found = self.world.store.plans.listed()
+        found = self.world.store.plans.newest_plans()
         return found[0] if found else None
 
     def hosts(self, *names, vcpu=8, **more):
@@ -171,7 +171,7 @@ def test_a_host_is_emptied_and_the_gain_is_kept(half):
     plan = half.go(4)
     assert plan.won == plan.promised
     assert not plan.is_open
-    assert len(half.world.store.plans.listed()) == 1
+    assert len(half.world.store.plans.newest_plans()) == 1
     assert len(half.asked()) == 1
 
 
@@ -203,7 +203,7 @@ def test_of_a_move_that_failed_nothing_is_told_afterwards(half):
     _, server = half.servers
     half.fake.end_migration(server, 'error')
     half.go()
-    [move] = half.world.store.plans.listed()[-1].moves
+    [move] = half.world.store.plans.newest_plans()[-1].moves
     assert (move.state, move.cause) == (M.FAILED, C.MIGRATION_FAILED)
     assert metadata(half, server) == {}
 
@@ -306,7 +306,7 @@ def test_a_moved_server_is_not_moved_back_at_once(cloud):
     assert cloud.asked() == [*moved, fake_cloud.name_uuid('new')]
     cloud.world.now += 3600.0
     cloud.go(10)
-    assert len(cloud.world.store.plans.listed()) >= 2
+    assert len(cloud.world.store.plans.newest_plans()) >= 2
 
 
 def test_plans_are_proposed_only_after_the_hold_time(half):
@@ -325,7 +325,7 @@ def test_a_plan_that_is_only_recommended_is_not_begun(half):
     with pytest.raises(exception.IllegalStep, match='mode is recommend'):
         half.moving.approve(uuid)
     half.go(7)
-    ended = half.world.store.plans.plan(uuid)
+    ended = half.world.store.plans.read_plan(uuid)
     assert (ended.state, ended.cause) == (S.EXPIRED, C.LATE)
     assert half.asked() == []
 
@@ -346,7 +346,7 @@ def test_an_operator_approves_and_stops(half):
     half.go()
     half.fake.end_migration(half.servers[1])
     half.go(4)
-    ended = half.world.store.plans.plan(plan.uuid)
+    ended = half.world.store.plans.read_plan(plan.uuid)
     assert (ended.state, ended.moves[0].state) == (S.STOPPED, M.MOVED)
     assert ended.won.moves == 1
     with pytest.raises(exception.IllegalStep) as refused:
@@ -366,7 +366,7 @@ def test_a_proposal_ends_when_its_servers_are_elsewhere(half):
     uuid = half.go().uuid
     half.fake.build(half.servers[1], 'h1', {'VCPU': 2, 'MEMORY_MB': 100})
     half.go()
-    ended = half.world.store.plans.plan(uuid)
+    ended = half.world.store.plans.read_plan(uuid)
     assert (ended.state, ended.cause) == (S.EXPIRED, C.NO_USE)
 
 
@@ -380,7 +380,7 @@ def test_a_process_that_is_killed_is_followed_by_one_that_asks_once(
 
     def dies(server, target):
         if asked:
-            nova.Nova.migrate(half.nova, server, target)
+            nova.Nova.live_migrate(half.nova, server, target)
         raise Killed
 
     half.nova.migrate = dies
@@ -476,7 +476,7 @@ def test_an_administrator_is_faster(half):
     assert half.states() == [(M.PENDING, None)]
     half.fake.end_migration(half.servers[1])
     half.go()
-    ended = half.world.store.plans.plan(plan.uuid)
+    ended = half.world.store.plans.read_plan(plan.uuid)
     assert (ended.state, ended.cause) == (S.DONE, C.ALL_ENDED)
     assert (ended.moves[0].state, ended.moves[0].cause) == (
         M.SKIPPED, C.ELSEWHERE,
@@ -622,12 +622,12 @@ def test_a_plan_that_takes_too_long_expires_and_moving_servers_are_awaited(
     cloud.begin()
     uuid = cloud.go().uuid
     cloud.go(8)
-    plan = cloud.world.store.plans.plan(uuid)
+    plan = cloud.world.store.plans.read_plan(uuid)
     assert (plan.state, plan.cause) == (S.EXPIRED, C.LATE)
     assert {each.state for each in plan.moves} == {M.MOVING, M.SKIPPED}
     cloud.fake.end_migration(cloud.asked()[0])
     cloud.go(4)
-    plan = cloud.world.store.plans.plan(uuid)
+    plan = cloud.world.store.plans.read_plan(uuid)
     assert {each.state for each in plan.moves} == {M.MOVED, M.SKIPPED}
     assert plan.won.moves == 1
     assert small
@@ -677,7 +677,7 @@ def test_a_plan_whose_goal_is_not_wanted_any_more_ends(half, is_running):
     )
     half.begin()
     half.go(2)
-    ended = half.world.store.plans.plan(uuid)
+    ended = half.world.store.plans.read_plan(uuid)
     assert (ended.state, ended.cause) == (S.EXPIRED, C.NOT_A_GOAL)
     if is_running:
         half.fake.end_migration(half.servers[1])
@@ -802,7 +802,7 @@ def test_no_host_has_too_many_moves_and_no_server_is_asked_twice(
             for each in running:
                 end = 'error' if fails and look % 2 else 'completed'
                 cloud.fake.end_migration(each['instance_uuid'], end)
-        plans = cloud.world.store.plans.listed()
+        plans = cloud.world.store.plans.newest_plans()
         told = sum(
             move.asked_at is not None for each in plans for move in each.moves
         )

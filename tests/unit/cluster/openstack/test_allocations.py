@@ -28,7 +28,7 @@ class FakePlacement:
         self.broken = set()
         self.asked = 0
 
-    def allocated(self, server):
+    def allocated_amounts(self, server):
         self.asked += 1
         if server in self.broken:
             raise exception.CloudAway(server)
@@ -48,7 +48,7 @@ def placement():
 def test_never_more_counts_than_is_there_or_was_asked_for(placement):
     """Servers are resized at any time, and few are read in a look."""
     chance = random.Random(7)
-    made = allocations.Claims(placement)
+    made = allocations.AllocationCache(placement)
     asked, there = {}, {}
     for number in range(400):
         uuid = f's{number}'
@@ -63,59 +63,65 @@ def test_never_more_counts_than_is_there_or_was_asked_for(placement):
             placement.has[uuid] = {'VCPU': vcpu, 'MEMORY_MB': 100}
             there[uuid] = server(uuid, vcpu)
         before = placement.asked
-        found = made.of(there, asked, now)
+        found = made.allocated_amounts(there, asked, now)
         assert placement.asked - before <= allocations.AT_ONCE + 20
         for uuid, amounts in found.items():
             assert dict(amounts)['VCPU'] <= placement.has[uuid]['VCPU']
         now += 10.0
     for _ in range(10):
-        found = made.of(there, asked, now)
+        found = made.allocated_amounts(there, asked, now)
     assert {uuid: dict(each) for uuid, each in found.items()} == placement.has
     before = placement.asked
-    made.of(there, asked, now)
+    made.allocated_amounts(there, asked, now)
     assert placement.asked == before
 
 
 def test_a_changing_server_is_read_in_every_look(placement):
-    made = allocations.Claims(placement)
+    made = allocations.AllocationCache(placement)
     asked = {'s': small_cloud.ask('s', 8, band=BAND)}
     placement.has['s'] = {'VCPU': 8}
     resized = dataclasses.replace(server('s', 8), task='resize_prep')
-    assert made.of({'s': resized}, asked, 1.0) == {'s': (('VCPU', 8),)}
+    assert made.allocated_amounts({'s': resized}, asked, 1.0) == {
+        's': (('VCPU', 8),)
+    }
     placement.has['s'] = {'VCPU': 1}
-    assert made.of({'s': resized}, asked, 2.0) == {'s': (('VCPU', 1),)}
+    assert made.allocated_amounts({'s': resized}, asked, 2.0) == {
+        's': (('VCPU', 1),)
+    }
 
 
 def test_an_unchanged_server_is_read_again_after_a_while(placement):
-    made = allocations.Claims(placement)
+    made = allocations.AllocationCache(placement)
     asked = {'s': small_cloud.ask('s', 8, band=BAND)}
     there = {'s': server('s', 8)}
     placement.has['s'] = {'VCPU': 8}
-    made.of(there, asked, 1.0)
+    made.allocated_amounts(there, asked, 1.0)
     placement.has['s'] = {'VCPU': 2}
-    assert made.of(there, asked, 2.0)['s'] == (('VCPU', 8),)
+    assert made.allocated_amounts(there, asked, 2.0)['s'] == (('VCPU', 8),)
     later = 1.0 + allocations.AGAIN_S
-    assert made.of(there, asked, later)['s'] == (('VCPU', 2),)
+    assert made.allocated_amounts(there, asked, later)['s'] == (('VCPU', 2),)
     # Also when the clock goes back.
     placement.has['s'] = {'VCPU': 3}
-    assert made.of(there, asked, -5.0)['s'] == (('VCPU', 3),)
+    assert made.allocated_amounts(there, asked, -5.0)['s'] == (('VCPU', 3),)
 
 
 def test_one_that_cannot_be_read_keeps_no_others_back(placement, caplog):
-    made = allocations.Claims(placement)
+    made = allocations.AllocationCache(placement)
     names = [f's{number}' for number in range(5)]
     asked = {each: small_cloud.ask(each, 8, band=BAND) for each in names}
     there = {each: server(each, 4) for each in names}
     placement.has = {each: {'VCPU': 3} for each in names[1:]}
     placement.broken = {'s0'}
     for now in (1.0, 2.0):
-        found = made.of(there, asked, now)
+        found = made.allocated_amounts(there, asked, now)
     assert dict(found.pop('s0'))['VCPU'] == 4
     assert set(found.values()) == {(('VCPU', 3),)}
-    assert 'the allocation of server s0 is unknown' in caplog.text
+    assert (
+        'server s0: its allocation in Placement cannot be read' in caplog.text
+    )
     placement.broken = set()
     placement.has['s0'] = {'VCPU': 3}
-    assert made.of(there, asked, 3.0)['s0'] == (('VCPU', 3),)
+    assert made.allocated_amounts(there, asked, 3.0)['s0'] == (('VCPU', 3),)
 
 
 @pytest.mark.parametrize('seed', range(6))

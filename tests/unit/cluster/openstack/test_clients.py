@@ -19,7 +19,7 @@ def cloud():
 
 
 def test_servers_are_read_in_a_newer_version_where_nova_knows_it(cloud):
-    nova = cloud.api(clients.nova)
+    nova = cloud.api(clients.nova_api)
     cloud.add_server('s1')
     for newest in (104, 95):
         cloud.newest = newest
@@ -31,7 +31,7 @@ def test_servers_are_read_in_a_newer_version_where_nova_knows_it(cloud):
 
 
 def test_nothing_else_is_asked_in_a_newer_version(cloud):
-    nova = cloud.api(clients.nova)
+    nova = cloud.api(clients.nova_api)
     cloud.newest = 87
     assert nova.get('/os-services?binary=nova-compute') is not None
     cloud.newest = 86
@@ -45,14 +45,14 @@ def test_nothing_else_is_asked_in_a_newer_version(cloud):
 def test_a_delete_counts_as_done_only_if_the_service_says_so(cloud, code):
     cloud.broken['DELETE /allocations'] = code
     with pytest.raises(exception.CloudAway, match=f'answers {code} to DELETE'):
-        cloud.api(clients.placement).delete('/allocations/s1')
+        cloud.api(clients.placement_api).delete('/allocations/s1')
 
 
 @pytest.mark.parametrize('code', [300, 304, 399])
 def test_an_answer_that_points_elsewhere_does_not_count_as_done(cloud, code):
     cloud.broken['DELETE /allocations'] = code
     with pytest.raises(exception.CloudAway, match=f'answers {code}'):
-        cloud.api(clients.placement).delete('/allocations/s1')
+        cloud.api(clients.placement_api).delete('/allocations/s1')
 
 
 SITE = '/etc/ssl/site.pem'
@@ -82,7 +82,7 @@ def test_a_session_reads_the_environment_at_each_call_only_for_proxies(
     for name, value in named.items():
         monkeypatch.setenv(name, value)
     made = session.Session(noauth.NoAuth('http://127.0.0.1'), verify=verify)
-    clients.environment_read_once(made)
+    clients.with_cached_environment(made)
     assert made.session.trust_env is reads
     assert made.verify == trusts
 

@@ -42,7 +42,7 @@ def flavor(name, *, public=False):
 
 
 def names(access, listed, project):
-    return [each['id'] for each in access.of(listed, project)]
+    return [each['id'] for each in access.usable_flavors(listed, project)]
 
 
 def test_a_project_is_told_public_flavors_and_its_own(api, access):
@@ -82,11 +82,11 @@ def test_a_flavor_that_is_gone_meanwhile_is_nobodys(api, access):
 def test_an_answer_that_cannot_be_read_is_an_outage(world, monkeypatch):
     world.cloud.private_flavors = {'nine': ['p']}
     nova = nova_module.Nova(world.cloud.apis.nova)
-    assert set(nova.flavors('p')) == {'nine', 'two'}
-    assert set(nova.flavors('')) == {'two'}
+    assert set(nova.flavor_amounts('p')) == {'nine', 'two'}
+    assert set(nova.flavor_amounts('')) == {'two'}
     monkeypatch.setattr(
         nova._flavor_access, '_api', type('Odd', (), {'get': lambda *_: [1]})()
     )
     nova._flavor_access._known.clear()
     with pytest.raises(exception.CloudAway, match='cannot be read'):
-        nova.flavors('p')
+        nova.flavor_amounts('p')

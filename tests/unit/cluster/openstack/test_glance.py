@@ -15,7 +15,7 @@ FILES = {'before': (OLD,), 'while': (NEW, OLD), 'after': (NEW,)}
 
 
 def with_keys(cloud, keys):
-    return glance.Images(cloud.apis.glance, sealing.Sealer(keys).proofs)
+    return glance.Images(cloud.apis.glance, sealing.Sealer(keys).opaque_names)
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def test_an_image_in_the_making_is_found_while_the_key_is_changed(
     cloud, begun, known
 ):
     """Other processes may still have the file as it was."""
-    made(cloud, with_keys(cloud, FILES[begun]).mark('l1'))
+    made(cloud, with_keys(cloud, FILES[begun]).image_properties('l1'))
     found = {
         when
         for when, keys in FILES.items()
-        if with_keys(cloud, keys).image_of('l1') is not None
+        if with_keys(cloud, keys).find_image('l1') is not None
     }
     assert found == known
 
@@ -54,16 +54,16 @@ def test_an_image_in_the_making_is_found_while_the_key_is_changed(
 @pytest.mark.parametrize('proof', [None, '', ' ', 'None', 7, ['x'], 'x y'])
 def test_an_image_with_another_proof_is_none(cloud, proof):
     made(cloud, {glance.LEAVE: 'l1', glance.PROOF: proof})
-    assert with_keys(cloud, FILES['while']).image_of('l1') is None
-    made(cloud, with_keys(cloud, (OTHER,)).mark('l1'))
-    assert with_keys(cloud, FILES['while']).image_of('l1') is None
-    mark = with_keys(cloud, (NEW,)).mark('l2')
+    assert with_keys(cloud, FILES['while']).find_image('l1') is None
+    made(cloud, with_keys(cloud, (OTHER,)).image_properties('l1'))
+    assert with_keys(cloud, FILES['while']).find_image('l1') is None
+    mark = with_keys(cloud, (NEW,)).image_properties('l2')
     made(cloud, {**mark, glance.LEAVE: 'l1'})
-    assert with_keys(cloud, FILES['while']).image_of('l1') is None
+    assert with_keys(cloud, FILES['while']).find_image('l1') is None
 
 
 def test_a_mark_of_many_keys_is_one_that_nova_takes(cloud):
     keys = tuple(fernet.Fernet.generate_key().decode() for _ in range(9))
-    made(cloud, with_keys(cloud, keys).mark('l1'))
+    made(cloud, with_keys(cloud, keys).image_properties('l1'))
     assert len(cloud.images['i1'][glance.PROOF]) <= 255
-    assert with_keys(cloud, keys[:1]).image_of('l1') is not None
+    assert with_keys(cloud, keys[:1]).find_image('l1') is not None

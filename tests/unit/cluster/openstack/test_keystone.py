@@ -23,7 +23,7 @@ class World:
         self.mirror = self.restarted()
 
     def restarted(self):
-        self.mirror = keystone.Mirror(
+        self.mirror = keystone.AccountMirror(
             keystone.Keystone(self.cloud.apis.keystone),
             lambda: self.file,
             lambda: self.used,
@@ -192,7 +192,7 @@ def test_an_account_is_a_project_or_a_user_with_a_role_in_it(
     world.cloud.users['fed'] = {'id': 'fed', 'federated': [{'idp_id': 'i'}]}
     world.cloud.roles = {('ann', 'theory'), ('eve', 'theory')}
     api = keystone.Keystone(world.cloud.apis.keystone)
-    assert api.knows(account) is is_known
+    assert api.account_exists(account) is is_known
 
 
 @pytest.mark.parametrize(
@@ -209,4 +209,4 @@ def test_an_account_is_not_denied_while_keystone_is_away(world, broken):
     world.cloud.broken = broken
     api = keystone.Keystone(world.cloud.apis.keystone)
     with pytest.raises(exception.CloudError):
-        api.knows('theory/ann')
+        api.account_exists('theory/ann')

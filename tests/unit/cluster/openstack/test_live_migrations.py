@@ -23,21 +23,21 @@ def cloud():
 
 
 def test_migrations_of_a_server_come_newest_first(cloud):
-    asked = live_migrations.Mobility(cloud.apis.nova)
+    asked = live_migrations.LiveMigrations(cloud.apis.nova)
     nova = nova_module.Nova(cloud.apis.nova)
-    nova.migrate('s1', 'h2')
+    nova.live_migrate('s1', 'h2')
     assert asked.progress('s1') == live_migrations.Progress(1, 1024)
-    [running] = asked.under_way(0.0)
+    [running] = asked.running_migrations(0.0)
     assert running == live_migrations.Migration(1, 's1', 'running', 'h1', 'h2')
     assert running.is_under_way
     with pytest.raises(exception.CloudRefused):
-        nova.migrate('s1', 'h2')
+        nova.live_migrate('s1', 'h2')
     asked.cancel('s1', 1)
     assert asked.progress('s1') is None
-    assert asked.under_way(0.0) == []
-    nova.migrate('s1', 'h2')
+    assert asked.running_migrations(0.0) == []
+    nova.live_migrate('s1', 'h2')
     cloud.end_migration('s1')
-    second, first = asked.of('s1')
+    second, first = asked.migrations_of_server('s1')
     assert (first.is_cancelled, first.is_done) == (True, False)
     assert (second.is_cancelled, second.is_done) == (False, True)
 
@@ -45,7 +45,12 @@ def test_migrations_of_a_server_come_newest_first(cloud):
 def test_other_kinds_of_migrations_are_left_out(cloud):
     cloud.begin_migration('s1', 'h2')
     cloud.migrations[0]['migration_type'] = 'resize'
-    assert live_migrations.Mobility(cloud.apis.nova).of('s1') == []
+    assert (
+        live_migrations.LiveMigrations(cloud.apis.nova).migrations_of_server(
+            's1'
+        )
+        == []
+    )
 
 
 def test_groups_whose_rule_binds_are_known_by_their_members(cloud):
@@ -65,7 +70,9 @@ def test_groups_whose_rule_binds_are_known_by_their_members(cloud):
         cloud.groups[name] = [f's-{name}']
         cloud.policies[name] = each
     apart, together = request.Rule.APART, request.Rule.TOGETHER
-    assert live_migrations.Mobility(cloud.apis.nova).groups() == {
+    assert live_migrations.LiveMigrations(
+        cloud.apis.nova
+    ).strict_group_by_member() == {
         's-apart': request.Group('apart', apart, 1),
         's-two': request.Group('two', apart, 2),
         's-many': request.Group('many', apart, request.LARGEST),
@@ -78,7 +85,10 @@ def test_groups_whose_rule_binds_are_known_by_their_members(cloud):
 )
 def test_an_unreadable_answer_of_nova_is_told(cloud, answer):
     cloud.broken['GET /os-migrations'] = answer
-    asked = live_migrations.Mobility(cloud.apis.nova)
-    for do in (lambda: asked.of('s1'), lambda: asked.under_way(9.0)):
+    asked = live_migrations.LiveMigrations(cloud.apis.nova)
+    for do in (
+        lambda: asked.migrations_of_server('s1'),
+        lambda: asked.running_migrations(9.0),
+    ):
         with pytest.raises(exception.CloudAway):
             do()

@@ -19,7 +19,7 @@ def test_a_key_file_is_for_its_owner_only(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o640)
     with pytest.raises(exception.BadKeyFile, match='0640'):
-        sealing.read(path)
+        sealing.read_key_file(path)
 
 
 @pytest.mark.parametrize('text', ['', 'short\n', 'ümlaut'])
@@ -28,12 +28,12 @@ def test_a_file_without_keys_is_refused(tmp_path, text):
     path.write_text(text)
     path.chmod(0o600)
     with pytest.raises(exception.BadKeyFile, match=re.escape(str(path))):
-        sealing.read(path)
+        sealing.read_key_file(path)
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(exception.BadKeyFile, match='none'):
-        sealing.read(tmp_path / 'none')
+        sealing.read_key_file(tmp_path / 'none')
 
 
 def test_a_new_key_comes_first_and_the_old_ones_go(tmp_path):
@@ -43,7 +43,7 @@ def test_a_new_key_comes_first_and_the_old_ones_go(tmp_path):
     sealing.add_key(path)
     assert path.read_text().endswith(first)
     assert len(path.read_text().split()) == 2
-    sealing.drop_old_keys(path)
+    sealing.remove_old_keys(path)
     assert len(path.read_text().split()) == 1
     assert path.read_text() != first
 
@@ -70,11 +70,11 @@ def test_another_key_opens_nothing():
         for _ in range(2)
     )
     sealed = one.seal(cast)
-    assert one.open('c1', cast.method, 1.0, sealed) == cast
+    assert one.unseal('c1', cast.method, 1.0, sealed) == cast
     with pytest.raises(exception.SealBroken, match='c1'):
-        other.open('c1', cast.method, 1.0, sealed)
+        other.unseal('c1', cast.method, 1.0, sealed)
     with pytest.raises(exception.SealBroken):
-        other.renew(sealed)
+        other.reseal(sealed)
 
 
 def test_a_sealed_message_shows_nothing_of_its_content():
@@ -87,5 +87,5 @@ def test_properties_that_cannot_be_written_are_refused():
     cast = dataclasses.replace(
         store_contract.make_cast(), properties={'headers': {'t': when}}
     )
-    with pytest.raises(exception.StoreError, match='c1 cannot be written'):
+    with pytest.raises(exception.StoreError, match='c1 cannot be stored'):
         sealer.seal(cast)

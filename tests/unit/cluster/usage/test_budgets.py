@@ -73,7 +73,7 @@ def test_it_is_kept_at_the_start_and_settled_at_the_end(world, process):
     process.cycle()
     # It ran for an hour of two.
     assert left(process) == pytest.approx(20 - 4)
-    assert world.store.used().spent['the-project'] == 4 * HOUR_S
+    assert world.store.read_ledger().spent['the-project'] == 4 * HOUR_S
 
 
 def test_a_server_moves_hours_from_left_to_committed_to_used(world, process):
@@ -140,8 +140,8 @@ def test_a_month_pays_for_its_own_use(world, process):
     start(world, process, 'r1')
     world.now = MONTH_S + 1800
     process.cycle()
-    assert world.store.used().since == MONTH_S
-    assert world.store.used().spent['the-project'] == 4 * 1800
+    assert world.store.read_ledger().since == MONTH_S
+    assert world.store.read_ledger().spent['the-project'] == 4 * 1800
     process.cycle()
     # From the begin of the month to its end an hour after.
     assert left(process) == pytest.approx(20 - 4, abs=0.01)
@@ -151,27 +151,27 @@ def test_a_clock_that_goes_back_renews_no_budget(world, process):
     start(world, process, 'r1')
     world.now = MONTH_S + 60
     process.cycle()
-    spent = world.store.used()
+    spent = world.store.read_ledger()
     world.now = MONTH_S - 60
     process.cycle()
-    assert world.store.used() == spent
+    assert world.store.read_ledger() == spent
     world.now = MONTH_S + 61
     process.cycle()
-    assert world.store.used().spent == spent.spent
+    assert world.store.read_ledger().spent == spent.spent
 
 
 def test_another_process_goes_on(world, process):
     start(world, process, 'r1')
     world.now += 600
     process.cycle()
-    spent = world.store.used().spent
+    spent = world.store.read_ledger().spent
     world.tick += 31
     other = world.process('two', at_end=STOPS)
     other.cycle()
     world.tick += 31
     other.cycle()
     assert left(other) == pytest.approx(20 - 8)
-    assert world.store.used().spent == spent
+    assert world.store.read_ledger().spent == spent
 
 
 def test_an_extension_is_paid_for_at_once(world, process):

@@ -43,8 +43,8 @@ def agrees(world):
 
 
 def charges(world):
-    version = world.store.used().version
-    return list(world.store.charges.all(version))
+    version = world.store.read_ledger().version
+    return list(world.store.charges.charges_up_to(version))
 
 
 def test_both_agree_over_a_restart_a_clock_step_and_a_gap(world, process):
@@ -72,7 +72,7 @@ def test_both_agree_over_a_restart_a_clock_step_and_a_gap(world, process):
     later(world, other, 600)
     # While the clock was ahead old ones were removed.
     assert agrees(world) == 4
-    assert len(world.store.used().parts) >= 4
+    assert len(world.store.read_ledger().parts) >= 4
 
 
 def test_a_charge_that_is_missing_shows(world, process):
@@ -85,7 +85,7 @@ def test_a_charge_that_is_missing_shows(world, process):
     del found[2]
     again = ledger.replayed(found, HALF_LIFE_S)
     vcpu = classes.index('VCPU')
-    known = world.store.used().parts['p']['VCPU']
+    known = world.store.read_ledger().parts['p']['VCPU']
     assert abs(again.use['p'][vcpu] - known) > charge_log.TOLERATED
 
 
@@ -120,7 +120,7 @@ def test_a_recorded_charge_that_was_never_made_counts_for_nothing(
         raise exception.StoreAway('the power is gone')
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.store, 'charge', dies)
+        patched.setattr(world.store, 'write_ledger', dies)
         world.now += 600
         with pytest.raises(exception.StoreAway):
             process.cycle()
@@ -137,11 +137,11 @@ def test_a_whole_charge_is_written_again_and_again_and_old_ones_go(
     for _ in range(7):
         later(world, process, 600)
     assert [each.version for each in charges(world) if each.opening] == [3, 6]
-    world.store.charges.remove(world.now - 1300)
+    world.store.charges.remove_older(world.now - 1300)
     assert [each.version for each in charges(world)] == [6, 7, 8]
     assert agrees(world) == 3
     # Of those that nothing says what they go on from nothing is known.
-    world.store.charges.remove(world.now + 1)
+    world.store.charges.remove_older(world.now + 1)
     assert agrees(world) == 3
 
 
@@ -164,7 +164,7 @@ def test_recorded_charges_are_a_table(world, process, tmp_path, suffix):
     test_charging.runs(world, 's2', 12, 'p', 'bob')
     later(world, process, 600)
     classes, found = charge_log.recorded(
-        world.store, world.store.used().version
+        world.store, world.store.read_ledger().version
     )
     path = tmp_path / f'ledger.{suffix}'
     count = export.write(path, found, classes)

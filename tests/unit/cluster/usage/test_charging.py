@@ -35,7 +35,7 @@ def runs(world, name, vcpu, project='the-project', user='u'):
 
 def parts(world, cls='VCPU'):
     """Parts of the cloud that are used, by account."""
-    found = world.store.used().parts
+    found = world.store.read_ledger().parts
     return {name: each[cls] for name, each in found.items()}
 
 
@@ -56,7 +56,7 @@ def process(world):
     """A process that has charged what there was: nothing."""
     made = world.process()
     made.cycle()
-    assert world.store.used().at == world.now
+    assert world.store.read_ledger().at == world.now
     return made
 
 
@@ -132,7 +132,7 @@ def test_preemptible_servers_are_charged_as_far_as_operators_say(
     world, charged
 ):
     world.charged = charged
-    terms = intake.AdmissionTerms(
+    terms = intake.AdmissionOptions(
         preemptible=parser.PreemptibleRules(marks=True)
     )
     process = world.process(terms=terms)
@@ -180,7 +180,7 @@ def test_use_that_agents_measured_is_charged_as_operators_say(
         {name: part * known for name, part in expected.items()}
     )
     # Budgets pay for what is allocated.
-    assert world.store.used().spent['p'] == 12 * 600
+    assert world.store.read_ledger().spent['p'] == 12 * 600
 
 
 def test_allocations_are_charged_while_no_agent_answers(world):
@@ -202,13 +202,13 @@ def test_a_waiting_request_is_not_charged(world, process):
 
 def test_a_minute_passes_between_two_charges(world, process):
     runs(world, 's1', 16)
-    version = world.store.used().version
+    version = world.store.read_ledger().version
     world.now += charging.EVERY_S - 1
     process.cycle()
-    assert world.store.used().version == version
+    assert world.store.read_ledger().version == version
     world.now += 1
     process.cycle()
-    assert world.store.used().version == version + 1
+    assert world.store.read_ledger().version == version + 1
     assert parts(world)['the-project'] == after(60)
 
 
@@ -216,11 +216,11 @@ def test_a_hundred_charges_fit_into_a_short_half_life(world):
     world.half_life_s = 1000.0
     process = world.process()
     process.cycle()
-    version = world.store.used().version
+    version = world.store.read_ledger().version
     for elapsed_s, charges in ((9.0, 0), (1.0, 1), (9.0, 1), (1.0, 2)):
         world.now += elapsed_s
         process.cycle()
-        assert world.store.used().version == version + charges
+        assert world.store.read_ledger().version == version + charges
 
 
 def test_a_successor_charges_from_where_the_ledger_ends(world, process):
@@ -247,10 +247,10 @@ def test_a_leader_deposed_in_the_cycle_charges_nothing(world, process):
         return read(view)
 
     process.charging._reader.used_by_users = taken_over
-    before = world.store.used()
+    before = world.store.read_ledger()
     with pytest.raises(exception.Deposed):
         process.cycle()
-    assert world.store.used() == before
+    assert world.store.read_ledger() == before
 
 
 def test_of_a_gap_an_hour_is_charged_and_the_rest_fades(world, process):
@@ -268,10 +268,10 @@ def test_a_clock_that_goes_back_a_little_charges_nothing_twice(world, process):
     runs(world, 's1', 16)
     world.now += 600
     process.cycle()
-    before = world.store.used()
+    before = world.store.read_ledger()
     world.now -= 500
     process.cycle()
-    assert world.store.used() == before
+    assert world.store.read_ledger() == before
     world.now += 1100
     process.cycle()
     assert parts(world)['the-project'] == after(1200)
@@ -287,7 +287,7 @@ def test_a_clock_that_was_far_ahead_stops_nothing_for_long(
     world.now -= 100 * HALF_LIFE_S
     with caplog.at_level(logging.WARNING):
         process.cycle()
-    assert world.store.used().at == world.now
+    assert world.store.read_ledger().at == world.now
     assert parts(world) == ahead
     assert caplog.messages == [charging.WENT_BACK % (100 * HALF_LIFE_S)]
     world.now += 600

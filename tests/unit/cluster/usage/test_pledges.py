@@ -82,12 +82,14 @@ def test_a_group_that_used_the_cloud_has_less_of_batch(pledged, monkeypatch):
     for name in ('physics', 'biology'):
         runs(pledged, name, 4)
     store = pledged.world.store
-    cloud = store.used()
+    cloud = store.read_ledger()
     parts = {'P': dict.fromkeys(('MEMORY_MB', 'VCPU'), 0.5)}
     monkeypatch.setattr(
-        store, 'used', lambda: type(cloud)(cloud.at, parts, cloud.version)
+        store,
+        'read_ledger',
+        lambda: type(cloud)(cloud.at, parts, cloud.version),
     )
-    monkeypatch.setattr(store, 'charge', lambda *_: None)
+    monkeypatch.setattr(store, 'write_ledger', lambda *_: None)
     look(pledged, 40)
     first, second = shares(pledged)
     # 0.225 of 0.725 was of batch: 0.75 times that, beside 0.25.

@@ -142,7 +142,7 @@ def test_a_host_that_is_half_empty_stays_closed_until_it_is_let_go(crowded):
     assert crowded.at()[crowded.servers[0]] == 'h2'
     assert crowded.world.hosts('asked') == ('h2',)
     assert crowded.world.state(blocked) is test_service.S.WAITING
-    assert crowded.world.store.plans.listed() == [plan]
+    assert crowded.world.store.plans.newest_plans() == [plan]
     assert crowded.service_of('h1')['status'] == 'enabled'
     crowded.moving.stop(uuid)
     crowded.go(2)
@@ -169,7 +169,7 @@ def test_a_host_that_gets_empty_at_last_is_disabled(crowded):
     for server in crowded.servers[1:3]:
         crowded.fake.remove(server)
     crowded.go(8)
-    plan = crowded.world.store.plans.plan(uuid)
+    plan = crowded.world.store.plans.read_plan(uuid)
     assert (plan.state, plan.won.emptied) == (S.DONE, 1)
     assert not plan.is_open
     assert crowded.service_of('h1')['status'] == 'disabled'
@@ -200,7 +200,7 @@ def test_a_host_is_emptied_once_more_in_place_of_the_plan_that_did_half(
     look(crowded)
     second = crowded.moving.empty('h1')
     assert [each.server for each in second.moves] == [crowded.servers[1]]
-    ended = crowded.world.store.plans.plan(first)
+    ended = crowded.world.store.plans.read_plan(first)
     assert (ended.state, ended.cause) == (S.STOPPED, C.REPLACED)
 
 

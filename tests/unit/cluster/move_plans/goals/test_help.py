@@ -53,7 +53,7 @@ def test_an_owner_with_too_little_is_helped(cloud):
     assert cloud.go().text == plan.text
     cloud.go(6)
     assert sorted(cloud.at().values()) == ['h1', 'h2']
-    assert len(cloud.world.store.plans.listed()) == 1
+    assert len(cloud.world.store.plans.newest_plans()) == 1
     assert cloud.lacking.shares['u0'] == cloud.lacking.shares['u1'] > 0
 
 
@@ -89,7 +89,7 @@ class StaleLacking(FakeLacking):
 def test_no_server_is_helped_again_before_agents_saw_its_moves(cloud):
     helped(cloud, range(3))
     cloud.go(5)
-    [plan] = cloud.world.store.plans.listed()
+    [plan] = cloud.world.store.plans.newest_plans()
     assert (plan.goal, plan.state) == (G.HELP, S.DONE)
     count = len(cloud.asked())
     cloud.hosts('h3', vcpu=16)
@@ -114,7 +114,7 @@ def test_no_server_is_helped_by_a_look_from_before_a_move_ended(cloud):
 
     cloud.nova.servers = ends_after_the_look
     cloud.go()
-    [plan] = cloud.world.store.plans.listed()
+    [plan] = cloud.world.store.plans.newest_plans()
     assert (plan.goal, plan.state) == (G.HELP, S.DONE)
 
 

@@ -32,11 +32,11 @@ def test_a_rate_buys_as_much_on_every_host(cloud):
     at = cloud.at()
     assert {at[each] for each in dear} == {'h1', 'h2'}
     assert {at[each] for each in cheap} == {'h1', 'h2'}
-    [plan] = cloud.world.store.plans.listed()
+    [plan] = cloud.world.store.plans.newest_plans()
     assert plan.state is S.DONE
     # Of a good state there is no plan, and of another price there is.
     cloud.go(20)
-    assert len(cloud.world.store.plans.listed()) == 1
+    assert len(cloud.world.store.plans.newest_plans()) == 1
 
 
 def test_nothing_is_traded_where_a_rule_of_a_server_group_binds(cloud):

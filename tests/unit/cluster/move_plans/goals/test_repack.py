@@ -24,16 +24,16 @@ def test_all_is_repacked_once_in_a_while(cloud):
     assert (plan.goal, plan.promised.emptied) == (G.REPACK, 1)
     cloud.go(12)
     assert len({*cloud.at().values()}) == 2
-    [plan] = cloud.world.store.plans.listed()
+    [plan] = cloud.world.store.plans.newest_plans()
     assert plan.state is S.DONE
     at = cloud.at()
     for uuid in at.keys() - {host: uuid for uuid, host in at.items()}.values():
         cloud.fake.remove(uuid)
     while cloud.world.now < plan.changed_at + 1000.0:
-        assert len(cloud.world.store.plans.listed()) == 1
+        assert len(cloud.world.store.plans.newest_plans()) == 1
         cloud.go()
     cloud.go(9)
-    assert [each.state for each in cloud.world.store.plans.listed()] == [
+    assert [each.state for each in cloud.world.store.plans.newest_plans()] == [
         S.DONE, S.DONE,
     ]  # fmt: skip
     assert len({*cloud.at().values()}) == 1
