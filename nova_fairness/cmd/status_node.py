@@ -82,7 +82,7 @@ def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Ask libvirt for its running domains."""
     uri = conf.fairness.connection_uri
     with _connected(uri) as connection:
-        count = len(connection.active())
+        count = len(connection.list_running())
     runs = wording.counted(count, 'domain runs', 'domains run')
     return results.success(f'{uri} answers; {runs}')
 
@@ -92,7 +92,7 @@ def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     claimed = settings_module.read_owners(conf.fairness.owners_file)
     unowned, count = [], 0
     with _connected(conf.fairness.connection_uri) as connection:
-        for domain in connection.active():
+        for domain in connection.list_running():
             try:
                 vm = parse.parse_domain(domain.read_xml())
             except exception.CollectError as error:
@@ -245,7 +245,7 @@ def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
         contextlib.suppress(exception.CollectError),
         _connected(conf.fairness.connection_uri) as connection,
     ):
-        for domain in connection.active():
+        for domain in connection.list_running():
             with contextlib.suppress(exception.CollectError):
                 vms.append(parse.parse_domain(domain.read_xml()))
     return vms

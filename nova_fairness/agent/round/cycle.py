@@ -384,7 +384,7 @@ class Cycle:
             exempt=seen.exempt,
             elapsed_s=elapsed_s,
             pressure=seen.pressure
-            and pressure_measure.counted(seen.pressure, seen.best_effort),
+            and pressure_measure.without_vms(seen.pressure, seen.best_effort),
             preferences=self._parts.preferences(),
             best_effort=seen.best_effort,
             metric=self._plugins.metric if self._uses_safety_net else None,

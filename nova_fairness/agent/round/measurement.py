@@ -102,7 +102,7 @@ class Measurement:
         before, self._last_sample = self._last_sample, sample
         if before is None or sample.time_s <= before.time_s:
             return None
-        self._last_usage = usage_measure.between(
+        self._last_usage = usage_measure.usage_between(
             before,
             sample,
             self._node.speed_factor,
@@ -121,7 +121,7 @@ class Measurement:
         before, self._reading = self._reading, reading
         if before is None or reading.time_s <= before.time_s:
             return None
-        return pressure_measure.between(before, reading)
+        return pressure_measure.pressure_between(before, reading)
 
     def measure(
         self,
@@ -138,7 +138,7 @@ class Measurement:
             other VMs nor for their owners.
         :raises PluginMisbehaved: if the metric fails in any stage.
         """
-        counted = usage_measure.counted(used, best_effort)
+        counted = usage_measure.without_vms(used, best_effort)
         measured = self._measure(
             counted, metric, settings, number, best_effort
         )
@@ -154,7 +154,7 @@ class Measurement:
         number: int,
         best_effort: frozenset[str],
     ) -> round_model.MeasuredRound:
-        owners = ownership.of_node(used.incarnations, settings.entity)
+        owners = ownership.owners_of_node(used.incarnations, settings.entity)
         demands = _without_best_effort(
             self._demands(used, owners, settings), used, best_effort
         )
@@ -162,20 +162,20 @@ class Measurement:
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
         found = self._wants.judge(used)
-        vcpus = demand_buckets.of_node(
+        vcpus = demand_buckets.grades_of_node(
             used, found.wanted, owners, self._node, _exempt(used, settings)
         )
-        told = totals.by_user(
+        told = totals.sum_by_user(
             owners, own, demands.endowment, demands.usage, found.wanted, *vcpus
         )
         self._publish(number, settings.metric, used.interval_s, told)
         view = self._exchange.view(self._clock(), settings.metric)
         combined = self._combined_totals(view, used, settings)
-        owners = ownership.extended(owners, combined.users)
+        owners = ownership.with_other_users(owners, combined.users)
         of_all, user = combined.totals, owners.user_index
         of_users, treated = self._guard.call(
             settings.metric,
-            lambda: measure_round.treated(metric, of_all, user, own),
+            lambda: measure_round.run_user_stages(metric, of_all, user, own),
         )
         return round_model.MeasuredRound(
             usage=used,
@@ -202,7 +202,7 @@ class Measurement:
         used: usage_model.Usage,
         settings: settings_module.Settings,
     ) -> totals.CombinedTotals:
-        return totals.combined(
+        return totals.combine_reports(
             view,
             used.interval_s,
             settings.metric,
@@ -252,7 +252,7 @@ class Measurement:
             *owners.users,
             *totals.known_users(view, settings.metric),
         }
-        return measure_round.demands(
+        return measure_round.instance_input(
             used.amounts,
             endowment.endowments(
                 np.array([vm.vcpus for vm in vms], dtype=np.float64),
@@ -262,7 +262,7 @@ class Measurement:
             ),
             owners.node_index,
             own_supply
-            + totals.supply_of(view, used.interval_s, settings.metric),
+            + totals.supply_of_nodes(view, used.interval_s, settings.metric),
             settings.overcommit,
             len(users),
             self.rates([vm.uuid for vm in vms]),
@@ -361,9 +361,9 @@ class WantsHistory:
         """Estimate the wants of the VMs; call it once for each interval."""
         keys = [item.key for item in usage.incarnations]
         rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
-        found = measure_round.judge(
-            wants.interval(usage, self._node),
-            self._last_usage.picked(rows),
+        found = measure_round.judge_wants(
+            wants.cpu_interval(usage, self._node),
+            self._last_usage.select(rows),
             usage.newest,
             self._node.speed_factor * usage.interval_s,
             usage.interval_s,
@@ -398,7 +398,9 @@ class _LastReport:
             return
         gap = (arrived_s - self.arrived_s) / interval_s
         self.missing_part = float(
-            report_expiry.heard(np.array(self.missing_part), np.array(gap))
+            report_expiry.updated_missing_part(
+                np.array(self.missing_part), np.array(gap)
+            )
         )
         self.newest, self.arrived_s = new_report, arrived_s
 
@@ -412,7 +414,9 @@ class _LastReport:
         """Return for how many intervals the node counts as silent by
         chance.
         """
-        return float(report_expiry.patience(np.array(self.missing_part)))
+        return float(
+            report_expiry.allowed_silence(np.array(self.missing_part))
+        )
 
 
 class SilentNodes:
@@ -446,7 +450,8 @@ class SilentNodes:
         self._last_reports = {
             host: known
             for host, known in self._last_reports.items()
-            if known.silent_intervals(now_s, interval_s) <= report_expiry.MOST
+            if known.silent_intervals(now_s, interval_s)
+            <= report_expiry.MAX_INTERVALS
         }
         by_chance = {
             host: known.newest

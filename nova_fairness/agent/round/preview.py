@@ -339,7 +339,7 @@ class _CpuModel:
             usage=(given.totals.usage + more).clip(0.0),
         )
         of_users, treated = self._weigh(
-            lambda: measure_round.treated(
+            lambda: measure_round.run_user_stages(
                 self._metric, of_all, given.owner, own
             )
         )
@@ -362,7 +362,7 @@ class _CpuModel:
         (n,).
         """
         usage = _with_cpu_time(self._start.measured.usage, cpu_time)
-        return usage_measure.counted(usage, self._best_effort)
+        return usage_measure.without_vms(usage, self._best_effort)
 
     def _cpu_waits(
         self, cpu_time: usage_model.Scalars
@@ -466,7 +466,7 @@ def _estimated_elsewhere(
     weighing = measure_foresight.HeavinessProbe(
         metric, known, of_all.quota, of_all.supply
     )
-    hosts = [item.host for item in totals.usable(view, name)]
+    hosts = [item.host for item in totals.usable_reports(view, name)]
     others = known.node != hosts.index(inputs.done.node.host)
     heavy = np.where(others, weighing.instances(known.used), 0.0)
     return grouping.sum_by(known.user, heavy, of_all.user_count)

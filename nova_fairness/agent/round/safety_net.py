@@ -166,7 +166,7 @@ def _heaviness_by_stages(
         quota=measured.quota,
         supply=basis.user_supply,
     )
-    return measure_round.treated(metric, totals, user, own)[1]
+    return measure_round.run_user_stages(metric, totals, user, own)[1]
 
 
 def _add_by_user(

@@ -228,7 +228,7 @@ def _build_disk(site: ControlContext, made: Controls) -> BuiltControl:
 def _build_network(site: ControlContext, _made: Controls) -> BuiltControl:
     options, node = site.conf.fairness_network, site.conf.fairness_node
     # What is only assumed must not become a limit.
-    bandwidth = node.network_bandwidth or link_speed.of_link(
+    bandwidth = node.network_bandwidth or link_speed.link_speed(
         pathlib.Path('/proc'),
         pathlib.Path('/sys'),
         options.uplink or None,

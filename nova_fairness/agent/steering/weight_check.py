@@ -36,7 +36,7 @@ class WeightCheck:
         self,
         node: node_model.NodeResources,
         scale: scale_module.Scale | None,
-        scheduler: Callable[[], str] = scheduler_module.extension,
+        scheduler: Callable[[], str] = scheduler_module.sched_ext_name,
     ) -> None:
         self._node = node
         self._scale = scale
@@ -107,7 +107,7 @@ class WeightCheck:
             for vm in used.incarnations
         ]
         vms = [vm.instance for vm in used.incarnations]
-        now = wants.interval(used, self._node)
+        now = wants.cpu_interval(used, self._node)
         rows = np.flatnonzero(
             [
                 value is not None and bool(ready) and scale.is_steered(vm)

@@ -122,7 +122,7 @@ class IdleMemory:
                 uuid = vm.instance.uuid
                 before = self._quiet.get(uuid) or idleness.Quiet.fresh(now)
                 work = idleness.VmWork(*self._work[:, row].tolist())
-                self._quiet[uuid] = before.after(work, now, self._limits)
+                self._quiet[uuid] = before.updated(work, now, self._limits)
         self._quiet = {
             uuid: each
             for uuid, each in self._quiet.items()
