@@ -97,7 +97,7 @@ class Agent(Unasked):
 
     def go_round(self) -> None:
         """Add all reports up, as a round does."""
-        found = totals.combined(
+        found = totals.combine_reports(
             self._view(), mesh_nodes.INTERVAL_S, mesh_nodes.METRIC
         )
         measured = types.SimpleNamespace(

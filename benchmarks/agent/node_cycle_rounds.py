@@ -63,7 +63,7 @@ def _configuration(where: str) -> cfg.ConfigOpts:
     conf([], project='bench')
     conf.set_override('state_path', where, group='fairness')
     conf.set_override('network_bandwidth', BANDWIDTH, group='fairness_node')
-    controls.prepare(())
+    controls.prepare_helpers(())
     return conf
 
 
@@ -178,7 +178,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as where:
         conf = _configuration(where)
         parts = assembly.build(conf)
-        inventory = parts.rooms.inventory
+        inventory = parts.cycle_parts.inventory
         inventory.start()
         inventory.wait_ready(60.0)
         found = len(inventory.incarnations())

@@ -194,14 +194,14 @@ class Cloud:
                 usage=grouping.sum_by(cell, used, count),
                 instances=np.bincount(cell, minlength=count),
                 wanted=grouping.sum_by(cell, wanted, count),
-                grades=demand_buckets.graded(cell, vcpus, wants, count),
+                grades=demand_buckets.sum_by_grade(cell, vcpus, wants, count),
             ),
         )
 
     def knowledge(self) -> foresight_model.NodeKnowledge:
         """Knowledge of the first node, as its agent works it out."""
         view = report.View(dict(self._reports), {}, {})
-        combined = totals.combined(view, INTERVAL_S, METRIC)
+        combined = totals.combine_reports(view, INTERVAL_S, METRIC)
         known = measure_foresight.knowledge(
             view,
             INTERVAL_S,

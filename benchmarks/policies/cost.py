@@ -161,7 +161,7 @@ def _demand(asked: npt.NDArray[np.float64]) -> foresight_model.CpuDemand:
     """Say of each VM how much it wants, as reports do."""
     count = len(asked)
     cell = np.repeat(np.arange(count), VMS)
-    told = demand_buckets.graded(
+    told = demand_buckets.sum_by_grade(
         cell, np.ones(cell.size), asked.ravel(), count
     )
     one_cpu = np.full(count, INTERVAL_S)

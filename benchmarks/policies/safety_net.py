@@ -104,7 +104,7 @@ def _averages() -> Plant:
         told[:, report.GRADES] = np.bincount(cell, wanted, cells)
         return told
 
-    return mock.patch.object(demand_buckets, 'graded', graded)
+    return mock.patch.object(demand_buckets, 'sum_by_grade', graded)
 
 
 def _inactive() -> Plant:

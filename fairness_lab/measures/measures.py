@@ -217,7 +217,7 @@ class Measures:
         self._cloud = cloud
         self._share = ideal_module.checked(share)
         # Per second, like everything in a moment.
-        self._quota = quota.quotas(
+        self._quota = quota.divide_by_weights(
             cloud.capacity.sum(axis=0), cloud.user_weight
         )
         self._free = ideal_module.remembered(share, None)

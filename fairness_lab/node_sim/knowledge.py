@@ -224,12 +224,12 @@ class Searches:
             used=grouping.sum_by(cell, told.used, len(key)),
             wanted=grouping.sum_by(cell, told.wanted, len(key)),
         )
-        quotas = quota.quotas(supply, cloud.user_weight[present])
+        quotas = quota.divide_by_weights(supply, cloud.user_weight[present])
         whole = resources.RESOURCES.over(cloud.capacity, cloud.interval_s)
         one_cpu = cloud.speed * cloud.interval_s
         cpu = resources.RESOURCES.index('cpu_time')
         asked = np.minimum(told.wanted[:, cpu] / one_cpu[told.node], vcpus)
-        grades, left = demand_buckets.with_exempt(
+        grades, left = demand_buckets.sum_by_grade_with_exempt(
             cell, vcpus, asked, len(key), exempt
         )
         return measure_foresight.of_cells(
@@ -348,7 +348,7 @@ class SimulatedKnowledge(abc.ABC):
 
     def normal(self, supply: resources.Vector) -> resources.Vector:
         """Supply by which metrics normalise."""
-        return quota.overcommitted(supply, self.overcommit)
+        return quota.with_overcommit(supply, self.overcommit)
 
     def weigh_instances(
         self, batch: ActingNodes, supply: resources.Vector, users: int
@@ -356,7 +356,7 @@ class SimulatedKnowledge(abc.ABC):
         """Run the instance stage."""
         return stages.instance_stage(
             self.metric,
-            measure_round.demands(
+            measure_round.instance_input(
                 batch.usage,
                 batch.endowment,
                 np.searchsorted(batch.acting, batch.node),
@@ -374,12 +374,12 @@ class SimulatedKnowledge(abc.ABC):
         :returns: indices of the users who have a row, and their sums.
         """
         users, place = np.unique(told.user, return_inverse=True)
-        return users, totals.of_rows(
+        return users, totals.sum_rows(
             place.reshape(-1),
             told.heaviness,
             told.endowment,
             told.usage,
-            quota.quotas(supply, self.cloud.user_weight[users]),
+            quota.divide_by_weights(supply, self.cloud.user_weight[users]),
             self.normal(supply),
         )
 
@@ -393,7 +393,9 @@ class SimulatedKnowledge(abc.ABC):
         """Run the other stages for the VMs of a batch, (p,)."""
         users, of_all = self.summed(told, supply)
         place = np.searchsorted(users, batch.user)
-        return measure_round.treated(self.metric, of_all, place, own)[1]
+        return measure_round.run_user_stages(self.metric, of_all, place, own)[
+            1
+        ]
 
     def publish(
         self, batch: ActingNodes, own: metric_base.Heaviness, tick: int

@@ -35,7 +35,7 @@ class Linked(knowledge.SimulatedKnowledge):
         self._travel = int(links.delay.max(initial=0)) + links.jitter
         plugin = setup.policy_plugin
         ahead = plugin is not None and plugin.uses_foresight
-        longest = report_expiry.MOST * self._ticks if ahead else 0.0
+        longest = report_expiry.MAX_INTERVALS * self._ticks if ahead else 0.0
         kept = self._travel + int(np.ceil(max(longest, self.max_age))) + 2
         nodes, count = len(cloud.nodes), len(cloud.vms)
         width = len(resources.RESOURCES)
@@ -76,7 +76,7 @@ class Linked(knowledge.SimulatedKnowledge):
         self, batch: knowledge.ActingNodes, tick: int
     ) -> tuple[foresight_model.SharedView, ...]:
         """Nodes that know the same reports share one view."""
-        silent = report_expiry.patience(self._missing[batch.acting])
+        silent = report_expiry.allowed_silence(self._missing[batch.acting])
         ages = np.maximum(self.max_age, self._ticks * silent)
         known = self._counting(batch.acting, tick, ages)
         rows, group = np.unique(known, axis=0, return_inverse=True)
@@ -157,7 +157,7 @@ class Linked(knowledge.SimulatedKnowledge):
             heard = newer & (arrived != knowledge.NEVER) & (gap > 0)
             part = self._missing[:, senders]
             self._missing[:, senders] = np.where(
-                heard, report_expiry.heard(part, gap), part
+                heard, report_expiry.updated_missing_part(part, gap), part
             )
             self._arrived[:, senders] = np.where(newer, tick, arrived)
 

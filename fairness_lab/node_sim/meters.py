@@ -73,7 +73,9 @@ class Meters:
         self._read_s[rows] = np.nan if at_s is None else at_s
         self._past[rows] = 0.0
         self._known[rows] = False
-        self._wants.put(rows, measure_round.VmHistory.unknown(len(rows)))
+        self._wants.replace_rows(
+            rows, measure_round.VmHistory.unknown(len(rows))
+        )
 
     def supplies(self, nodes: model.Indices) -> resources.Vector:
         """Supply of nodes in a round, (k, r)."""
@@ -96,7 +98,7 @@ class Meters:
         past = usage_model.Usage(
             interval_s, vms, self._past[rows], self._known[rows], nothing
         )
-        used = usage_measure.between(
+        used = usage_measure.usage_between(
             sample.Sample(
                 now_s - interval_s,
                 vms,
@@ -168,14 +170,14 @@ class Meters:
         :returns: (p, r), and the load with who waits for a CPU.
         """
         one_cpu = self._cloud.speed[node] * self._cloud.interval_s
-        found = measure_round.judge(
+        found = measure_round.judge_wants(
             self._interval(usage, load, one_cpu),
-            self._wants.picked(rows),
+            self._wants.select(rows),
             usage.newest,
             one_cpu,
             self._cloud.interval_s,
         )
-        self._wants.put(rows, found.past)
+        self._wants.replace_rows(rows, found.past)
         return found.wanted, dataclasses.replace(load, waiting=found.waiting)
 
     def _interval(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The agent of a node: it measures VMs and weights what they compete for.
+"""The agent of a compute node: it measures VMs and sets their weights.
 
-Start with ``round.cycle``; ``assembly`` puts the agent together.
-It never plans for other nodes: the cluster service does.
+Start with ``round.cycle``, which runs one round. ``assembly`` creates the
+agent's objects. The agent never plans for other nodes; the cluster service
+does.
 """

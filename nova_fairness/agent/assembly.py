@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Builds the rooms of a node's agent from its configuration."""
+"""Creates all objects of a node's agent from its configuration."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -53,18 +53,18 @@ _ALONE = nova_facts.NoCloud()
 
 @dataclasses.dataclass(frozen=True)
 class AgentParts:
-    """The parts of an agent, which it runs and must release.
+    """All objects of one agent process, to run and to close at the end.
 
-    :ivar memory: where the policies' memory is saved.
-    :ivar regime: what is in force; asked before each round.
-    :ivar boot_id: of this run.
-    :ivar cloud: that the node is a part of.
-    :ivar best_effort: knows which VMs get only what is left over.
-    :ivar notices: has guests told that they leave; ``None`` if they are not.
+    :ivar memory: the file that stores the memory of the policies.
+    :ivar regime: the settings in force; it is updated before each round.
+    :ivar boot_id: identifier of this run of the agent.
+    :ivar cloud: facts from the cloud that the node belongs to.
+    :ivar best_effort: reads which VMs get only leftover resources.
+    :ivar notices: sends eviction notices to guests; ``None`` if that is off.
     """
 
     node_cycle: cycle.Cycle
-    rooms: cycle.Rooms
+    cycle_parts: cycle.CycleParts
     memory: state_file.PolicyMemory
     found: found_values.FoundValues
     controls: controls_module.Controls
@@ -82,7 +82,7 @@ class AgentParts:
     def state_files(
         self,
     ) -> tuple[state_file.StateFile | found_values.FoundValues, ...]:
-        """All that outlives the agent."""
+        """All files that keep state over a restart of the agent."""
         return (
             self.found,
             self.memory,
@@ -97,11 +97,12 @@ class AgentParts:
         history: weight_history.WeightHistory,
         previewer: preview.Previewer,
     ) -> operations.AgentOperations:
-        """Server that answers calls.
+        """Return the object that answers calls to the agent.
 
-        :param newest_round: the last finished one, if any.
-        :param history: of the weights of this node's VMs.
-        :param previewer: that sees the rounds.
+        :param newest_round: returns the last finished round, ``None`` before
+            the first.
+        :param history: weights of this node's VMs in the last hour.
+        :param previewer: computes previews from the rounds that it was given.
         """
         return operations.AgentOperations(
             operations.Sources(
@@ -118,8 +119,8 @@ class AgentParts:
         )
 
     def warm_up(self) -> None:
-        """Start the privileged helpers, so that no round has to."""
-        controls_module.warm_up(
+        """Start the privileged helper processes before the first round."""
+        controls_module.start_helpers(
             [
                 item.kind
                 for item in self.controls.built
@@ -129,15 +130,15 @@ class AgentParts:
 
 
 def node_resources(conf: cfg.ConfigOpts) -> node_model.NodeResources:
-    """Read what the node has.
+    """Read the resources that the node has.
 
-    :raises ConfigurationError: if an option cannot be used.
+    :raises ConfigurationError: if an option has an unusable value.
     :raises CollectError: if the node cannot be read.
     """
     group = conf.fairness_node
     return node_collect.read_node_resources(
         host=conf.fairness.host,
-        cpus=settings_module.cpus(group.cpus),
+        cpus=settings_module.parse_cpus(group.cpus),
         speed_factor=group.cpu_speed_factor,
         disk_read_bandwidth=group.disk_read_bandwidth,
         disk_write_bandwidth=group.disk_write_bandwidth,
@@ -148,7 +149,7 @@ def node_resources(conf: cfg.ConfigOpts) -> node_model.NodeResources:
 
 
 def load_plugins(settings: settings_module.Settings) -> cycle.Plugins:
-    """Load what is configured.
+    """Load the configured metric and policy.
 
     :raises PluginError: if a name is unknown or cannot be loaded.
     """
@@ -159,9 +160,9 @@ def load_plugins(settings: settings_module.Settings) -> cycle.Plugins:
 
 
 def state_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
-    """Make sure that the state can be kept.
+    """Create the directory for the agent's state, and return its path.
 
-    :raises StateError: if the directory cannot be made.
+    :raises StateError: if the directory cannot be created.
     """
     path = pathlib.Path(conf.fairness.state_path)
     try:
@@ -177,11 +178,11 @@ def state_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
 def open_record(
     conf: cfg.ConfigOpts,
 ) -> tuple[found_values.FoundValues, bool]:
-    """Open the record of the values that controls were found with.
+    """Open the file with the values that controls had before the agent.
 
-    :returns: the record, and whether it is whole: one that could not be
-        understood was moved aside, which the log says.
-    :raises StateError: if another agent has it, or it cannot be opened.
+    :returns: the file, and whether its content was readable. An unreadable
+        file is renamed, and the log says so.
+    :raises StateError: if another agent uses the file, or it cannot be opened.
     """
     found = found_values.FoundValues(state_directory(conf) / 'found.json')
     if problem := found.load():
@@ -193,25 +194,25 @@ def open_record(
 def build(
     conf: cfg.ConfigOpts, cloud: nova_facts.CloudFacts = _ALONE
 ) -> AgentParts:
-    """Build everything; nothing is started.
+    """Create all parts of the agent without starting any.
 
-    :param cloud: that the node is a part of, if any.
+    :param cloud: facts from the cloud that the node belongs to.
     :raises FairnessError: if an option, a plugin or the host cannot be used.
     """
     settings = settings_module.from_conf(conf)
     loaded = load_plugins(settings)
-    owners = settings_module.owners(conf.fairness.owners_file)
+    owners = settings_module.read_owners(conf.fairness.owners_file)
     site = _site(conf, owners, cloud)
     boot_id, path = str(uuid.uuid4()), site.state_path
-    memory, orders = _memories(path)
+    memory, orders = _saved_states(path)
     found, _ = open_record(conf)
     peering = peering_module.connect(conf, boot_id, path)
-    cloud, spent = _asked(conf, cloud, peering, path)
+    cloud, spent = _with_cluster_shares(conf, cloud, peering, path)
     best_effort = best_effort_module.connect(conf, peering, path)
-    controls = controls_module.build(site)
+    controls = controls_module.build_controls(site)
     preferences = _preferences(conf, path)
     guard = guard_module.Guard(settings.metric_deadline_s)
-    rooms = cycle.Rooms(
+    cycle_parts = cycle.CycleParts(
         inventory=site.inventory,
         counters=counters.CounterReader(),
         measurement=_measurement(site, peering, guard, boot_id, cloud, spent),
@@ -220,13 +221,13 @@ def build(
         guard=guard,
         node=site.node,
         pressure=controls.pressure_if_needed(site.pressure),
-        preferences=preferences.stated,
+        preferences=preferences.current,
         missing=controls.missing,
-        **_beside(site, controls, best_effort),
+        **_optional_parts(site, controls, best_effort),
     )
     return AgentParts(
-        node_cycle=cycle.Cycle(rooms, settings, loaded),
-        rooms=rooms,
+        node_cycle=cycle.Cycle(cycle_parts, settings, loaded),
+        cycle_parts=cycle_parts,
         memory=memory,
         found=found,
         controls=controls,
@@ -242,13 +243,13 @@ def build(
     )
 
 
-def _asked(
+def _with_cluster_shares(
     conf: cfg.ConfigOpts,
     cloud: nova_facts.CloudFacts,
     peering: peering_module.Peering,
     path: pathlib.Path,
 ) -> tuple[nova_facts.CloudFacts, measurement.Rates]:
-    """The cloud with what the cluster service is asked for, and rates."""
+    """Add the shares and spending rates of the cluster service to a cloud."""
     cloud = cluster_shares.connect(conf, cloud, peering, path)
     return spending_rates.connect(conf, cloud, peering, path)
 
@@ -261,29 +262,29 @@ def _preferences(
     )
 
 
-def _memories(
+def _saved_states(
     path: pathlib.Path,
 ) -> tuple[state_file.PolicyMemory, active_settings.SettingOrders]:
-    """State that outlives a restart of the agent."""
+    """Open the state files of policies and of the pause."""
     return (
         state_file.PolicyMemory(path / 'policies.json'),
         active_settings.SettingOrders(path / 'paused.json'),
     )
 
 
-def _beside(
-    site: controls_module.Site,
+def _optional_parts(
+    site: controls_module.ControlContext,
     controls: controls_module.Controls,
     best_effort: best_effort_module.BestEffort,
 ) -> dict[str, Any]:
-    """Rooms beside the controls: what watches VMs, and limits and pins."""
+    """Return the optional parts of a cycle: throttles, pins and watchers."""
     options = site.conf.fairness
     cpu = controls.scales.get(resources.ResourceControl.CPU)
     return {
-        'best_effort': best_effort.of,
+        'best_effort': best_effort.subset_of,
         'throttling': controls.throttling,
         'pinning': controls.pinning,
-        'proof': weight_check.Proof(site.node, cpu),
+        'proof': weight_check.WeightCheck(site.node, cpu),
         'idling': idle.IdleMemory(
             state_file.StateFile(site.state_path / 'idle.json', durable=False),
             idleness.QuietLimits(options.idle_cpus, options.idle_rate),
@@ -303,7 +304,7 @@ def _regime(
 
 
 def _measurement(
-    site: controls_module.Site,
+    site: controls_module.ControlContext,
     peering: peering_module.Peering,
     guard: guard_module.Guard,
     boot_id: str,
@@ -322,7 +323,7 @@ def _measurement(
 
 
 def _decision(
-    site: controls_module.Site,
+    site: controls_module.ControlContext,
     controls: controls_module.Controls,
     guard: guard_module.Guard,
     memory: state_file.PolicyMemory,
@@ -334,8 +335,8 @@ def _site(
     conf: cfg.ConfigOpts,
     owners: Mapping[str, tuple[str, str]],
     cloud: nova_facts.CloudFacts = _ALONE,
-) -> controls_module.Site:
-    return controls_module.Site(
+) -> controls_module.ControlContext:
+    return controls_module.ControlContext(
         conf=conf,
         node=node_resources(conf),
         inventory=inventory.VmInventory(
@@ -351,11 +352,11 @@ def _site(
 
 @dataclasses.dataclass(frozen=True)
 class Restoration:
-    """The result of a restoration.
+    """The result of a restoration without an agent.
 
-    :ivar outcomes: of each recorded value.
-    :ivar problems: what else went wrong.
-    :ivar is_whole: whether the record could be understood.
+    :ivar outcomes: one result for each recorded value.
+    :ivar problems: messages of all other errors.
+    :ivar is_whole: whether the record of found values was readable.
     """
 
     outcomes: tuple[control.ApplyResult, ...]
@@ -364,22 +365,22 @@ class Restoration:
 
     @property
     def errors(self) -> list[str]:
-        """All that went wrong."""
+        """The messages of all errors."""
         failed = (item.error for item in self.outcomes if item.error)
         return [*failed, *self.problems]
 
 
 def restore(conf: cfg.ConfigOpts) -> Restoration:
-    """Restore every control to the value it was found with, without an agent.
+    """Restore every control to the value it had before the agent started.
 
-    :raises StateError: if an agent runs.
+    :raises StateError: if an agent is running.
     """
     found, is_whole = open_record(conf)
-    controls = controls_module.build(_site(conf, {}))
+    controls = controls_module.build_controls(_site(conf, {}))
     try:
         applier = applier_module.Applier(controls.built, found)
         outcomes, problems = applier.restore(), applier.problems()
-        problems = (*problems, *controls.lift())
+        problems = (*problems, *controls.restore())
         return Restoration(outcomes, problems, is_whole)
     finally:
         controls.close()

@@ -27,15 +27,16 @@ from nova_fairness.rpc import endpoint
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """Where answers come from.
+    """The objects that answers are computed from.
 
-    :ivar boot_id: of this run of the agent.
-    :ivar newest_round: the last finished one, if any.
+    :ivar boot_id: identifier of this run of the agent.
+    :ivar newest_round: returns the last finished round, ``None`` before the
+        first.
     :ivar clock: monotonic, seconds.
-    :ivar history: of the weights of this node's VMs.
-    :ivar previewer: says what other metrics would do.
-    :ivar explainer: takes heaviness apart.
-    :ivar wall_clock: since the epoch, seconds.
+    :ivar history: weights of this node's VMs in the last hour.
+    :ivar previewer: forecasts the effect of other metrics.
+    :ivar explainer: computes the parts of a heaviness.
+    :ivar wall_clock: seconds since the epoch.
     """
 
     boot_id: str
@@ -54,13 +55,13 @@ class Sources:
 
 
 class AgentOperations(endpoint.AgentCalls):
-    """Operations of an agent, on any thread.
+    """Implements the calls to an agent; methods may run on any thread.
 
-    :param sources: where answers come from.
+    :param sources: the objects that answers are computed from.
     """
 
     def __init__(self, sources: Sources) -> None:
-        self._of = sources
+        self._sources = sources
 
     def choose(
         self,
@@ -68,13 +69,13 @@ class AgentOperations(endpoint.AgentCalls):
         policy: str | None,
         by: caller.Asker = caller.UNKNOWN,
     ) -> endpoint.Answer:
-        """Make a new epoch."""
+        """Create a new epoch of the desired state."""
         _check_plugins(metric, policy)
-        configured = self._of.regime.configured
+        configured = self._sources.regime.configured
         made = self._desired.set(
             metric, policy, (configured.metric, configured.policy), by
         )
-        return self._promise(made)
+        return self._epoch_reply(made)
 
     def take_over(
         self,
@@ -85,9 +86,9 @@ class AgentOperations(endpoint.AgentCalls):
         signature: str = '',
         by: caller.Asker = caller.UNKNOWN,
     ) -> endpoint.Answer:
-        """Take over an epoch that a controller or another node made."""
+        """Accept an epoch that a controller or another node created."""
         _check_plugins(metric, policy)
-        now = self._of.regime.in_force.settings
+        now = self._sources.regime.in_force.settings
         given = desired_module.DesiredChoice(
             epoch,
             metric or now.metric,
@@ -100,44 +101,46 @@ class AgentOperations(endpoint.AgentCalls):
         counts = self._desired.take_over(given)
         if counts != given:
             raise exception.Superseded(
-                f'epoch {epoch} of {origin} is not taken over: epoch '
+                f'epoch {epoch} of {origin}: refused: epoch '
                 f'{counts.epoch} of {counts.origin} (metric {counts.metric}, '
                 f'policy {counts.policy}) is in force already'
             )
-        return self._promise(counts)
+        return self._epoch_reply(counts)
 
     def pause(self, by: caller.Asker = caller.UNKNOWN) -> endpoint.Answer:
-        """Restore all controls with the next round."""
-        return self._paused(by, paused=True)
+        """Restore all controls in the next round, and pause enforcement."""
+        return self._set_paused(by, paused=True)
 
     def resume(self, by: caller.Asker = caller.UNKNOWN) -> endpoint.Answer:
-        """Steer again from the next round on."""
-        return self._paused(by, paused=False)
+        """Enforce weights again from the next round on."""
+        return self._set_paused(by, paused=False)
 
     def reset(self) -> endpoint.Answer:
-        """Start from neutral with the next round."""
-        self._of.orders.ask_reset()
-        return self._answer()
+        """Reset all weights to neutral in the next round."""
+        self._sources.orders.request_reset()
+        return self._reply()
 
     def prefer(
         self, preferences: Mapping[str, float | None]
     ) -> endpoint.Answer:
-        """Divide what owners have among their VMs from the next round on."""
-        problem = self._of.preferences.state(preferences)
-        return self._answer(
-            preferences_count=len(self._of.preferences.stated()),
+        """Set preferences of owners among their VMs, from the next round
+        on.
+        """
+        problem = self._sources.preferences.store(preferences)
+        return self._reply(
+            preferences_count=len(self._sources.preferences.current()),
             persistent=not problem,
             problem=problem,
         )
 
     def status(self) -> endpoint.Answer:
-        """Say how the agent is."""
-        regime = self._of.regime
+        """Return the state of the agent."""
+        regime = self._sources.regime
         in_force, settings = regime.in_force, regime.configured
-        done = self._of.newest_round()
+        done = self._sources.newest_round()
         return {
             'host': settings.host,
-            'boot_id': self._of.boot_id,
+            'boot_id': self._sources.boot_id,
             'version': version.release(),
             'metric': in_force.settings.metric,
             'policy': in_force.settings.policy,
@@ -146,51 +149,56 @@ class AgentOperations(endpoint.AgentCalls):
             'refused': in_force.refused,
             'warning': in_force.warning,
             'desired': self._desired_status(),
-            'paused': self._of.orders.paused,
+            'paused': self._sources.orders.paused,
             'enforce': settings.enforce,
             'interval_s': settings.interval_s,
             'next_round': regime.next_round,
             'round': None if done is None else status.of_round(done),
             'peers': status.of_peers(
-                self._of.peering.exchange.view(
-                    self._of.clock(), in_force.settings.metric
+                self._sources.peering.exchange.view(
+                    self._sources.clock(), in_force.settings.metric
                 ),
                 settings.host,
             ),
             'controls': {} if done is None else status.of_controls(done),
             'quarantined': dict(done.quarantined) if done is not None else {},
             'unsaved': [] if done is None else list(done.unsaved),
-            **self._of.peering.statistics(),
+            **self._sources.peering.statistics(),
         }
 
     def instances(self) -> endpoint.Answer:
-        """Say how the VMs of this node are."""
-        done = self._of.newest_round()
-        return self._listed(done, instances=status.of_instances(done))
+        """Return the state of the VMs on this node."""
+        done = self._sources.newest_round()
+        return self._round_reply(done, instances=status.of_instances(done))
 
     def users(self) -> endpoint.Answer:
-        """Say how the users of all known nodes are."""
-        done = self._of.newest_round()
-        return self._listed(
+        """Return the state of the users on all known nodes."""
+        done = self._sources.newest_round()
+        return self._round_reply(
             done, users=status.of_users(done), entity=self._entity
         )
 
     def usage(self) -> endpoint.Answer:
-        """Say which part of all known nodes each user uses."""
-        done = self._of.newest_round()
-        return self._listed(
+        """Return each user's part of the use on all known nodes."""
+        done = self._sources.newest_round()
+        return self._round_reply(
             done, users=status.of_usage(done), entity=self._entity
         )
 
     def idle(self, at_least_s: float) -> endpoint.Answer:
-        """Say which VMs of this node do next to nothing."""
-        done = self._of.newest_round()
-        return self._listed(done, idle=status.of_idle(done, at_least_s))
+        """Return the VMs of this node that are idle.
+
+        :param at_least_s: shortest time for which a VM is idle, in seconds.
+        """
+        done = self._sources.newest_round()
+        return self._round_reply(done, idle=status.of_idle(done, at_least_s))
 
     def lacking(self) -> endpoint.Answer:
-        """Say what the VMs of this node want of its CPUs, and get."""
-        done = self._of.newest_round()
-        return self._listed(
+        """Return the CPUs that the VMs of this node want, and those they
+        get.
+        """
+        done = self._sources.newest_round()
+        return self._round_reply(
             done,
             entity=self._entity,
             cpus_count=None if done is None else len(done.node.cpus),
@@ -198,11 +206,13 @@ class AgentOperations(endpoint.AgentCalls):
         )
 
     def projects(self) -> endpoint.Answer:
-        """Say how the projects of this node, or of all, are."""
-        done = self._of.newest_round()
+        """Return the state of the projects on this node, or on all known
+        nodes.
+        """
+        done = self._sources.newest_round()
         everywhere = self._entity == 'project'
         tell = status.of_users if everywhere else status.of_projects
-        return self._listed(
+        return self._round_reply(
             done,
             entity=self._entity,
             scope='domain' if everywhere else 'host',
@@ -210,106 +220,115 @@ class AgentOperations(endpoint.AgentCalls):
         )
 
     def plugins(self) -> endpoint.Answer:
-        """Say what is installed on this node."""
+        """Return the metrics and policies that are installed on this node."""
         return {
-            'host': self._of.regime.configured.host,
-            'metric': self._of.regime.in_force.settings.metric,
-            'policy': self._of.regime.in_force.settings.policy,
-            'metrics': _described(plugins.describe_metrics()),
-            'policies': _described(plugins.describe_policies()),
+            'host': self._sources.regime.configured.host,
+            'metric': self._sources.regime.in_force.settings.metric,
+            'policy': self._sources.regime.in_force.settings.policy,
+            'metrics': _plugin_list(plugins.describe_metrics()),
+            'policies': _plugin_list(plugins.describe_policies()),
         }
 
     def instance(self, uuid: str) -> endpoint.Answer:
-        """Say why a VM gets what it gets."""
-        done = self._of.newest_round()
-        row = None if done is None else answer.row_of(done, uuid)
+        """Explain why a VM gets its resources.
+
+        :raises UnknownInstance: if the VM was not in the newest round.
+        """
+        done = self._sources.newest_round()
+        row = None if done is None else answer.find_row(done, uuid)
         if done is None or row is None:
-            host = self._of.regime.configured.host
+            host = self._sources.regime.configured.host
             raise exception.UnknownInstance(
-                f'no VM {uuid} was on {host} in its newest round'
+                f'VM {uuid}: unknown: it was not in the newest round of '
+                f'node {host}'
             )
         asked = answer.AskedVm(
             done,
             row,
-            self._of.explainer.parts(done),
-            self._of.history.of(uuid, self._of.wall_clock()),
-            self._of.regime.in_force.settings,
-            self._of.explainer.preset(done),
+            self._sources.explainer.parts(done),
+            self._sources.history.entries_of(uuid, self._sources.wall_clock()),
+            self._sources.regime.in_force.settings,
+            self._sources.explainer.preset(done),
         )
-        return self._listed(done, instance=answer.explain(asked))
+        return self._round_reply(done, instance=answer.explain(asked))
 
     def preview(self, metric: str | None) -> endpoint.Answer:
-        """Say what would become of the VMs of this node if it enforced."""
+        """Forecast the CPUs of this node's VMs with weights in force.
+
+        :param metric: its name; ``None`` forecasts all installed metrics.
+        """
         _check_plugins(metric, None)
-        done = self._of.newest_round()
-        settings = self._of.regime.in_force.settings
-        return self._listed(
+        done = self._sources.newest_round()
+        settings = self._sources.regime.in_force.settings
+        return self._round_reply(
             done,
             entity=self._entity,
             policy=settings.policy,
             enforced=None if done is None else done.enforced,
-            not_foreseen=preview_module.not_foreseen(done),
-            metrics=self._of.previewer.told(
+            not_foreseen=preview_module.contended_besides_cpu(done),
+            metrics=self._sources.previewer.previews(
                 done,
                 settings,
-                self._of.preferences.stated(),
+                self._sources.preferences.current(),
                 plugins.metric_names() if metric is None else (metric,),
             ),
         )
 
     @property
     def _entity(self) -> str:
-        return self._of.regime.in_force.settings.entity
+        return self._sources.regime.in_force.settings.entity
 
     @property
     def _desired(self) -> Any:
-        if self._of.peering.desired is None:
+        if self._sources.peering.desired is None:
             raise exception.StateError(
                 'this node belongs to no domain: transport_url is not set'
             )
-        return self._of.peering.desired
+        return self._sources.peering.desired
 
     def _desired_status(self) -> dict[str, Any]:
-        desired = self._of.peering.desired
+        desired = self._sources.peering.desired
         return {} if desired is None else dict(desired.status())
 
-    def _answer(self, **more: Any) -> dict[str, Any]:
+    def _reply(self, **more: Any) -> dict[str, Any]:
         return {
-            'host': self._of.regime.configured.host,
-            'from_round': self._of.regime.next_round,
+            'host': self._sources.regime.configured.host,
+            'from_round': self._sources.regime.next_round,
             **more,
         }
 
-    def _promise(self, chosen: desired_module.DesiredChoice) -> dict[str, Any]:
-        return self._answer(
+    def _epoch_reply(
+        self, chosen: desired_module.DesiredChoice
+    ) -> dict[str, Any]:
+        return self._reply(
             **dataclasses.asdict(chosen),
             warning=plugins.warning(chosen.metric, chosen.policy),
         )
 
-    def _paused(self, by: caller.Asker, *, paused: bool) -> dict[str, Any]:
-        problem = self._of.orders.pause(by, paused=paused)
-        return self._answer(
+    def _set_paused(self, by: caller.Asker, *, paused: bool) -> dict[str, Any]:
+        problem = self._sources.orders.pause(by, paused=paused)
+        return self._reply(
             paused=paused, persistent=not problem, problem=problem
         )
 
-    def _listed(
+    def _round_reply(
         self, done: round_model.Round | None, **more: Any
     ) -> dict[str, Any]:
         return {
-            'host': self._of.regime.configured.host,
+            'host': self._sources.regime.configured.host,
             'round': None if done is None else done.number,
             **more,
         }
 
 
-def _described(found: Mapping[str, str]) -> list[dict[str, str]]:
+def _plugin_list(found: Mapping[str, str]) -> list[dict[str, str]]:
     return [
         {'name': name, 'description': text} for name, text in found.items()
     ]
 
 
 def _check_plugins(metric: str | None, policy: str | None) -> None:
-    """Refuse what cannot be loaded here, before anybody takes it over.
+    """Refuse plugins that cannot be loaded here, before an epoch names them.
 
     :raises PluginError: with the names that are installed.
     """

@@ -35,11 +35,11 @@ from nova_fairness.runtime import supervision
 LOG = logging.getLogger(__name__)
 
 
-class Pace:
-    """Says when rounds begin; a late one never makes others pile up.
+class RoundTimer:
+    """Computes when rounds begin; a late round never delays more than itself.
 
-    :param interval_s: from one round to the next, > 0.
-    :param now_s: the first round begins now, monotonic seconds.
+    :param interval_s: seconds from one round to the next, > 0.
+    :param now_s: start of the first round, monotonic seconds.
     """
 
     def __init__(self, interval_s: float, now_s: float) -> None:
@@ -49,7 +49,7 @@ class Pace:
     def advance(self, now_s: float) -> int:
         """Set the time of the next round.
 
-        :returns: how many rounds are left out because their time is over.
+        :returns: number of rounds that are skipped because their time is past.
         """
         self.next_s += self._interval_s
         late_s = now_s - self.next_s
@@ -60,23 +60,24 @@ class Pace:
         return missed
 
 
-_READY_S = 10.0
-"""How long the first round waits for libvirt; later ones never do."""
+_LIBVIRT_WAIT_S = 10.0
+"""Longest wait of the first round for libvirt, in seconds; other rounds do
+not wait."""
 
-_LOOK_S = 0.1
-"""How often it is seen whether that is in vain or the agent is stopped."""
+_POLL_S = 0.1
+"""Seconds between two checks whether that wait must end early."""
 
-_SAVE_S = 30.0
-"""The memory of policies is saved at most this often, and at the end."""
+_SAVE_INTERVAL_S = 30.0
+"""Smallest time between two saves of the policies' memory, in seconds."""
 
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
 
 class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
-    """Runs the node cycle on a thread of its own.
+    """Runs the node cycle on its own thread.
 
-    :param conf: with the options of this package and parsed.
-    :param parts: what to run, built from the same configuration.
+    :param conf: parsed, with the options of this package.
+    :param parts: the agent's objects, created from the same configuration.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
     ) -> None:
         super().__init__()
         self._manager = supervision.ServiceManager()
-        self._beat = self._manager.loop()
+        self._report_alive = self._manager.loop()
         self._conf = conf
         self._parts = parts
         self._stopping = threading.Event()
@@ -100,20 +101,20 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
                 'notices': parts.notices.statistics() if parts.notices else {},
             }
         )
-        self._endpoint = _endpoint(conf, self._collector)
+        self._http_endpoint = _http_endpoint(conf, self._collector)
         self._recorder = _recorder(conf)
         self._saved_s = 0.0
-        self._is_begun = self._is_ready = False
-        self._asked: int | None = None
+        self._had_round = self._is_ready = False
+        self._signal_pipe: int | None = None
         self._thread = threading.Thread(
-            target=self._run, name='rounds', daemon=True
+            target=self._run_rounds, name='rounds', daemon=True
         )
 
     def start(self) -> None:
-        """Start the rooms and the rounds."""
-        self._take_signals()
-        self._parts.rooms.inventory.start()
-        self._parts.cloud.start(self._parts.rooms.inventory.look_again)
+        """Start the agent's parts and the rounds."""
+        self._catch_signals()
+        self._parts.cycle_parts.inventory.start()
+        self._parts.cloud.start(self._parts.cycle_parts.inventory.look_again)
         self._parts.best_effort.start()
         if self._parts.notices is not None:
             self._parts.notices.start()
@@ -125,14 +126,14 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             )
         )
         self._notifying.start()
-        if self._endpoint is not None:
-            self._endpoint.start()
+        if self._http_endpoint is not None:
+            self._http_endpoint.start()
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait for the end of the service; does what signals ask for."""
-        if self._asked is not None and not self._stopped.is_set():
-            while (number := os.read(self._asked, 1)[0]) not in _STOP:
+        """Wait for the end of the service; executes what signals request."""
+        if self._signal_pipe is not None and not self._stopped.is_set():
+            while (number := os.read(self._signal_pipe, 1)[0]) not in _STOP:
                 if number == signal.SIGHUP:
                     self.reset()
             # oslo.service's handler of the alarm ends the process.
@@ -141,7 +142,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._stopped.wait()
 
     def stop(self, graceful: bool = True) -> None:
-        """End the rounds, restore what was found, release everything."""
+        """Stop the rounds, restore the found values, and close everything."""
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -149,22 +150,22 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         if self._thread.ident is not None:
             self._thread.join()
         try:
-            self._finish()
+            self._restore_and_close()
         finally:
             self._stopped.set()
 
     def reset(self) -> None:
-        """Take over the mutable options before the next round."""
+        """Apply changes of the mutable options before the next round."""
         self._reload.set()
 
-    def _take_signals(self) -> None:
+    def _catch_signals(self) -> None:
         # oslo.service ends a service that does not fork at SIGHUP, at SIGINT
         # without restoring anything, and at SIGTERM within the handler. That
         # may interrupt the main thread while it holds a lock, the log's for
         # one, for which the thread of the rounds waits that it would wait for.
         if threading.current_thread() is not threading.main_thread():
             return
-        self._asked, tell = os.pipe()
+        self._signal_pipe, tell = os.pipe()
         os.set_blocking(tell, False)
         # The interpreter writes each signal's number there at once. A handler
         # of ours would run on the main thread, and not before wait() reads on
@@ -173,63 +174,66 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         for number in (*_STOP, signal.SIGHUP):
             signal.signal(number, lambda *_: None)
 
-    def _run(self) -> None:
+    def _run_rounds(self) -> None:
         # Not on the main thread: a signal's handler runs there, and would
         # wait for the helper in the middle of a call to it.
         self._parts.warm_up()
-        self._await_inventory()
-        pace = Pace(self._conf.fairness.interval, time.monotonic())
+        self._wait_for_inventory()
+        pace = RoundTimer(self._conf.fairness.interval, time.monotonic())
         missed = 0
-        while not self._stops_before(pace.next_s):
+        while not self._wait_until(pace.next_s):
             if self._reload.is_set():
                 self._reload.clear()
-                self._mutate()
-            self._round(missed)
-            self._beat()
-            if not self._is_begun:
+                self._apply_new_configuration()
+            self._run_round(missed)
+            self._report_alive()
+            if not self._had_round:
                 # Also if the round failed: the log says why, and the next
                 # one may not. systemd would kill an agent that is not ready.
                 self._manager.ready()
-            self._is_begun = True
+            self._had_round = True
             missed = pace.advance(time.monotonic())
 
-    def _stops_before(self, at_s: float) -> bool:
-        """Wait for the next round; say whether the agent is stopped."""
+    def _wait_until(self, at_s: float) -> bool:
+        """Wait for the next round; return whether the agent is stopping.
+
+        :param at_s: start of the next round, monotonic seconds.
+        """
         while (left_s := at_s - time.monotonic()) > supervision.PAUSE_S:
             if self._stopping.wait(supervision.PAUSE_S):
                 return True
-            self._beat()
+            self._report_alive()
         return self._stopping.wait(max(0.0, left_s))
 
-    def _await_inventory(self) -> None:
-        inventory = self._parts.rooms.inventory
-        for _ in range(int(_READY_S / _LOOK_S)):
+    def _wait_for_inventory(self) -> None:
+        inventory = self._parts.cycle_parts.inventory
+        for _ in range(int(_LIBVIRT_WAIT_S / _POLL_S)):
             if self._stopping.is_set() or inventory.problem:
                 return
-            if inventory.wait_ready(_LOOK_S):
+            if inventory.wait_ready(_POLL_S):
                 return
 
-    def _round(self, missed: int) -> None:
+    def _run_round(self, missed: int) -> None:
         for item in self._parts.state_files:
             item.retry()
         try:
-            self._parts.regime.begin(self._parts.node_cycle)
+            self._parts.regime.begin_round(self._parts.node_cycle)
             done = self._parts.node_cycle.round(missed)
         except Exception:
-            # Whatever it was, the next round begins from a new snapshot.
+            # The next round starts from a new snapshot after any error.
             LOG.exception('A round failed; all weights stay as they are')
             return
-        _keep(self._save)
+        _log_state_errors(self._save)
         problems = (item.problem for item in self._parts.state_files)
         done = dataclasses.replace(
             done, unsaved=tuple(text for text in problems if text)
         )
         self._collector.add(done)
         if self._parts.notices is not None:
-            self._parts.notices.tell(done.incarnations)
-        self._remember(done)
-        _log(done)
-        self._manager.say(_status(done))
+            self._parts.notices.set_vms(done.incarnations)
+        self._add_to_histories(done)
+        _log_round(done)
+        self._manager.say(_status_line(done))
         if not self._is_ready:
             LOG.info(
                 'Ready: VMs are %s',
@@ -237,31 +241,34 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             )
         self._is_ready = True
         if self._recorder is not None:
-            _keep(functools.partial(self._recorder.add, done))
+            _log_state_errors(functools.partial(self._recorder.add, done))
 
-    def _remember(self, done: round_model.Round) -> None:
-        """Keep what answers and notifications are made of."""
+    def _add_to_histories(self, done: round_model.Round) -> None:
+        """Add a round to the weight history, the previews and
+        notifications.
+        """
         try:
             self._history.add(done)
-            self._previewer.see(done)
+            self._previewer.add_round(done)
             settings = self._parts.regime.in_force.settings
-            self._notifying.add(done, settings.ratios())
+            self._notifying.add(done, settings.max_ratios())
         except Exception:
-            LOG.exception('A round is missing in histories')
+            LOG.exception('Histories: a round could not be added')
 
     def _save(self, *, at_once: bool = False) -> None:
         now_s = time.monotonic()
-        if at_once or now_s - self._saved_s >= _SAVE_S:
+        if at_once or now_s - self._saved_s >= _SAVE_INTERVAL_S:
             self._saved_s = now_s
-            self._parts.memory.save(self._parts.rooms.decision.memory)
+            self._parts.memory.save(self._parts.cycle_parts.decision.memory)
 
-    def _mutate(self) -> None:
+    def _apply_new_configuration(self) -> None:
+        """Read the configuration files again, and apply mutable options."""
         try:
             self._conf.mutate_config_files()
             settings = settings_module.from_conf(self._conf)
             self._parts.regime.configure(settings, self._parts.node_cycle)
         except (exception.FairnessError, cfg.Error, ValueError) as error:
-            LOG.error('The new configuration is not taken over: %s', error)
+            LOG.error('Configuration: the new one was refused: %s', error)
             return
         files = file_faults.files_of(self._conf)
         for fault in file_faults.invalid(files, opts.list_opts()):
@@ -272,14 +279,15 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             )
         now = self._parts.regime.in_force
         LOG.info(
-            'Configuration taken over: metric %s, policy %s, enforce %s%s',
+            'Configuration applied: metric %s, policy %s, enforce %s%s',
             now.settings.metric,
             now.settings.policy,
             now.settings.enforce,
-            f' (epoch {now.epoch} of the domain counts)' if now.epoch else '',
+            f' (from epoch {now.epoch} of the domain)' if now.epoch else '',
         )
 
-    def _finish(self) -> None:
+    def _restore_and_close(self) -> None:
+        """Restore the found values, and stop all parts."""
         parts = self._parts
         try:
             restored = parts.node_cycle.restore()
@@ -292,8 +300,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
                 ),
             )
             self._save(at_once=True)
-            if parts.rooms.idling is not None:
-                parts.rooms.idling.save()
+            if parts.cycle_parts.idling is not None:
+                parts.cycle_parts.idling.save()
         except exception.FairnessError as error:
             LOG.error('Error while stopping: %s', error)
         parts.best_effort.stop()
@@ -302,19 +310,19 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         parts.cloud.stop()
         parts.peering.stop()
         self._notifying.stop()
-        if self._endpoint is not None:
-            self._endpoint.stop()
+        if self._http_endpoint is not None:
+            self._http_endpoint.stop()
         if self._recorder is not None:
             self._recorder.close()
-        parts.rooms.inventory.stop()
-        parts.rooms.counters.close()
-        parts.rooms.guard.stop()
+        parts.cycle_parts.inventory.stop()
+        parts.cycle_parts.counters.close()
+        parts.cycle_parts.guard.stop()
         parts.controls.close()
         parts.pressure.close()
         parts.found.close()
 
 
-def _endpoint(
+def _http_endpoint(
     conf: cfg.ConfigOpts, collector: metrics.RoundCollector
 ) -> endpoint.HttpEndpoint | None:
     group = conf.fairness_observe
@@ -326,16 +334,16 @@ def _recorder(conf: cfg.ConfigOpts) -> record.RoundRecorder | None:
     return record.RoundRecorder(pathlib.Path(path)) if path else None
 
 
-def _keep(write: Callable[[], None]) -> None:
-    """Write what a round can do without."""
+def _log_state_errors(write: Callable[[], None]) -> None:
+    """Write a file that a round does not need; log a failure."""
     try:
         write()
     except exception.StateError as error:
         LOG.error('%s', error)
 
 
-def _status(done: round_model.Round) -> str:
-    """Write the status of the agent for ``systemctl status``."""
+def _status_line(done: round_model.Round) -> str:
+    """Return the state of the agent for ``systemctl status``."""
     does = 'steers' if done.enforced else 'measures and does not steer'
     text = f'{does} {wording.counted(len(done.incarnations), "VM")}'
     if done.errors:
@@ -344,8 +352,8 @@ def _status(done: round_model.Round) -> str:
     return text
 
 
-def _log(done: round_model.Round) -> None:
-    """Write the one line that every round has."""
+def _log_round(done: round_model.Round) -> None:
+    """Log the one line of a round."""
     users = (
         len(done.measured.ownership.users) if done.measured is not None else 0
     )

@@ -22,22 +22,24 @@ from nova_fairness.model import usage as usage_model
 ByControl = Mapping[resources.ResourceControl, float]
 
 TOLERANCE = 0.01
-"""Smallest relative change that is written: less shares no better."""
+"""Smallest relative change that is written; smaller changes have no effect."""
 
 TOLERANCES: ByControl = {resources.ResourceControl.MEMORY: 0.05}
-"""Of single controls: what a VM holds of memory changes all the time."""
+"""Smallest relative changes of single controls. The memory of a VM varies all
+the time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Settings of a round; units as in the options' help.
+    """Settings of a round; units are those of the options.
 
     :ivar overcommit: (r,) factors on the supply, > 0.
-    :ivar controls: what is to be steered, where it can be.
-    :ivar pin_vcpus: whether vCPUs are kept on cores.
+    :ivar controls: controls to steer where the node has them.
+    :ivar pin_vcpus: whether vCPUs are pinned to cores.
     :ivar safety_net: whether weights that do harm return to neutral.
     :ivar exempt: IDs of users, projects and servers that are not steered.
-    :ivar max_weight_ratios: those of single controls; the next also.
+    :ivar max_weight_ratios: exceptions for single controls.
+    :ivar largest_steps: exceptions for single controls.
     """
 
     host: str
@@ -62,30 +64,34 @@ class Settings:
     largest_steps: ByControl = dataclasses.field(default_factory=dict)
 
     def is_exempt(self, vm: instance.Instance) -> bool:
-        """Tell whether an operator exempted a VM."""
+        """Check whether an operator exempted a VM."""
         return not self.exempt.isdisjoint((vm.uuid, vm.user_id, vm.project_id))
 
-    def ratios(self) -> usage_model.Scalars:
-        """Largest weight ratio of each control, (c,)."""
-        return _columns(self.max_weight_ratio, self.max_weight_ratios)
+    def max_ratios(self) -> usage_model.Scalars:
+        """Return the largest weight ratio of each control, (c,)."""
+        return _values_by_control(
+            self.max_weight_ratio, self.max_weight_ratios
+        )
 
-    def steps(self) -> usage_model.Scalars:
-        """Largest step of each control, (c,)."""
-        return _columns(self.largest_step, self.largest_steps)
+    def max_steps(self) -> usage_model.Scalars:
+        """Return the largest step of each control, (c,)."""
+        return _values_by_control(self.largest_step, self.largest_steps)
 
     def tolerance(self, control: resources.ResourceControl) -> float:
-        """Relative change of a control that is not worth a write."""
+        """Return the smallest relative change of a control that is written."""
         return TOLERANCES.get(control, TOLERANCE)
 
 
-def _columns(of_all: float, of_some: ByControl) -> usage_model.Scalars:
+def _values_by_control(
+    default: float, exceptions: ByControl
+) -> usage_model.Scalars:
     return np.array(
-        [of_some.get(control, of_all) for control in resources.CONTROLS]
+        [exceptions.get(control, default) for control in resources.CONTROLS]
     )
 
 
 def _overcommit(group: Any) -> resources.Vector:
-    of_all, factors = _by_control(group, 'overcommit')
+    of_all, factors = _option_by_control(group, 'overcommit')
     return resources.RESOURCES.vector(
         **{
             item.name: factors.get(item.control, of_all)
@@ -97,11 +103,11 @@ def _overcommit(group: Any) -> resources.Vector:
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Settings:
-    """Settings of the rounds."""
+    """Return the settings of the rounds."""
     group = conf.fairness
-    ratio, ratios = _by_control(group, 'max_weight_ratio')
+    ratio, ratios = _option_by_control(group, 'max_weight_ratio')
 
-    step, steps = _by_control(group, 'largest_step')
+    step, steps = _option_by_control(group, 'largest_step')
     return Settings(
         host=group.host,
         metric=group.metric,
@@ -124,8 +130,8 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
     )
 
 
-def _by_control(group: Any, name: str) -> tuple[float, ByControl]:
-    """Number of all controls, and the others of single ones."""
+def _option_by_control(group: Any, name: str) -> tuple[float, ByControl]:
+    """Return an option's default, and its values for single controls."""
     said = options.by_control(name, group[name])
     of_all = said.pop(None)
     return of_all, {
@@ -134,10 +140,10 @@ def _by_control(group: Any, name: str) -> tuple[float, ByControl]:
     }
 
 
-def cpus(text: str) -> tuple[int, ...] | None:
+def parse_cpus(text: str) -> tuple[int, ...] | None:
     """Parse ``[fairness_node] cpus``.
 
-    :returns: CPU numbers, or ``None`` if it is empty.
+    :returns: CPU numbers; ``None`` if the option is empty.
     :raises ConfigurationError: if it is no list of CPUs.
     """
     if not text.strip():
@@ -151,7 +157,7 @@ def cpus(text: str) -> tuple[int, ...] | None:
         ) from error
 
 
-def owners(path: str) -> Mapping[str, tuple[str, str]]:
+def read_owners(path: str) -> Mapping[str, tuple[str, str]]:
     """Read ``[fairness] owners_file``.
 
     :returns: user and project by UUID or libvirt name.
@@ -176,7 +182,7 @@ def owners(path: str) -> Mapping[str, tuple[str, str]]:
 
 
 def exchange_limits(group: Any) -> limits.Bounds:
-    """Bounds of what peers claim, by the options of ``[fairness_exchange]``.
+    """Return the bounds of peers' claims, by ``[fairness_exchange]``.
 
     :param group: with an attribute for each option.
     :raises ConfigurationError: if the file of capacities cannot be used.
@@ -194,7 +200,9 @@ def exchange_limits(group: Any) -> limits.Bounds:
 def _peer_capacities(
     path: str,
 ) -> tuple[tuple[str, resources.Vector], ...]:
-    """Bounds of what hosts claim, by pattern, in the order of the file."""
+    """Return the bounds of hosts' capacities by pattern, in the file's
+    sequence.
+    """
     if not path:
         return ()
     try:

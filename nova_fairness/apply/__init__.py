@@ -2,6 +2,6 @@
 
 """Kernel values of VMs: read, written, and restored at the end.
 
-Start with ``applier``: one round of writes.
-It never decides a value: ``decide`` does.
+Start with ``applier``, which writes the values of one round. The package never
+computes a value; ``decide`` does.
 """

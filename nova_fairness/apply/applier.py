@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Writes allocations to the kernel, and takes them back."""
+"""Writes allocations to the kernel, and restores the found values."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -23,12 +23,13 @@ Kinds = Collection[resources.ResourceControl]
 
 
 class Applier:
-    """All controls of a node, with the record of what they held before.
+    """Writes all controls of a node, and records the values they had before.
 
     :param controls: one per kind that this node can steer.
-    :param found: the record, loaded; see :meth:`FoundValues.load`.
-    :param is_running: whether an incarnation's process still is the same;
-        may raise ``OSError`` if that cannot be known.
+    :param found: the record of found values, loaded; see
+        :meth:`FoundValues.load`.
+    :param is_running: checks whether an incarnation's process is still the
+        same; may raise ``OSError`` if that is unknown.
     """
 
     def __init__(
@@ -45,21 +46,25 @@ class Applier:
 
     @property
     def kinds(self) -> frozenset[resources.ResourceControl]:
-        """Controls of this node, whether they work now or not."""
+        """The kinds of this node's controls, whether they work now or not."""
         return frozenset(self._controls)
 
     def availability(
         self, kinds: Kinds = resources.CONTROLS
     ) -> Mapping[resources.ResourceControl, tuple[bool, str]]:
-        """Tell of some controls whether they work now, and why or why not."""
-        return {item.kind: item.availability() for item in self._chosen(kinds)}
+        """Return for each control whether it works now, and the cause."""
+        return {
+            item.kind: item.availability()
+            for item in self._selected_controls(kinds)
+        }
 
     def without_effect(
         self, kinds: Kinds = resources.CONTROLS
     ) -> Mapping[resources.ResourceControl, Mapping[str, str]]:
-        """Say why VMs are not steered, by key, of some controls."""
+        """Return for each control why it has no effect on some VMs, by key."""
         return {
-            item.kind: item.without_effect() for item in self._chosen(kinds)
+            item.kind: item.without_effect()
+            for item in self._selected_controls(kinds)
         }
 
     def observe(
@@ -67,61 +72,67 @@ class Applier:
         vms: Sequence[instance.Incarnation],
         kinds: Kinds = resources.CONTROLS,
     ) -> None:
-        """Show all VMs of the node to some controls, before reading."""
-        for item in self._chosen(kinds):
+        """Pass all VMs of the node to the controls, before they are read."""
+        for item in self._selected_controls(kinds):
             item.observe(vms)
 
     def present(
         self, keys: Sequence[str], kinds: Kinds = resources.CONTROLS
     ) -> allocation.Allocation:
-        """Read some controls of the given VMs.
+        """Read the controls of the given VMs.
 
         :param keys: of incarnations.
-        :returns: kernel units by knob; VMs that vanished and those that
-            cannot be steered are absent.
+        :returns: kernel units by knob, without VMs that vanished or cannot be
+            steered.
         """
         return {
             allocation.Knob(key, item.kind): value
-            for item in self._chosen(kinds)
+            for item in self._selected_controls(kinds)
             for key, value in item.read(keys).items()
         }
 
-    def _chosen(self, kinds: Kinds) -> list[control.IsolatedControl]:
+    def _selected_controls(
+        self, kinds: Kinds
+    ) -> list[control.IsolatedControl]:
         return [item for kind, item in self._controls.items() if kind in kinds]
 
     @property
     def recorded(self) -> allocation.Allocation:
-        """Found values, by knob that was ever written since."""
+        """The found values of all knobs that were written since."""
         return self._found.values
 
     def problems(self) -> tuple[str, ...]:
-        """Name what went wrong since the last call, apart from writes.
+        """Return errors since the last call, except those of writes.
 
-        A VM that cannot be steered is named once while it is seen.
+        A VM that cannot be steered is named once while it is present.
         """
         return tuple(
             text
             for item in self._controls.values()
-            for text in item.troubles()
+            for text in item.new_errors()
         )
 
     def apply(
         self,
         changes: Sequence[allocation.Change],
     ) -> tuple[control.ApplyResult, ...]:
-        """Write changes; values that they replace are on the disk before.
+        """Write changes, after the values that they replace are on the disk.
 
-        :param changes: one VM's failure is no other's.
-        :returns: one outcome per change, in order.
+        :param changes: a failure of one VM does not affect the others.
+        :returns: one result per change, in the same sequence.
         """
-        refused = self._record([change.knob for change in changes])
+        refused = self._record_found_values(
+            [change.knob for change in changes]
+        )
         outcomes = iter(
-            self._write([item for item in changes if item.knob not in refused])
+            self._write_by_control(
+                [item for item in changes if item.knob not in refused]
+            )
         )
         for item in self._controls.values():
             item.settle()
         return tuple(
-            self._refuse(change, refused[change.knob])
+            self._refused_result(change, refused[change.knob])
             if change.knob in refused
             else next(outcomes)
             for change in changes
@@ -132,16 +143,17 @@ class Applier:
         keys: Iterable[str] | None = None,
         kinds: Kinds = resources.CONTROLS,
     ) -> tuple[control.ApplyResult, ...]:
-        """Restore the values that controls had, and clear those records.
+        """Restore the found values of controls, and delete their records.
 
-        A value that cannot be written stays recorded. One whose VM vanished
-        does not. With the last VM goes what the controls share.
+        A value that cannot be written stays recorded. The record of a vanished
+        VM is deleted. With the last VM, objects that the controls share are
+        removed.
 
-        :param keys: of incarnations; all that are recorded if ``None``.
-        :param kinds: which controls; all unless given.
-        :returns: one outcome per recorded knob, sorted by incarnation.
-        :raises StateError: if the record cannot be written; the controls
-            have their values nevertheless.
+        :param keys: of incarnations; ``None`` restores all that are recorded.
+        :param kinds: of the controls to restore.
+        :returns: one result per recorded knob, sorted by incarnation.
+        :raises StateError: if the record cannot be written; the controls are
+            restored nevertheless.
         """
         chosen = None if keys is None else set(keys)
         knobs = sorted(
@@ -153,15 +165,15 @@ class Applier:
             ),
             key=lambda knob: (knob.incarnation, knob.control.value),
         )
-        present = self._read(knobs)
+        present = self._read_knobs(knobs)
         found = self._found.values
-        outcomes = self._write(
+        outcomes = self._write_by_control(
             [
                 allocation.Change(knob, present.get(knob), found[knob])
                 for knob in knobs
             ]
         )
-        for item in self._chosen(kinds):
+        for item in self._selected_controls(kinds):
             item.settle()
             if chosen is None:
                 item.release()
@@ -171,24 +183,26 @@ class Applier:
         self._found.flush()
         return outcomes
 
-    def _record(
+    def _record_found_values(
         self,
         knobs: Iterable[allocation.Knob],
     ) -> dict[allocation.Knob, str]:
-        """Record what knobs hold that are not recorded yet.
+        """Record the present values of knobs that have no record yet.
 
-        :returns: why, by knob that must not be written.
+        :returns: the cause for each knob that must not be written.
         """
         new = [knob for knob in knobs if knob not in self._found.values]
         if not new:
             return {}
-        present = self._read(new)
+        present = self._read_knobs(new)
         values: dict[allocation.Knob, int] = {}
         refused: dict[allocation.Knob, str] = {}
         for knob in new:
             value = self._found_value(knob, present)
             if value is None:
-                refused[knob] = 'cannot be read, so it could not be restored'
+                refused[knob] = (
+                    'not written: its value cannot be read and so not restored'
+                )
             else:
                 values[knob] = value
         self._found.forget(
@@ -205,16 +219,17 @@ class Applier:
         knob: allocation.Knob,
         present: allocation.Allocation,
     ) -> int | None:
-        """The value that a knob is to be restored to, if known.
+        """Return the value to which a knob is to be restored; ``None`` if
+        unknown.
 
-        Where the record was lost, what a VM holds now may be our own: then
-        it is the kernel's default.
+        If the record was lost, the present value may be the agent's own. Then
+        the kernel's default is returned.
         """
         if knob not in present or not self._found.is_unknown(knob.incarnation):
             return present.get(knob)
         return self._controls[knob.control].default
 
-    def _refuse(
+    def _refused_result(
         self, change: allocation.Change, error: str
     ) -> control.ApplyResult:
         if self._has_ended(change.knob):
@@ -230,8 +245,10 @@ class Applier:
         except OSError:
             return False
 
-    def _read(self, knobs: Sequence[allocation.Knob]) -> allocation.Allocation:
-        """Read just these knobs."""
+    def _read_knobs(
+        self, knobs: Sequence[allocation.Knob]
+    ) -> allocation.Allocation:
+        """Read the values of these knobs only."""
         values: dict[allocation.Knob, int] = {}
         for kind, item in self._controls.items():
             keys = [knob.incarnation for knob in knobs if knob.control is kind]
@@ -239,10 +256,10 @@ class Applier:
                 values[allocation.Knob(key, kind)] = value
         return values
 
-    def _write(
+    def _write_by_control(
         self, changes: Sequence[allocation.Change]
     ) -> tuple[control.ApplyResult, ...]:
-        """Hand changes to their controls; forget what vanished."""
+        """Write changes by their controls; delete records of vanished VMs."""
         outcomes: dict[int, control.ApplyResult] = {}
         for kind in resources.CONTROLS:
             places = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The contract of a kernel control: read, write, restore."""
+"""The interface of a kernel control: read, write, restore."""
 
 import abc
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from nova_fairness.model import resources
 class ApplyResult:
     """The result of one change.
 
-    :ivar change: what was asked for.
-    :ivar error: empty if it was written; otherwise why not.
-    :ivar gone: the VM vanished meanwhile, which is not an error.
+    :ivar change: the requested change.
+    :ivar error: cause of a failure; empty if the value was written.
+    :ivar gone: whether the VM vanished meanwhile, which is not an error.
     """
 
     change: allocation.Change
@@ -30,97 +30,98 @@ class ApplyResult:
 
     @property
     def written(self) -> bool:
-        """Whether the kernel holds the wanted value."""
+        """Whether the kernel has the wanted value."""
         return not self.error and not self.gone
 
 
 class Control(abc.ABC):
-    """One knob of the kernel for all VMs of the node.
+    """One kind of kernel setting for all VMs of the node.
 
-    Implementations isolate failures: one VM that cannot be written never
-    keeps another from being written. They do no arithmetic on weights.
+    Implementations isolate failures: an error of one VM never stops the writes
+    of others. They do no arithmetic on weights.
     """
 
     kind: resources.ResourceControl
 
     @abc.abstractmethod
     def unit_range(self) -> tuple[int, int]:
-        """The smallest and largest value that the kernel accepts."""
+        """Return the smallest and the largest value that the kernel
+        accepts.
+        """
 
     def default(self) -> int | None:
-        """Value of a VM that was never set; ``None`` if unknown."""
+        """Return the value of a VM that was never set; ``None`` if unknown."""
         return None
 
     def availability(self) -> tuple[bool, str]:
-        """Tell whether the control works on this host now.
+        """Return whether the control works on this host now.
 
-        :returns: whether it does, and by what, or why not.
+        :returns: whether it works, and the means or the cause.
         """
         return True, ''
 
     def without_effect(self) -> Mapping[str, str]:
-        """Say why some VMs are not steered at present, by key."""
+        """Return why the control has no effect on some VMs, by key."""
         return {}
 
     def problems(self) -> tuple[str, ...]:
-        """Name VMs that cannot be steered, each once while it is seen."""
+        """Return errors of VMs that cannot be steered, each once per VM."""
         return ()
 
     def observe(self, vms: Sequence[instance.Incarnation]) -> None:
-        """See the VMs of a round, before :meth:`read` of it.
+        """Accept the VMs of a round, before its :meth:`read`.
 
-        :param vms: all of the node.
+        :param vms: all VMs of the node.
         """
 
     @abc.abstractmethod
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
-        """Read what the kernel holds now.
+        """Read the present values.
 
-        :param keys: of incarnations; a key says the process, so that no
-            hypervisor is needed to restore a control.
-        :returns: kernel units by key; VMs that vanished or cannot be
-            steered are absent.
+        :param keys: of incarnations; a key names the process, so that a
+            restoration needs no hypervisor.
+        :returns: kernel units by key, without VMs that vanished or cannot be
+            steered.
         """
 
     @abc.abstractmethod
     def write(
         self, changes: Sequence[allocation.Change]
     ) -> tuple[ApplyResult, ...]:
-        """Write each change, in order, one outcome each.
+        """Write each change in sequence; return one result each.
 
-        Only incarnations seen by the last :meth:`read` can be written.
+        Only incarnations of the last :meth:`read` can be written.
         """
 
     def settle(self) -> tuple[str, ...]:
-        """Bring what the VMs share in line with what was written.
+        """Update objects that VMs share, after the writes of a round.
 
-        Called after the writes of each round, and of a restoration.
+        It is called after the writes of each round and of a restoration.
 
-        :returns: what went wrong.
+        :returns: error messages.
         """
         return ()
 
     def release(self) -> tuple[str, ...]:
-        """Remove from the host what belongs to the control and to no VM.
+        """Remove the control's objects that belong to no VM.
 
-        Called when nothing shall be steered any more, and in each round as
-        long as that holds.
+        It is called in each round in which nothing is steered.
 
-        :returns: what went wrong.
+        :returns: error messages.
         """
         return ()
 
     def close(self) -> None:
-        """Close all descriptors; the control can still be used."""
+        """Close all file descriptors; the control can still be used."""
 
 
 def drift(
     expected: allocation.Allocation, present: allocation.Allocation
 ) -> allocation.Allocation:
-    """Find what other hands changed since we wrote it.
+    """Return the values that other programs changed since the last write.
 
-    :param expected: what was written last, kernel units by knob.
-    :param present: what is there now; knobs that it lacks vanished.
+    :param expected: values written last, kernel units by knob.
+    :param present: present values; missing knobs vanished.
     :returns: the present value of each knob that differs.
     """
     return {
@@ -135,11 +136,11 @@ T = TypeVar('T')
 _NONE: tuple[str, ...] = ()
 
 _EXPECTED = (exception.FairnessError, OSError, ValueError)
-"""Errors of a control when the kernel's state changes meanwhile."""
+"""Errors of a control that occur when the kernel's state changes meanwhile."""
 
 
 class IsolatedControl:
-    """Calls a control; its exception becomes a text, told once.
+    """Calls a control; collects the texts of its exceptions.
 
     :param item: the control.
     """
@@ -150,57 +151,63 @@ class IsolatedControl:
 
     @property
     def kind(self) -> resources.ResourceControl:
-        """The control's kind."""
+        """The kind of the control."""
         return self._item.kind
 
     @property
     def default(self) -> int | None:
-        """Value of a VM that was never set; ``None`` if unknown."""
+        """The value of a VM that was never set; ``None`` if unknown."""
         return self._item.default()
 
     def availability(self) -> tuple[bool, str]:
-        """Tell whether the control works now, and why or why not."""
+        """Return whether the control works now, and the cause."""
         try:
             return self._item.availability()
         except _EXPECTED as error:
             return False, str(error)
 
     def without_effect(self) -> Mapping[str, str]:
-        """Say why some VMs are not steered, by key."""
-        return self._try(self._item.without_effect, {})
+        """Return why the control has no effect on some VMs, by key."""
+        return self._call_safely(self._item.without_effect, {})
 
-    def troubles(self) -> tuple[str, ...]:
-        """Problems since the last call."""
-        told = (*self._troubles, *self._try(self._item.problems, _NONE))
+    def new_errors(self) -> tuple[str, ...]:
+        """Return the errors since the last call."""
+        told = (
+            *self._troubles,
+            *self._call_safely(self._item.problems, _NONE),
+        )
         self._troubles = []
         return tuple(f'{self.kind.value}: {text}' for text in told)
 
     def observe(self, vms: Sequence[instance.Incarnation]) -> None:
-        """Show the VMs of a round."""
-        self._try(lambda: self._item.observe(vms), None)
+        """Pass the VMs of a round to the control."""
+        self._call_safely(lambda: self._item.observe(vms), None)
 
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
-        """Read what the kernel holds; nothing if that fails."""
-        return self._try(lambda: self._item.read(keys), {})
+        """Read the present values; return none after an error."""
+        return self._call_safely(lambda: self._item.read(keys), {})
 
     def write(
         self, changes: Sequence[allocation.Change]
     ) -> tuple[ApplyResult, ...]:
-        """Write each change; all have failed if the control fails."""
+        """Write each change; all results are failures if the control fails."""
         try:
             return self._item.write(changes)
         except _EXPECTED as error:
             return tuple(ApplyResult(change, str(error)) for change in changes)
 
     def settle(self) -> None:
-        """Bring in line what the VMs share."""
-        self._troubles.extend(self._try(self._item.settle, _NONE))
+        """Update objects that VMs share."""
+        self._troubles.extend(self._call_safely(self._item.settle, _NONE))
 
     def release(self) -> None:
-        """Remove what belongs to no VM."""
-        self._troubles.extend(self._try(self._item.release, _NONE))
+        """Remove the control's objects that belong to no VM."""
+        self._troubles.extend(self._call_safely(self._item.release, _NONE))
 
-    def _try(self, call: Callable[[], T], otherwise: T) -> T:
+    def _call_safely(self, call: Callable[[], T], otherwise: T) -> T:
+        """Call a function; after an expected error, store it and return a
+        default.
+        """
         try:
             return call()
         except _EXPECTED as error:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""The durable record of what controls held before the agent came."""
+"""The durable record of the values that controls had before the agent."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ class _Record:
     """The content of the file.
 
     :ivar found: value by knob.
-    :ivar lost_before: clock ticks since boot; of processes that started
-        until then an earlier record may have been lost. -1 if none was.
+    :ivar lost_before: clock ticks since boot. An earlier record of processes
+        that started until then may be lost; -1 if none was lost.
     """
 
     found: allocation.Allocation
@@ -40,17 +40,16 @@ class _Record:
 
 
 class FoundValues:
-    """Remembers, before the first write of a knob, what it held.
+    """Stores the value of each knob from before its first write.
 
-    The file is replaced as a whole: a crash at any moment leaves the old
-    record or the new one. It belongs to one boot of the machine, because no
-    process outlives that.
+    The file is replaced as a whole, so a crash leaves the old or the new
+    record. It belongs to one boot of the machine, because no process survives
+    a boot.
 
-    :param path: of the file; another, ``<path>.lock``, is locked as long as
-        this object is open.
+    :param path: of the file; ``<path>.lock`` is locked while this object is
+        open.
     :param boot_id: of the machine's run; read from the kernel unless given.
-    :ivar problem: why the record does not say what it was last told; empty
-        if it does.
+    :ivar problem: why the file lacks the newest record; empty if it does not.
     """
 
     def __init__(
@@ -65,50 +64,51 @@ class FoundValues:
 
     @property
     def values(self) -> Mapping[allocation.Knob, int]:
-        """Kernel units by knob, as they were before the first write."""
+        """The values by knob, in kernel units, from before the first write."""
         return types.MappingProxyType(self._record.found)
 
     def load(self) -> str:
-        """Take the record over, exclusively until :meth:`close`.
+        """Read the record, and lock it until :meth:`close`.
 
-        A file that cannot be understood is moved aside to
-        ``<path>.corrupt-<n>``, and :meth:`is_unknown` tells which VMs it may
-        have named.
+        An unreadable file is renamed to ``<path>.corrupt-<n>``.
+        :meth:`is_unknown` then identifies the VMs that it may have named.
 
-        :returns: what went wrong with the file, empty if nothing did.
-        :raises StateError: if another process has the record, or the
-            directory cannot be used.
+        :returns: an error message about the file; empty if there is none.
+        :raises StateError: if another process uses the record, or the
+            directory is unusable.
         """
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._take_lock()
+            self._lock_file()
             self._record = self._parse(self._path.read_text('utf-8'))
         except FileNotFoundError:
             self._record = _Record({})
         except _UNUSABLE as error:
-            return self._move_aside(error)
+            return self._replace_unusable_file(error)
         except OSError as error:
             raise exception.StateError(
-                f'cannot read the record of found values {self._path}: {error}'
+                f'record of found values {self._path}: cannot be read: {error}'
             ) from error
         return ''
 
     def is_unknown(self, key: str) -> bool:
-        """Tell whether an incarnation's found values may have been lost.
+        """Check whether an incarnation's found values may have been lost.
 
-        Then what it holds now may be our own, and must not be recorded.
+        If so, its present values may be the agent's own and must not be
+        recorded.
 
         :param key: of the incarnation.
         """
         return instance.parse_key(key)[2] <= self._record.lost_before
 
     def remember(self, values: allocation.Allocation) -> None:
-        """Record knobs not yet known; on return it is on the disk.
+        """Record values of new knobs, durably when this method returns.
 
-        Those known keep their first value. Costs nothing if all are known.
+        Recorded knobs keep their first value. Nothing is written if all are
+        recorded.
 
-        :raises StateError: if it cannot be written; then nothing of it is
-            remembered, and these knobs must not be written.
+        :raises StateError: if the file cannot be written; then nothing is
+            recorded, and these knobs must not be written.
         """
         new = {
             knob: value
@@ -123,7 +123,7 @@ class FoundValues:
             )
 
     def forget(self, knobs: Iterable[allocation.Knob]) -> None:
-        """Drop knobs; the file follows when it is next written."""
+        """Delete the records of knobs; :meth:`flush` updates the file."""
         gone = set(knobs)
         left = {
             knob: value
@@ -134,31 +134,31 @@ class FoundValues:
         self._record = dataclasses.replace(self._record, found=left)
 
     def flush(self) -> None:
-        """Bring what was forgotten to the disk, if anything was.
+        """Write the file if records were deleted since the last write.
 
-        :raises StateError: if it cannot be written.
+        :raises StateError: if the file cannot be written.
         """
         if self._dirty:
             self._save(self._record)
 
     def retry(self) -> None:
-        """Write what was forgotten, if that could not be written before.
+        """Write deleted records to the file if that failed before.
 
-        Values that could not be recorded are not in force: each write of a
-        knob records its value first, again.
+        Values whose recording failed are not in force: each write of a knob
+        records its value first.
         """
         self.problem = ''
         with contextlib.suppress(exception.StateError):
             self.flush()
 
     def close(self) -> None:
-        """Let others have the record; may be called twice."""
+        """Unlock the record for other processes; may be called twice."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def _take_lock(self) -> None:
-        """Lock a file of its own, since the record itself is replaced."""
+    def _lock_file(self) -> None:
+        """Lock a separate file, because the record itself is replaced."""
         if self._lock is not None:
             return
         path = f'{self._path}.lock'
@@ -175,9 +175,9 @@ class FoundValues:
         self._lock = lock
 
     def _parse(self, text: str) -> _Record:
-        """Read the file's text.
+        """Parse the file's text.
 
-        :raises ValueError, TypeError: if it is not one of ours.
+        :raises ValueError, TypeError: if it is no valid record.
         """
         content = json.loads(text)
         if not isinstance(content, dict) or content.get('version') != VERSION:
@@ -186,14 +186,14 @@ class FoundValues:
             return _Record({})
         return _Record(
             _parse_found(content.get('found')),
-            _whole(content.get('lost_before')),
+            _checked_integer(content.get('lost_before')),
         )
 
-    def _move_aside(self, error: Exception) -> str:
-        """Keep an unusable file for people and begin a new one.
+    def _replace_unusable_file(self, error: Exception) -> str:
+        """Rename an unusable file, and begin a new one.
 
-        The new one is written before the old one goes: after a crash between
-        these the old one is still there.
+        A link to the old file is created before the new file is written, so
+        that a crash does not lose it.
         """
         names = (
             self._path.with_name(f'{self._path.name}.corrupt-{number}')
@@ -204,23 +204,24 @@ class FoundValues:
             os.link(self._path, aside)
         except OSError as refused:
             raise exception.StateError(
-                f'cannot move {self._path} aside: {refused}'
+                f'record of found values {self._path}: cannot be renamed: '
+                f'{refused}'
             ) from refused
         self._save(_Record({}, _ticks_since_boot()))
         return (
-            f'the record of found values {self._path} cannot be used '
+            f'record of found values {self._path}: it cannot be used '
             f'({error}); it was moved to {aside}, and VMs that run now will '
             f'be restored to default values'
         )
 
     def _save(self, record: _Record) -> None:
-        """Replace the file; afterwards both it and its name are on disk."""
-        text = _format(record, self._boot_id)
+        """Replace the file durably, with its directory entry."""
+        text = _format_record(record, self._boot_id)
         try:
             state_file.replace(self._path, text, durable=True)
         except OSError as error:
             self.problem = (
-                f'cannot write the record of found values {self._path}: '
+                f'record of found values {self._path}: cannot be written: '
                 f'{error}'
             )
             raise exception.StateError(self.problem) from error
@@ -230,7 +231,7 @@ class FoundValues:
 def knob_of_part(
     key: str, part: str, control: resources.ResourceControl
 ) -> allocation.Knob:
-    """The name in a record of a part of a VM, such as a device of it.
+    """Return the identifier of a part of a VM, such as a device, in a record.
 
     :param key: of the incarnation.
     """
@@ -238,14 +239,14 @@ def knob_of_part(
     return allocation.Knob(f'{uuid}@{part}/{pid}/{ticks}', control)
 
 
-def part_of(knob: allocation.Knob) -> tuple[str, str]:
-    """Key of the incarnation, and the part, that such a name is for."""
+def vm_and_part(knob: allocation.Knob) -> tuple[str, str]:
+    """Return the incarnation's key and the part of such an identifier."""
     name, pid, ticks = instance.parse_key(knob.incarnation)
     uuid, _, part = name.partition('@')
     return f'{uuid}/{pid}/{ticks}', part
 
 
-def _format(record: _Record, boot_id: str) -> str:
+def _format_record(record: _Record, boot_id: str) -> str:
     found: dict[str, dict[str, int]] = {}
     for knob, value in record.found.items():
         found.setdefault(knob.incarnation, {})[knob.control.value] = value
@@ -259,9 +260,9 @@ def _format(record: _Record, boot_id: str) -> str:
 
 
 def _parse_found(found: object) -> dict[allocation.Knob, int]:
-    """Read the values by incarnation and control.
+    """Parse the values by incarnation and control.
 
-    :raises ValueError, TypeError: if they are not of that form.
+    :raises ValueError, TypeError: if they have another form.
     """
     if not isinstance(found, dict):
         raise TypeError('expected an object "found"')
@@ -272,11 +273,11 @@ def _parse_found(found: object) -> dict[allocation.Knob, int]:
             raise TypeError(f'expected an object under {key}')
         for name, value in controls.items():
             knob = allocation.Knob(key, resources.ResourceControl(name))
-            values[knob] = _whole(value)
+            values[knob] = _checked_integer(value)
     return values
 
 
-def _whole(value: object) -> int:
+def _checked_integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f'expected a whole number, got {value!r}')
     return value

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Files in guests, written by QEMU's guest agent that runs in them.
+"""Writes files into guests by QEMU's guest agent.
 
-Whether one runs is the guest's affair. It may be old, stuck or hostile: no
-command waits for long, and nothing that it answers is believed. So none is
-sent in a round.
+A guest may have no agent, or one that is old, stuck or hostile. So every
+command has a timeout, no answer is trusted, and rounds send no commands.
 """
 
 import base64
@@ -22,10 +21,10 @@ _KEEPALIVES_LOST = 3
 
 
 class GuestAgents:
-    """Agents in the guests of this node.
+    """Sends commands to the guest agents of this node's VMs.
 
     :param uri: of libvirt; the connection must be allowed to change VMs.
-    :param timeout_s: for which a guest may let one command wait, > 0.
+    :param timeout_s: timeout of one command in seconds, > 0.
     """
 
     def __init__(self, uri: str, timeout_s: int = 5) -> None:
@@ -33,13 +32,14 @@ class GuestAgents:
         self._timeout_s = timeout_s
 
     def write(self, uuid: str, path: str, text: str) -> None:
-        """Replace what a file in a guest holds; may block for some commands.
+        """Replace the content of a file in a guest; may block for some
+        commands.
 
         :param uuid: of the VM.
-        :param path: in the guest, in a directory that is there.
+        :param path: in the guest, in an existing directory.
         :param text: of the file, at most some kilobytes.
-        :raises GuestNotWritten: if the guest has no agent, or it does not
-            answer or refuses.
+        :raises GuestNotWritten: if the guest has no agent, or the agent does
+            not answer or refuses.
         """
         content = base64.b64encode(text.encode()).decode()
         try:
@@ -48,19 +48,19 @@ class GuestAgents:
                 with contextlib.suppress(libvirt.libvirtError):
                     connection.setKeepAlive(_KEEPALIVE_S, _KEEPALIVES_LOST)
                 domain = connection.lookupByUUIDString(uuid)
-                file = self._ask(domain, 'open', path=path, mode='w')
+                file = self._send_command(domain, 'open', path=path, mode='w')
                 given: dict[str, Any] = {'handle': file, 'buf-b64': content}
                 try:
-                    self._ask(domain, 'write', **given)
+                    self._send_command(domain, 'write', **given)
                 finally:
-                    self._ask(domain, 'close', handle=file)
+                    self._send_command(domain, 'close', handle=file)
         except libvirt.libvirtError as error:
             raise exception.GuestNotWritten(str(error)) from error
 
-    def _ask(
+    def _send_command(
         self, domain: libvirt.virDomain, command: str, **arguments: Any
     ) -> Any:
-        """Send one command about files; return its result."""
+        """Send one file command to a guest; return its result."""
         order = {'execute': f'guest-file-{command}', 'arguments': arguments}
         told = libvirt_qemu.qemuAgentCommand(
             domain, json.dumps(order), self._timeout_s, 0
@@ -69,5 +69,6 @@ class GuestAgents:
             return json.loads(told)['return']
         except exception.UNREADABLE as error:
             raise exception.GuestNotWritten(
-                f'the agent answers {told!r:.60} to guest-file-{command}'
+                f'guest agent: invalid answer {told!r:.60} to '
+                f'guest-file-{command}'
             ) from error

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes controls of control groups as root.
+"""Writes files of control groups as root.
 
-Everything in :func:`write_as_root` runs in a process of its own that is root
-without a single capability: the files of control groups belong to root, and
-that is all it needs. It trusts nothing that it is told. A request names a
-process, never a path: the entry point itself looks up which group the process
-is in, opens the control there, and writes only if the process still is the one
-that was meant.
+:func:`write_as_root` runs in a separate process that is root without any
+    capability: root owns the files of control groups. It does not trust its
+    caller. A request names a process, never a path. The function itself finds
+    the group of the process, opens the file, and writes only if the process is
+    still the same.
 """
 
 from collections.abc import Iterator
@@ -31,13 +30,13 @@ SECTION = privileged_client.SECTION
 
 PROC = '/proc'
 MOUNTINFO = '/proc/self/mountinfo'
-_MOST_GROUPS = 100000
-_AS_IT_IS = os.O_NOFOLLOW | os.O_CLOEXEC
-"""Neither created nor followed: a control is a file of the kernel."""
+_MAX_GROUPS = 100000
+_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+"""Open flags that neither create a file nor follow a link."""
 
 Request = tuple[str, str, int, int] | tuple[str, str, int, int, int]
-"""Name of the control file, value, process id, its start time in ticks; and
-the level of the group, :data:`files.OWN` if left out."""
+"""Name of the control file, value, process ID, start time in ticks, and
+level of the group (default :data:`files.OWN`)."""
 
 context = priv_context.PrivContext(
     __name__,
@@ -46,32 +45,32 @@ context = priv_context.PrivContext(
     capabilities=privileged_client.KEPT[f'{__name__}.context'],
     timeout=3.0,
 )
-door = privileged_client.PrivilegedClient(context)
-prepare = door.prepare
+client = privileged_client.PrivilegedClient(context)
+prepare = client.prepare
 
 
 def write_controls(requests: Sequence[Request]) -> list[int]:
-    """Write controls of any number of VMs in one round trip.
+    """Write control files of any number of VMs in one call of the helper.
 
-    :returns: per request zero, or the error number of why it was not
-        written: ``ESRCH``, ``ENOENT`` or ``ENODEV`` if the VM is gone.
+    :returns: per request 0, or the error number: ``ESRCH``, ``ENOENT`` or
+        ``ENODEV`` if the VM ended.
     :raises ControlUnavailable: if the helper cannot be started or does not
         answer; then it is unknown what was written.
     """
-    return list(door.ask(write_as_root, list(requests)))
+    return list(client.call(write_as_root, list(requests)))
 
 
 @context.entrypoint
 def write_as_root(requests: Sequence[Request]) -> list[int]:
-    """Check and write each request; runs in the helper.
+    """Validate and write each request; runs in the helper.
 
     :returns: as :func:`write_controls`.
     """
     mounts = cgroup.mounts(pathlib.Path(MOUNTINFO).read_bytes())
-    return [_write(mounts, *request) for request in requests]
+    return [_write_request(mounts, *request) for request in requests]
 
 
-def _write(
+def _write_request(
     mounts: Mapping[str, cgroup.Mount],
     name: str,
     text: str,
@@ -82,28 +81,27 @@ def _write(
     if name not in files.FILES or not files.FILES[name].allows(text, level):
         return errno.EINVAL
     try:
-        group, path = files.paths(PROC, mounts, int(pid), name, level)
-        with _group_of_root(group) as held:
+        group, path = files.control_paths(PROC, mounts, int(pid), name, level)
+        with _open_root_group(group) as held:
             beside = os.path.relpath(path, group)
-            control = os.open(beside, os.O_WRONLY | _AS_IT_IS, dir_fd=held)
+            control = os.open(beside, os.O_WRONLY | _NO_FOLLOW, dir_fd=held)
     except exception.WriteRefused:
         return errno.EPERM
     except OSError as error:
         return error.errno or errno.EIO
-    return _write_if_same(control, f'{text}\n', int(pid), start_ticks)
+    return _write_if_running(control, f'{text}\n', int(pid), start_ticks)
 
 
 @contextlib.contextmanager
-def _group_of_root(group: str) -> Iterator[int]:
-    """Hold a group that root made; a file opened from it is in it.
+def _open_root_group(group: str) -> Iterator[int]:
+    """Open the directory of a group that root created, as a context manager.
 
-    Users may have groups of their own, and give them any name: one like that
-    of a VM would lead to the groups above it, which are others'. A path may
-    lead to another group a moment later; a descriptor does not.
+    Users can create groups with the name of a VM's group, which would lead to
+    other groups. A descriptor stays with its group, but a path may not.
 
-    :raises OSError: if there is none, or a user made it.
+    :raises OSError: if there is no such group, or a user created it.
     """
-    held = os.open(group, os.O_PATH | os.O_DIRECTORY | _AS_IT_IS)
+    held = os.open(group, os.O_PATH | os.O_DIRECTORY | _NO_FOLLOW)
     try:
         if os.fstat(held).st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
@@ -112,11 +110,13 @@ def _group_of_root(group: str) -> Iterator[int]:
         os.close(held)
 
 
-def _write_if_same(control: int, text: str, pid: int, start_ticks: int) -> int:
+def _write_if_running(
+    control: int, text: str, pid: int, start_ticks: int
+) -> int:
     """Write unless the process ended; closes ``control``.
 
-    The order matters: an open control stays that of its group. If the group
-    goes and another of the same name comes, the write fails with ENODEV.
+    The sequence matters: an open file stays with its group. If the group is
+    deleted and another gets its name, the write fails with ENODEV.
     """
     try:
         if files.start_ticks(PROC, pid) != start_ticks:
@@ -130,26 +130,25 @@ def _write_if_same(control: int, text: str, pid: int, start_ticks: int) -> int:
 
 
 def lower_empty(number: int, text: str) -> int:
-    """Write the memory protection of a group that holds no process.
+    """Write the memory protection of a group without a process.
 
-    Only a group that libvirt makes for a VM, or one that holds these, is
-    written: others are empty at times, too. A group is named by the number
-    that the kernel gave it, which is never given again, so that it cannot be
-    mistaken for another of its name.
+    Only groups that libvirt creates for VMs, or groups above these, are
+    written. A group is identified by its inode number, which the kernel never
+    reuses.
 
     :param number: of the inode of its directory.
     :param text: bytes, or ``max``.
-    :returns: zero, or an error number: ``ENOENT`` if there is no such
-        group, ``EBUSY`` if a process is in it or below it, ``EPERM`` if it
-        is not for VMs.
-    :raises ControlUnavailable: if the helper cannot be asked.
+    :returns: 0, or an error number: ``ENOENT`` if there is no such group,
+        ``EBUSY`` if it or a group below has a process, ``EPERM`` if it is not
+        for VMs.
+    :raises ControlUnavailable: if the helper does not answer.
     """
-    return int(door.ask(lower_empty_as_root, number, text))
+    return int(client.call(lower_empty_as_root, number, text))
 
 
 @context.entrypoint
 def lower_empty_as_root(number: int, text: str) -> int:
-    """Check and write; runs in the helper.
+    """Validate and write the protection; runs in the helper.
 
     :returns: as :func:`lower_empty`.
     """
@@ -166,8 +165,8 @@ def lower_empty_as_root(number: int, text: str) -> int:
     if not cgroup.is_for_vms('/' + os.path.relpath(group, unified.path)):
         return errno.EPERM
     try:
-        with _group_of_root(group) as held:
-            return _write_low(held, number, text)
+        with _open_root_group(group) as held:
+            return _write_protection(held, number, text)
     except OSError as error:
         return error.errno or errno.EIO
 
@@ -179,23 +178,23 @@ def _find_group(top: str, number: int) -> str | None:
                 return path
         except FileNotFoundError:
             continue
-        if seen > _MOST_GROUPS:
+        if seen > _MAX_GROUPS:
             break
     return None
 
 
-def _write_low(group: int, number: int, text: str) -> int:
+def _write_protection(group: int, number: int, text: str) -> int:
     """Write the limit of a group that has no process and was not replaced.
 
     :param group: descriptor of its directory.
     """
     if os.fstat(group).st_ino != number:
         return errno.ENOENT
-    opened = os.open('cgroup.events', os.O_RDONLY | _AS_IT_IS, dir_fd=group)
+    opened = os.open('cgroup.events', os.O_RDONLY | _NO_FOLLOW, dir_fd=group)
     with os.fdopen(opened, encoding='ascii') as events:
         if not re.search(r'^populated 0$', events.read(), re.MULTILINE):
             return errno.EBUSY
-    low = os.open(files.MEMORY_LOW, os.O_WRONLY | _AS_IT_IS, dir_fd=group)
+    low = os.open(files.MEMORY_LOW, os.O_WRONLY | _NO_FOLLOW, dir_fd=group)
     with os.fdopen(low, 'w', encoding='ascii') as control:
         control.write(f'{text}\n')
     return 0

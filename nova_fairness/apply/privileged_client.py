@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How a privileged process is started, asked, and let go.
+"""Starts, calls and ends the privileged helper processes.
 
-Each module that has entry points for root makes one
-:class:`PrivilegedClient`. The code behind it runs in a process of its own,
-with the capabilities that :data:`KEPT` names and no others.
+Each module with entry points for root creates one :class:`PrivilegedClient`.
+The entry points run in a separate process with the capabilities in
+:data:`KEPT` only.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from oslo_privsep import priv_context
 from nova_fairness import exception
 
 PROGRAM = 'nova-fairness-privileged'
-"""Starts what is behind a door; see :mod:`nova_fairness.cmd.privileged`."""
+"""Program that runs as a helper; see :mod:`nova_fairness.cmd.privileged`."""
 
 KEPT: Mapping[str, tuple[int, ...]] = types.MappingProxyType(
     {
@@ -42,24 +42,24 @@ KEPT: Mapping[str, tuple[int, ...]] = types.MappingProxyType(
         ),
     }
 )
-"""Capabilities that each context's process keeps, by the context's name."""
+"""Capabilities of each context's process, by the context's name."""
 
 SECTION = 'nova_fairness_privileged'
 NETWORK_SECTION = 'nova_fairness_privileged_network'
 
 OPTIONS = priv_context.OPTS
-"""Options of each helper, in a section of its own."""
+"""Options of each helper, in its own section."""
 
 # A helper that is killed while a request is under way resets its socket.
 # oslo.privsep's reader ends with that error and tells nobody, so that only
 # the timeout shows it.
-_LOST = (OSError, comm.PrivsepTimeout)
+_CONNECTION_ERRORS = (OSError, comm.PrivsepTimeout)
 
 
 class PrivilegedClient:
-    """The way to the entry points of one context.
+    """Calls the entry points of one helper process.
 
-    :param context: where the entry points are; one of :data:`KEPT`.
+    :param context: of the entry points; one of :data:`KEPT`.
     """
 
     def __init__(self, context: priv_context.PrivContext) -> None:
@@ -70,15 +70,15 @@ class PrivilegedClient:
     def prepare(
         self, config_files: Sequence[str] = (), like: str = ''
     ) -> None:
-        """Choose how the process is started; call after configuration.
+        """Set how the process is started; call after configuration.
 
-        ``helper_command`` of the context's section wins. Otherwise an agent
-        that is root starts :data:`PROGRAM` itself, so that no sudo is needed,
-        and any other agent starts it by sudo.
+        ``helper_command`` of the context's section has precedence. Otherwise
+        an agent that is root starts :data:`PROGRAM` itself, and any other
+        agent starts it by sudo.
 
-        :param config_files: where the section is.
-        :param like: another section whose ``helper_command`` also holds for
-            this one, unless it has its own.
+        :param config_files: with the section.
+        :param like: another section whose ``helper_command`` also applies
+            here, unless this section has its own.
         """
         if config_files and 'config_file' not in cfg.CONF:
             # oslo.privsep looks only into this process's global
@@ -94,26 +94,26 @@ class PrivilegedClient:
             command = shlex.join([*sudo, _executable()])
         cfg.CONF.set_default('helper_command', command, group=self.section)
 
-    def ask(self, entry_point: Callable[..., Any], *arguments: Any) -> Any:
-        """Run an entry point behind the door; twice does no harm.
+    def call(self, entry_point: Callable[..., Any], *arguments: Any) -> Any:
+        """Run an entry point in the helper; entry points may run twice.
 
-        A signal to the whole service ends the process before the agent has
-        restored its controls; then a new one is asked once more.
+        A signal to the whole service ends the helper before the agent has
+        restored its controls. Then a new helper gets the call again.
 
-        :raises ControlUnavailable: if the process cannot be started, does
-            not answer, or the entry point raises; then it is unknown what
-            was done.
+        :raises ControlUnavailable: if the helper cannot be started, does not
+            answer, or the entry point raises; then it is unknown what was
+            done.
         """
         try:
             with self._lock:
-                return self._ask(entry_point, *arguments)
+                return self._call_entry_point(entry_point, *arguments)
         except Exception as error:
             # privsep hands on whatever went wrong in either process, without
             # a common class.
             raise self._unavailable(error) from error
 
-    def knock(self) -> None:
-        """Start the process, so that the first question need not wait.
+    def start(self) -> None:
+        """Start the helper, so that the first call need not wait.
 
         :raises ControlUnavailable: if it cannot be started.
         """
@@ -130,20 +130,22 @@ class PrivilegedClient:
             f'expected [{self.section}] helper_command to start it as root'
         )
 
-    def _ask(self, entry_point: Callable[..., Any], *arguments: Any) -> Any:
+    def _call_entry_point(
+        self, entry_point: Callable[..., Any], *arguments: Any
+    ) -> Any:
         try:
             return entry_point(*arguments)
-        except _LOST:
+        except _CONNECTION_ERRORS:
             if not self.context.client_mode:
                 raise
-            self._abandon()
+            self._disconnect()
             return entry_point(*arguments)
 
-    def _abandon(self) -> None:
-        """Let go of a process that does not answer, without waiting for it.
+    def _disconnect(self) -> None:
+        """Close the connection to a helper that does not answer.
 
-        ``context.stop()`` waits until the process closes its end, which a
-        stopped one never does.
+        ``context.stop()`` would wait until the helper closes its end, which a
+        stopped process never does.
         """
         channel, self.context.channel = self.context.channel, None
         if channel is not None:
@@ -152,7 +154,7 @@ class PrivilegedClient:
 
 
 def serve(context: str, socket_path: str) -> None:
-    """Become what is behind a door; returns when that runs in a child.
+    """Run as the helper of a context; returns when the helper runs in a child.
 
     :param context: one of :data:`KEPT`.
     :param socket_path: where the agent listens.
@@ -168,7 +170,9 @@ def serve(context: str, socket_path: str) -> None:
 
 
 def _executable() -> str:
-    """Find the program beside this interpreter, else in PATH."""
+    """Return the path of the program: beside this interpreter, else in
+    PATH.
+    """
     beside = pathlib.Path(sys.executable).with_name(PROGRAM)
     if beside.exists():
         return str(beside)
@@ -183,25 +187,23 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_RAISE = 2
 _NOROOT, _NOROOT_LOCKED = 1, 2
-_MOST = 64
+_MAX_CAPABILITY = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def confine(kept: Collection[int]) -> None:
-    """Leave this thread, and all it starts, at most some capabilities.
+def drop_capabilities(kept: Collection[int]) -> None:
+    """Limit this thread and its child processes to some capabilities.
 
-    A program that root starts has all capabilities of the bounding set,
-    whatever its starter gave up. So these leave that set, being root no
-    longer gives any, and no program that is started can have more.
-
-    Call it in the only thread of a process, while that has CAP_SETPCAP. The
-    capabilities that the process has now are not touched.
+    A program that root starts gets all capabilities of the bounding set. So
+    the others are removed from that set, being root no longer grants any, and
+    no child can get more. Call it in the only thread of a process that has
+    CAP_SETPCAP. The present capabilities of the process do not change.
 
     :param kept: numbers of capabilities.
     :raises OSError: if the kernel refuses.
     """
-    for number in range(_MOST):
+    for number in range(_MAX_CAPABILITY):
         if number not in kept and _has_in_bounds(number):
             _prctl(_PR_CAPBSET_DROP, number)
     wanted = _NOROOT | _NOROOT_LOCKED
@@ -211,10 +213,10 @@ def confine(kept: Collection[int]) -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lend(lent: Collection[int]) -> None:
-    """Let programs that this thread starts have capabilities of its own.
+def lend_capabilities(lent: Collection[int]) -> None:
+    """Pass capabilities of this thread to the programs that it starts.
 
-    All others are given up by this thread.
+    The thread drops all its other capabilities.
 
     :param lent: numbers of capabilities.
     :raises OSError: if the thread does not have them.

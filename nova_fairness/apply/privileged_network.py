@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes traffic control as root, by one ``tc -batch``.
+"""Changes traffic control as root, by one ``tc -batch``.
 
-Everything in :func:`run_as_root` runs in a process of its own that keeps one
-capability, CAP_NET_ADMIN, and lends it to ``tc`` and ``ip``. No command line
-comes from outside: an operation has a name and fields, each field is checked
-here, and the command is put together there. Traffic control is made on taps,
-uplinks of VMs and our own interfaces only. Objects of others are never removed
-or replaced, whatever the request.
+:func:`run_as_root` runs in a separate process with the capability
+    CAP_NET_ADMIN only, which it passes to ``tc`` and ``ip``. No command line
+    comes from outside: an operation has a name and fields, each field is
+    validated, and the command is built here. Only taps, uplinks of VMs and the
+    agent's own interfaces are changed. Objects of other programs are never
+    removed or replaced.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ SECTION = privileged_client.NETWORK_SECTION
 """Configuration section with oslo.privsep's options for the helper."""
 
 SYS = devices.SYS
-"""Where the kernel lists its interfaces."""
+"""Directory where the kernel lists its interfaces."""
 
-MOST = 200_000
-"""Largest number of operations taken at once."""
+MAX_OPERATIONS = 200_000
+"""Largest number of operations in one call."""
 
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 _FAILED = re.compile(r'Command failed -:(\d+)')
 
@@ -45,41 +45,41 @@ context = priv_context.PrivContext(
     cfg_section=SECTION,
     pypath=f'{__name__}.context',
     capabilities=privileged_client.KEPT[f'{__name__}.context'],
-    timeout=_PATIENCE_S + 5.0,
+    timeout=_TIMEOUT_S + 5.0,
 )
 # Root without capabilities may still write what belongs to root.
 # The one who is nobody, by number: the name of the group differs.
 for _option in ('user', 'group'):
     cfg.CONF.set_default(_option, '65534', group=SECTION)
-door = privileged_client.PrivilegedClient(context)
+client = privileged_client.PrivilegedClient(context)
 
 
 def run(operations: Sequence[commands.Operation]) -> list[str]:
-    """Do any number of operations, in order, in one round trip.
+    """Run operations in sequence, in one call of the helper.
 
-    :returns: per operation why it failed, empty if it did not.
+    :returns: per operation an error message, empty if it succeeded.
     :raises ControlUnavailable: if the helper cannot be started or does not
         answer; then it is unknown what was done.
     """
     if not operations:
         return []
-    return list(door.ask(run_as_root, [list(item) for item in operations]))
+    return list(client.call(run_as_root, [list(item) for item in operations]))
 
 
 @context.entrypoint
 def run_as_root(operations: Sequence[Sequence[str | int]]) -> list[str]:
-    """Check and do each operation; runs in the helper.
+    """Validate and run each operation; runs in the helper.
 
     :returns: as :func:`run`.
     """
-    if len(operations) > MOST:
-        return [f'more than {MOST} operations'] * len(operations)
+    if len(operations) > MAX_OPERATIONS:
+        return [f'more than {MAX_OPERATIONS} operations'] * len(operations)
     refused = [
-        commands.refusal(item) or devices.refusal(item, SYS)
+        commands.validation_error(item) or devices.device_error(item, SYS)
         for item in operations
     ]
     if any(item and item[0] in commands.GUARDED for item in operations):
-        _guard(operations, refused)
+        _refuse_foreign_removals(operations, refused)
     places = [place for place, why in enumerate(refused) if not why]
     parts = itertools.groupby(
         places,
@@ -90,21 +90,23 @@ def run_as_root(operations: Sequence[Sequence[str | int]]) -> list[str]:
     return refused
 
 
-def _is_ours_alone(kernel: state.Kernel, item: Sequence[str | int]) -> bool:
-    """Tell whether a removal takes nothing from others."""
+def _has_only_our_filters(
+    kernel: state.Kernel, item: Sequence[str | int]
+) -> bool:
+    """Check whether a removal affects only objects of this agent."""
     device = str(item[1])
     if item[0] == 'no-clsact':
         return state.is_our_clsact(kernel.ingress(device))
     return kernel.redirects.get(device, ('', 1))[1] == 0
 
 
-def _guard(
+def _refuse_foreign_removals(
     operations: Sequence[Sequence[str | int]], refused: list[str]
 ) -> None:
-    """Refuse to remove what others made.
+    """Refuse to remove objects of other programs.
 
-    A tree needs no guard: it is removed by its handle, and the kernel
-    refuses to add one where there is another.
+    A tree needs no check: it is removed by its handle, and the kernel refuses
+    to add a second one.
     """
     with network_kernel.KernelConnection() as reader:
         kernel = reader.read()
@@ -112,7 +114,7 @@ def _guard(
         if (
             not refused[place]
             and item[0] in commands.GUARDED
-            and not _is_ours_alone(kernel, item)
+            and not _has_only_our_filters(kernel, item)
         ):
             refused[place] = f'{item[1]} has filters that others made'
 
@@ -123,15 +125,15 @@ def _run_part(
     places: Sequence[int],
     errors: list[str],
 ) -> None:
-    """Run operations of one tool; put what failed into ``errors``."""
+    """Run operations of one tool; store failures in ``errors``."""
     lines: list[str] = []
     place_of: list[int] = []
     for place in places:
-        made = commands.lines(operations[place])
+        made = commands.command_lines(operations[place])
         lines += made
         place_of += [place] * len(made)
-    for number, why in _failures(_run_lent(tool, lines)):
-        # A line beyond the last one is that of a tool that never began.
+    for number, why in _parse_failures(_run_with_capability(tool, lines)):
+        # A line number after the last one means that the tool never started.
         if number <= len(place_of):
             errors[place_of[number - 1]] = why
         else:
@@ -139,27 +141,27 @@ def _run_part(
                 errors[place] = why
 
 
-def _run_lent(tool: str, lines: Sequence[str]) -> str:
-    """Run a tool that has CAP_NET_ADMIN and nothing else.
+def _run_with_capability(tool: str, lines: Sequence[str]) -> str:
+    """Run a tool that has CAP_NET_ADMIN and no other capability.
 
-    On a thread of its own, because what a thread lends it keeps for all that
-    it starts later.
+    It runs on its own thread, because a thread passes such a capability to all
+    its later child processes.
 
-    :returns: what it said of failures.
+    :returns: error output of the tool.
     """
     said: list[str] = []
     text = '\n'.join([*lines, ''])
 
-    def run_it() -> None:
+    def run_tool() -> None:
         try:
-            privileged_client.lend((capabilities.CAP_NET_ADMIN,))
+            privileged_client.lend_capabilities((capabilities.CAP_NET_ADMIN,))
             done = subprocess.run(
                 [_program(tool), '-force', '-batch', '-'],
                 input=text,
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=_PATIENCE_S,
+                timeout=_TIMEOUT_S,
                 errors='replace',
             )
             said.append(done.stderr)
@@ -167,7 +169,7 @@ def _run_lent(tool: str, lines: Sequence[str]) -> str:
             whole = len(lines) + 1
             said.append(f'{tool}: {error}\nCommand failed -:{whole}\n')
 
-    thread = threading.Thread(target=run_it)
+    thread = threading.Thread(target=run_tool)
     thread.start()
     thread.join()
     return said[0] if said else ''
@@ -177,8 +179,8 @@ def _program(tool: str) -> str:
     return shutil.which(tool, path=_PATH) or tool
 
 
-def _failures(said: str) -> list[tuple[int, str]]:
-    """Number, from 1, and reason of each line that failed."""
+def _parse_failures(said: str) -> list[tuple[int, str]]:
+    """Return the number, from 1, and the cause of each line that failed."""
     found: list[tuple[int, str]] = []
     reason: list[str] = []
     for line in said.splitlines():

@@ -178,7 +178,7 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
     _raise_descriptor_limit()
     # First, because the whole process shares one configuration of Nova.
     cloud = _cloud_facts(conf)
-    controls.prepare(conf.config_file or ())
+    controls.prepare_helpers(conf.config_file or ())
     parts = assembly.build(conf, cloud)
     heap.give_back()
     agent = fairness_service.FairnessService(conf, parts)
@@ -197,7 +197,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     :returns: 0 if all were restored, else 1; also 1 if the record cannot be
         read.
     """
-    controls.prepare(conf.config_file or ())
+    controls.prepare_helpers(conf.config_file or ())
     with be_alone(conf.fairness.connection_uri):
         done = assembly.restore(conf)
     for error in done.errors:

@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.clear()
     os.environ.update(PATH='/usr/sbin:/usr/bin:/sbin:/bin', HOME='/')
     try:
-        privileged_client.confine(
+        privileged_client.drop_capabilities(
             privileged_client.KEPT[options.privsep_context]
         )
     except OSError as error:

@@ -82,17 +82,17 @@ def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Ask libvirt for its running domains."""
     uri = conf.fairness.connection_uri
     with _connected(uri) as connection:
-        count = len(connection.active())
+        count = len(connection.list_running())
     runs = wording.counted(count, 'domain runs', 'domains run')
     return results.success(f'{uri} answers; {runs}')
 
 
 def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check for Nova's metadata in the running domains."""
-    claimed = settings_module.owners(conf.fairness.owners_file)
+    claimed = settings_module.read_owners(conf.fairness.owners_file)
     unowned, count = [], 0
     with _connected(conf.fairness.connection_uri) as connection:
-        for domain in connection.active():
+        for domain in connection.list_running():
             try:
                 vm = parse.parse_domain(domain.read_xml())
             except exception.CollectError as error:
@@ -160,8 +160,8 @@ def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
             'this user is not root: whether it may start '
             'nova-fairness-privileged by sudo is not tried'
         )
-    controls_module.prepare(conf.config_file or ())
-    privileged.door.knock()
+    controls_module.prepare_helpers(conf.config_file or ())
+    privileged.client.start()
     return results.success('the privileged helper starts')
 
 
@@ -245,7 +245,7 @@ def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
         contextlib.suppress(exception.CollectError),
         _connected(conf.fairness.connection_uri) as connection,
     ):
-        for domain in connection.active():
+        for domain in connection.list_running():
             with contextlib.suppress(exception.CollectError):
                 vms.append(parse.parse_domain(domain.read_xml()))
     return vms
@@ -298,7 +298,7 @@ def disk_availability(
     :raises OSError: if the mounts cannot be read.
     """
     mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_bytes())
-    files = disk_control.file_names(mounts)
+    files = disk_control.weight_files(mounts)
     disks = [disk for vm in vms for disk in blocks.disks(vm)]
     if not disks:
         return True, ' or '.join(files)

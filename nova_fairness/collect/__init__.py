@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readings of a node: VMs by libvirt, counters by the kernel.
+"""Readings of a node: its VMs from libvirt, and counters from the kernel.
 
-Start with ``inventory``, then ``counters``.
-It never writes to the kernel or to libvirt.
+Start with ``inventory``, then ``counters``. The package never writes to the
+kernel or to libvirt.
 """

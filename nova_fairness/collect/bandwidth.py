@@ -42,7 +42,7 @@ class DiskBandwidth:
 
     :ivar read: bytes per second, > 0.
     :ivar write: bytes per second, > 0.
-    :ivar reason: the assumption for each disk, for the log.
+    :ivar reason: the assumed class of each disk, for the log.
     """
 
     read: float
@@ -50,12 +50,12 @@ class DiskBandwidth:
     reason: str
 
 
-def of_disks(sys: pathlib.Path) -> DiskBandwidth:
-    """Assume the bandwidth of this host's disks from their classes.
+def disk_bandwidth(sys: pathlib.Path) -> DiskBandwidth:
+    """Return the assumed bandwidth of this host's disks, by their classes.
 
-    :param sys: where the system file system is mounted.
-    :returns: the sum over all disks that have a device behind them; loop,
-        RAM and mapped devices are made of those and not counted again.
+    :param sys: where sysfs is mounted.
+    :returns: the sum over all disks with a hardware device; loop, RAM and
+        mapped devices consist of these and are not counted.
     """
     found = {path.name: _disk_class(path) for path in _whole_disks(sys)}
     if not found:
@@ -72,12 +72,12 @@ def of_disks(sys: pathlib.Path) -> DiskBandwidth:
 def _whole_disks(sys: pathlib.Path) -> Iterator[pathlib.Path]:
     for path in sorted((sys / 'block').glob('*')):
         real = (path / 'device').exists()
-        if real and _text(path / 'removable') != '1' and _has_size(path):
+        if real and _read_text(path / 'removable') != '1' and _has_size(path):
             yield path
 
 
 def _has_size(path: pathlib.Path) -> bool:
-    return _text(path / 'size') not in {'', '0'}
+    return _read_text(path / 'size') not in {'', '0'}
 
 
 def _disk_class(path: pathlib.Path) -> tuple[str, tuple[float, float]]:
@@ -85,59 +85,62 @@ def _disk_class(path: pathlib.Path) -> tuple[str, tuple[float, float]]:
         return 'virtual', _VIRTUAL
     if path.name.startswith('nvme'):
         return 'NVMe', _NVME
-    if _text(path / 'queue' / 'rotational') == '1':
+    if _read_text(path / 'queue' / 'rotational') == '1':
         return 'rotational', _ROTATIONAL
     return 'solid', _SOLID
 
 
-def of_network(
+def network_bandwidth(
     proc: pathlib.Path, sys: pathlib.Path, interface: str | None
 ) -> float:
-    """The link speed of an interface.
+    """Return the link speed of an interface, or an assumption.
 
-    :param proc: where the process file system is mounted.
-    :param sys: where the system file system is mounted.
-    :param interface: ``None`` for that of the default route.
-    :returns: bytes per second in one direction; of 1 Gbit/s if the kernel
-        does not tell, as for virtual interfaces and links that are down.
+    :param proc: where procfs is mounted.
+    :param sys: where sysfs is mounted.
+    :param interface: ``None`` for the interface of the default route.
+    :returns: bytes per second in one direction; 1 Gbit/s if the kernel reports
+        none, as for virtual interfaces and links that are down.
     """
-    told = of_link(proc, sys, interface)
+    told = link_speed(proc, sys, interface)
     if told is not None:
         return told
     LOG.info(
-        'speed of the network is unknown (interface %s): %d Mbit/s assumed',
+        'network interface %s: speed unknown; %d Mbit/s assumed',
         interface or 'of the default route',
         _DEFAULT_MEGABIT,
     )
     return float(_DEFAULT_MEGABIT * _BYTES_PER_MEGABIT)
 
 
-def of_link(
+def link_speed(
     proc: pathlib.Path, sys: pathlib.Path, interface: str | None
 ) -> float | None:
-    """The link speed of an interface if the kernel tells it.
+    """Return the link speed of an interface; ``None`` if the kernel reports
+    none.
 
-    :param interface: ``None`` for that of the default route.
+    :param interface: ``None`` for the interface of the default route.
     :returns: bytes per second in one direction.
     """
     name = interface or kernel_text.default_route_interface(
-        _text(proc / 'net' / 'route')
+        _read_text(proc / 'net' / 'route')
     )
     megabit = 0
     if name:
-        megabit = _whole(_text(sys / 'class' / 'net' / name / 'speed'))
+        megabit = _parse_integer(
+            _read_text(sys / 'class' / 'net' / name / 'speed')
+        )
     return float(megabit * _BYTES_PER_MEGABIT) if megabit > 0 else None
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
         return 0
 
 
-def _text(path: pathlib.Path) -> str:
-    """A file's text; empty if the kernel refuses it."""
+def _read_text(path: pathlib.Path) -> str:
+    """Return a file's text; empty if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:

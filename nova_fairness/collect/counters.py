@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Use of every VM of this host so far.
+"""Reads the total use of every VM on this host.
 
-Only the kernel is asked, never a guest's monitor: a VM that hangs or is
-starved of CPU answers as fast as any other. Descriptors are kept between
-rounds, which makes reading about six times cheaper.
+Only the kernel is read, never a guest's monitor, so that a VM that hangs
+delays nothing. Files stay open between rounds, which makes reading six times
+cheaper.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,10 @@ _SAME_DIRECTION = frozenset(('direct',))
 
 
 @dataclasses.dataclass(slots=True)
-class _Counted:
-    """One NIC: its counts before its tap was made again, and the last."""
+class _NicCounter:
+    """Counters of one NIC: the sum from before its tap was recreated, and
+    the last values.
+    """
 
     past: tuple[int, int] = (0, 0)
     last: tuple[int, int] = (0, 0)
@@ -53,24 +55,25 @@ class _Counted:
 class NetworkTotals:
     """Cumulative traffic of one VM over all its NICs.
 
-    A NIC whose tap has gone keeps its last value, and one whose tap was made
-    again counts on from there: unplugging is no negative traffic.
+    A NIC whose tap vanished keeps its last value. A NIC whose tap was
+    recreated continues from there, so that traffic is never negative.
     """
 
     __slots__ = ('_nics',)
 
     def __init__(self) -> None:
-        self._nics: dict[str, _Counted] = {}
+        self._nics: dict[str, _NicCounter] = {}
 
     def advance(
         self,
         nics: tuple[instance.Nic, ...],
         interfaces: Interfaces,
     ) -> tuple[float, float]:
-        """Take the present counters in.
+        """Add the present counters, and return the totals.
 
-        :param interfaces: bytes the host received and sent, by interface.
-        :returns: bytes the VM received and sent; 0 for NICs without a tap.
+        :param interfaces: bytes that the host received and sent, by interface.
+        :returns: bytes that the VM received and sent; 0 for NICs without a
+            tap.
         """
         for nic in nics:
             seen = interfaces.get(nic.tap) if nic.tap else None
@@ -80,7 +83,7 @@ class NetworkTotals:
                 seen = seen[1], seen[0]
             counted = self._nics.get(nic.mac)
             if counted is None:
-                counted = self._nics[nic.mac] = _Counted()
+                counted = self._nics[nic.mac] = _NicCounter()
             counted.advance(seen)
         received = sent = 0
         for counted in self._nics.values():
@@ -98,21 +101,21 @@ _MEMORY = resources.RESOURCES.index('memory')
 
 _TICKS_PER_S = os.sysconf('SC_CLK_TCK')
 
-MOST_DESCRIPTORS = 8192
+MAX_DESCRIPTORS = 8192
 
 
 class CounterReader:
     """Reads the counters of all VMs of this host.
 
-    Not for use by several threads at once.
+    It must not be used by several threads at once.
 
-    :param proc: where the process file system is mounted.
-    :param mountinfo: file that tells where control groups are mounted.
-    :param net_dev: file with the counters of the interfaces; it belongs to the
-        network namespace of the process that opens it.
+    :param proc: where procfs is mounted.
+    :param mountinfo: file that lists the mounts of control groups.
+    :param net_dev: file with the counters of the interfaces, of the network
+        namespace of this process.
     :param clock: monotonic seconds.
-    :param most_descriptors: how many files are kept open at most, four per
-        VM; further ones are opened for each reading.
+    :param max_descriptors: largest number of files that stay open, four per
+        VM; further files are opened for each reading.
     """
 
     def __init__(
@@ -121,13 +124,13 @@ class CounterReader:
         mountinfo: str | None = None,
         net_dev: str | None = None,
         clock: Callable[[], float] = time.monotonic,
-        most_descriptors: int = MOST_DESCRIPTORS,
+        max_descriptors: int = MAX_DESCRIPTORS,
     ) -> None:
         self._proc = pathlib.Path(proc)
         self._mountinfo = pathlib.Path(mountinfo or f'{proc}/self/mountinfo')
         self._net_dev = pathlib.Path(net_dev or f'{proc}/net/dev')
         self._clock = clock
-        self._descriptors = files.Descriptors(most_descriptors)
+        self._descriptors = files.DescriptorBudget(max_descriptors)
         self._files: dict[str, vm_files.VmFiles] = {}
         self._mounts: Mapping[str, cgroup.Mount] | None = None
         self._network: dict[str, NetworkTotals] = {}
@@ -137,16 +140,14 @@ class CounterReader:
     ) -> sample.Sample:
         """Read the counters of the given VMs.
 
-        :param incarnations: sorted by UUID; files of VMs that are no longer
-            among them are closed.
-        :returns: a row per VM. A row is NaN if the VM has ended, or could
-            not be looked at.
+        :param incarnations: sorted by UUID; files of other VMs are closed.
+        :returns: a row per VM; NaN if the VM ended or could not be read.
         """
         began = self._clock()
         keys = [vm.key for vm in incarnations]
-        self._forget(frozenset(keys))
+        self._forget_absent(frozenset(keys))
         self._mounts = None
-        interfaces = self._interfaces()
+        interfaces = self._read_interfaces()
         size = len(incarnations)
         totals = np.full((size, len(resources.RESOURCES)), np.nan)
         stall, read_at = np.full(size, np.nan), np.full(size, began)
@@ -155,22 +156,29 @@ class CounterReader:
             try:
                 totals[row], stall[row] = self._read_row(key, vm, interfaces)
             except OSError:
-                self._give_up(key)
+                self._close_files(key)
         return sample.Sample(
-            began, incarnations, totals, stall, read_at, self._busy()
+            began,
+            incarnations,
+            totals,
+            stall,
+            read_at,
+            self._read_busy_seconds(),
         )
 
     def close(self) -> None:
-        """Close all descriptors."""
-        self._forget(frozenset())
+        """Close all file descriptors."""
+        self._forget_absent(frozenset())
 
     @property
     def descriptors(self) -> int:
-        """How many descriptors are open now."""
+        """The number of open file descriptors."""
         return self._descriptors.used
 
-    def _busy(self) -> npt.NDArray[np.float64]:
-        """The busy seconds of each CPU, nothing if they are not told."""
+    def _read_busy_seconds(self) -> npt.NDArray[np.float64]:
+        """Return the busy seconds of each CPU; empty if they cannot be
+        read.
+        """
         try:
             ticks = kernel_text.busy_ticks((self._proc / 'stat').read_bytes())
         except (OSError, ValueError, IndexError):
@@ -187,12 +195,13 @@ class CounterReader:
     ) -> tuple[list[float], float]:
         """Read one VM.
 
-        :returns: a row in the order of the registry, and the stall.
-        :raises OSError: if the VM has ended, or no descriptor is left.
+        :returns: a row in the sequence of the registry, and the stall in
+            seconds.
+        :raises OSError: if the VM ended, or no file descriptor is free.
         """
         sources = self._files.get(key)
         if sources is None:
-            sources = self._files[key] = self._find(vm)
+            sources = self._files[key] = self._open_files(vm)
             self._network.setdefault(key, NetworkTotals())
         cpu_s, stall_s, memory, disk = sources.read()
         traffic = math.nan, math.nan
@@ -205,27 +214,27 @@ class CounterReader:
         row[_RECEIVED], row[_SENT] = traffic
         return row, stall_s
 
-    def _find(self, vm: instance.Incarnation) -> vm_files.VmFiles:
-        """Find a VM's files; mounts are read again, since they may change."""
+    def _open_files(self, vm: instance.Incarnation) -> vm_files.VmFiles:
+        """Open a VM's files; read the mounts again once per round."""
         if self._mounts is None:
             self._mounts = cgroup.mounts(self._mountinfo.read_bytes())
         return vm_files.VmFiles(
             vm, self._proc, self._mounts, self._descriptors
         )
 
-    def _interfaces(self) -> Interfaces | None:
+    def _read_interfaces(self) -> Interfaces | None:
         try:
             return kernel_text.interface_bytes(self._net_dev.read_bytes())
         except OSError:
             return None
 
-    def _forget(self, present: frozenset[str]) -> None:
+    def _forget_absent(self, present: frozenset[str]) -> None:
         for key in self._files.keys() - present:
-            self._give_up(key)
+            self._close_files(key)
         for key in self._network.keys() - present:
             del self._network[key]
 
-    def _give_up(self, key: str) -> None:
+    def _close_files(self, key: str) -> None:
         found = self._files.pop(key, None)
         if found is not None:
             found.close()

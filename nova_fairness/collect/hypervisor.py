@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The connection to libvirt, as far as collecting needs it.
+"""The connection to libvirt for reading VMs.
 
-Only calls that never enter a guest's monitor are made here.
+It makes only calls that never enter a guest's monitor.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ _loop_runs = False
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ActiveDomain:
-    """A domain that runs.
+    """A running domain.
 
     :ivar uuid: lower case.
-    :ivar name: libvirt's name of it.
-    :ivar paused: its vCPUs do not run.
-    :ivar read_xml: asks libvirt for its XML; raises
-        :class:`exception.CollectError` when it has ended meanwhile.
+    :ivar name: of the domain in libvirt.
+    :ivar paused: whether its vCPUs are paused.
+    :ivar read_xml: returns its XML from libvirt; raises
+        :class:`exception.CollectError` if the domain ended meanwhile.
     """
 
     uuid: str
@@ -43,16 +43,16 @@ class ActiveDomain:
 
 
 def _start_event_loop() -> None:
-    """Run libvirt's event loop for the rest of this process.
+    """Start libvirt's event loop for the rest of this process.
 
-    There is one per process, and it must be registered before the first
-    connection is opened. It sleeps in poll(2) while nothing happens.
+    A process has one loop, which must be registered before the first
+    connection is opened. It sleeps in poll(2) without events.
     """
     global _loop_runs
     with _loop_lock:
         if _loop_runs:
             return
-        libvirt.registerErrorHandler(_ignore, None)
+        libvirt.registerErrorHandler(_ignore_error, None)
         libvirt.virEventRegisterDefaultImpl()
         threading.Thread(
             target=_run_event_loop, name='libvirt-events', daemon=True
@@ -65,17 +65,19 @@ def _run_event_loop() -> None:
         libvirt.virEventRunDefaultImpl()
 
 
-def _ignore(_context: object, _error: object) -> None:
-    """Keep libvirt from writing to standard error; errors are raised."""
+def _ignore_error(_context: object, _error: object) -> None:
+    """Ignore an error, so that libvirt does not print it; it is raised,
+    too.
+    """
 
 
 class Hypervisor:
-    """One open connection to libvirt.
+    """An open connection to libvirt.
 
     :param uri: connection URI, such as ``qemu:///system``.
-    :param changed: called when something changed, with the UUID of the domain
-        if its XML has to be read again, ``None`` otherwise; from libvirt's
-        event thread, so it must return at once.
+    :param changed: called from libvirt's event thread after a change, so it
+        must return at once; with the UUID of the domain whose XML must be read
+        again, else ``None``.
     :raises exception.HypervisorUnavailable: if libvirt does not answer.
     """
 
@@ -130,8 +132,8 @@ class Hypervisor:
     def _on_change(self, *_details: object) -> None:
         self._changed(None)
 
-    def active(self) -> tuple[ActiveDomain, ...]:
-        """List the running domains, sorted by UUID.
+    def list_running(self) -> tuple[ActiveDomain, ...]:
+        """Return the running domains, sorted by UUID.
 
         :raises exception.HypervisorUnavailable: if libvirt does not answer.
         """
@@ -148,7 +150,7 @@ class Hypervisor:
                 domain.UUIDString().lower(),
                 domain.name(),
                 domain.UUID() in sleeping,
-                _xml_reader(domain),
+                _make_xml_reader(domain),
             )
             for domain in domains
         )
@@ -166,13 +168,13 @@ class Hypervisor:
             self._connection.close()
 
 
-def _xml_reader(domain: libvirt.virDomain) -> Callable[[], str]:
+def _make_xml_reader(domain: libvirt.virDomain) -> Callable[[], str]:
     def read() -> str:
         try:
             return str(domain.XMLDesc(0))
         except libvirt.libvirtError as error:
             raise exception.CollectError(
-                f'no XML of domain {domain.name()}: {error}'
+                f'domain {domain.name()}: its XML cannot be read: {error}'
             ) from error
 
     return read

@@ -2,8 +2,8 @@
 
 """Inventory of the VMs that run on this host.
 
-A thread of its own talks to libvirt. The round only takes what that thread
-last found, so libvirt may be slow, hang or be restarted without delaying it.
+Its own thread calls libvirt. A round only reads the thread's last list, so
+that a slow, hanging or restarted libvirt delays no round.
 """
 
 from collections.abc import Callable
@@ -23,43 +23,43 @@ from nova_fairness.model import instance
 LOG = logging.getLogger(__name__)
 
 _FIRST_RETRY_S = 1.0
-_LONGEST_RETRY_S = 30.0
-_PATIENCE_S = 10.0
-_NOBODY: Mapping[str, tuple[str, str]] = types.MappingProxyType({})
+_MAX_RETRY_S = 30.0
+_SILENCE_LIMIT_S = 10.0
+_NO_OWNERS: Mapping[str, tuple[str, str]] = types.MappingProxyType({})
 
 
 class VmInventory:
-    """Keeps the list of running VMs fresh.
+    """Maintains the list of running VMs.
 
-    Events of libvirt wake the thread, which then lists all domains again: a
-    lost or doubled event does no harm. The XML of a domain is read and parsed
-    once per incarnation, and again when a device was plugged.
+    Events of libvirt wake the thread, which then lists all domains: a lost or
+    repeated event has no effect. The XML of a domain is read once per
+    incarnation, and again after a device was plugged.
 
     :param connection_uri: of libvirt, such as ``qemu:///system``.
-    :param reconcile_interval_s: after how many seconds without any event the
-        domains are listed all the same, > 0.
+    :param reconcile_interval_s: seconds without an event after which the
+        domains are listed anyway, > 0.
     :param owners: (user, project) by UUID or domain name, for VMs without
         metadata of Nova.
     :param clock: monotonic seconds.
-    :param run: directory into which libvirt writes ``DOMAIN.pid``.
-    :param proc: where the process file system is mounted.
-    :param describe: gives the cloud's facts of a VM without an owner.
+    :param run: directory in which libvirt writes ``DOMAIN.pid``.
+    :param proc: where procfs is mounted.
+    :param describe: returns the cloud's facts of a VM without an owner.
     """
 
     def __init__(
         self,
         connection_uri: str,
         reconcile_interval_s: float,
-        owners: Mapping[str, tuple[str, str]] = _NOBODY,
+        owners: Mapping[str, tuple[str, str]] = _NO_OWNERS,
         clock: Callable[[], float] = time.monotonic,
         run: str = '/run/libvirt/qemu',
         proc: str = '/proc',
-        describe: roster.Describe = roster.nothing_known,
+        describe: roster.Describe = roster.no_description,
     ) -> None:
         self._uri = connection_uri
         self._interval_s = reconcile_interval_s
         self._clock = clock
-        self._roster = roster.Roster(
+        self._roster = roster.DomainReader(
             owners, pathlib.Path(run), pathlib.Path(proc), describe
         )
         self._wakeups: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -71,56 +71,57 @@ class VmInventory:
         self._retry_s = _FIRST_RETRY_S
         self._listed_at_s = clock()
         self._asked_at_s = self._listed_at_s
-        self._usual_s = 0.0
-        self._stood_s = 0.0
+        self._last_gap_s = 0.0
+        self._suspended_s = 0.0
 
     @property
     def problem(self) -> str:
-        """The reason why the list is not fresh; empty if it is.
+        """Why the list is outdated; empty if it is current.
 
-        To be asked for once a round.
+        Read it once per round.
         """
         age_s = self._silent_s()
-        if not self._problem and age_s > self._interval_s + _PATIENCE_S:
-            return f'libvirt at {self._uri} is silent for {age_s:.0f} s'
+        if not self._problem and age_s > self._interval_s + _SILENCE_LIMIT_S:
+            return f'libvirt at {self._uri}: no answer for {age_s:.0f} s'
         return self._problem
 
     def _silent_s(self) -> float:
-        """Seconds for which libvirt said nothing while we could hear it.
+        """Return the seconds without an answer of libvirt while this process
+        ran.
 
-        If it took much longer than the time before until we were asked, it is
-        we who stood still: stopped by a signal, or with the whole machine.
+        A gap between two calls that is much longer than the gap before means
+        that this process itself was suspended.
         """
         now_s, listed_at_s = self._clock(), self._listed_at_s
         if listed_at_s > self._asked_at_s:
-            self._stood_s = 0.0
+            self._suspended_s = 0.0
         gap_s = now_s - max(listed_at_s, self._asked_at_s)
-        if gap_s > 3 * self._usual_s + _PATIENCE_S:
-            self._stood_s += gap_s - self._usual_s
-        self._usual_s = now_s - self._asked_at_s
+        if gap_s > 3 * self._last_gap_s + _SILENCE_LIMIT_S:
+            self._suspended_s += gap_s - self._last_gap_s
+        self._last_gap_s = now_s - self._asked_at_s
         self._asked_at_s = now_s
-        return now_s - listed_at_s - self._stood_s
+        return now_s - listed_at_s - self._suspended_s
 
     def incarnations(self) -> tuple[instance.Incarnation, ...]:
-        """The VMs last known to run, sorted by UUID; never blocks."""
+        """Return the VMs of the last list, sorted by UUID; never blocks."""
         found = self._found  # replaced as a whole, never changed
         return tuple(found[uuid] for uuid in sorted(found))
 
     def start(self) -> None:
-        """Start to follow libvirt; at once, whether it answers or not."""
+        """Start the thread; returns at once."""
         if self._thread is not None:
             return
         self._stopping.clear()
         self._thread = threading.Thread(
-            target=self._follow, name='inventory', daemon=True
+            target=self._run, name='inventory', daemon=True
         )
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Stop to follow libvirt.
+        """Stop the thread.
 
-        :param timeout_s: how long to wait for a call that hangs; its thread
-            is then left behind and does not keep the program from ending.
+        :param timeout_s: longest wait for a hanging call; its thread then
+            remains, and does not prevent the end of the program.
         """
         if self._thread is None:
             return
@@ -129,40 +130,40 @@ class VmInventory:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             LOG.warning(
-                'libvirt at %s does not answer; the agent ends without it',
+                'libvirt at %s: no answer; the agent stops without closing it',
                 self._uri,
             )
         self._thread = None
 
     def look_again(self, uuid: str) -> None:
-        """Read the XML of a domain again; returns at once."""
+        """Request that the XML of a domain is read again; returns at once."""
         self._wakeups.put(uuid)
 
     def wait_ready(self, timeout_s: float) -> bool:
         """Wait until all VMs were listed once.
 
-        :returns: whether that has happened.
+        :returns: whether they were.
         """
         return self._ready.wait(timeout_s)
 
-    def _follow(self) -> None:
-        """Body of the thread: attend to libvirt, again and again."""
+    def _run(self) -> None:
+        """Run the thread: connect to libvirt again after each failure."""
         while not self._stopping.is_set():
             try:
-                self._attend()
+                self._follow_connection()
             except exception.HypervisorUnavailable as error:
-                self._note_problem(str(error))
+                self._set_problem(str(error))
             except Exception as error:
-                LOG.exception('Unexpected error in the inventory')
-                self._note_problem(f'unexpected error: {error!r}')
-            self._found = self._roster.living()
+                LOG.exception('Inventory: unexpected error')
+                self._set_problem(f'unexpected error: {error!r}')
+            self._found = self._roster.running_only()
             self._wait(self._retry_s)
-            self._retry_s = min(2 * self._retry_s, _LONGEST_RETRY_S)
+            self._retry_s = min(2 * self._retry_s, _MAX_RETRY_S)
 
-    def _attend(self) -> None:
-        """Follow one connection until it is lost or the end comes.
+    def _follow_connection(self) -> None:
+        """List domains on one connection until it fails or the thread stops.
 
-        :raises exception.HypervisorUnavailable: when it is lost.
+        :raises exception.HypervisorUnavailable: if the connection is lost.
         """
         connection = hypervisor.Hypervisor(self._uri, self._wakeups.put)
         try:
@@ -176,32 +177,34 @@ class VmInventory:
             connection.close()
 
     def _reconcile(self, connection: hypervisor.Hypervisor) -> None:
-        for found in self._roster.refresh(connection.active()):
+        for found in self._roster.refresh(connection.list_running()):
             self._found = found
         self._listed_at_s = self._clock()
         self._retry_s = _FIRST_RETRY_S
-        self._note_problem(self._roster.problem)
+        self._set_problem(self._roster.problem)
         self._ready.set()
 
     def _wait(self, timeout_s: float) -> None:
-        """Sleep until something happens; take in all that has happened."""
+        """Wait for an event or the timeout; mark the changed domains."""
         if self._stopping.is_set():
             return
         try:
-            self._take_in(self._wakeups.get(timeout=timeout_s))
+            self._mark_outdated(self._wakeups.get(timeout=timeout_s))
             while True:
-                self._take_in(self._wakeups.get_nowait())
+                self._mark_outdated(self._wakeups.get_nowait())
         except queue.Empty:
             return
 
-    def _take_in(self, uuid: str | None) -> None:
+    def _mark_outdated(self, uuid: str | None) -> None:
         if uuid is not None:
             self._roster.outdate(uuid)
 
-    def _note_problem(self, problem: str) -> None:
-        """Log a change for the worse or the better, once."""
+    def _set_problem(self, problem: str) -> None:
+        """Store a problem; log its begin and its end once."""
         if problem and not self._problem:
-            LOG.warning('%s; going on with the VMs last known', problem)
+            LOG.warning('%s; the last list of VMs stays in use', problem)
         elif self._problem and not problem:
-            LOG.info('The VMs of libvirt at %s are known again', self._uri)
+            LOG.info(
+                'libvirt at %s: the list of VMs is current again', self._uri
+            )
         self._problem = problem

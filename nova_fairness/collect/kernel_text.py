@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Contents of the kernel's text files: pure parsing.
+"""Parsers of the kernel's text files.
 
-Everything that is read every round takes bytes, because decoding would cost
-as much as reading.
+Content that is read in every round is bytes, because decoding would cost as
+much as reading.
 """
 
 from collections.abc import Mapping
@@ -13,46 +13,46 @@ _USER_TICKS = 14
 _SYSTEM_TICKS = 15
 
 
-def _after_name(stat: bytes) -> list[bytes]:
-    """The fields of ``/proc/PID/stat`` from the third on.
+def _fields_after_name(stat: bytes) -> list[bytes]:
+    """Return the fields of ``/proc/PID/stat`` from the third on.
 
-    The second is a program's name and may hold spaces and brackets.
+    The second field is a program's name, which can contain spaces and
+    brackets.
     """
     return stat[stat.rindex(b')') + 1 :].split()
 
 
 def start_ticks(stat: bytes) -> int:
-    """The start of a process from ``/proc/PID/stat``.
+    """Return the start time of a process, from ``/proc/PID/stat``.
 
     :returns: clock ticks since boot.
-    :raises ValueError: if it is no such text.
-    :raises IndexError: if it is cut.
+    :raises ValueError: if the text has another form.
+    :raises IndexError: if the text is truncated.
     """
-    return int(_after_name(stat)[_START_TICKS - 3])
+    return int(_fields_after_name(stat)[_START_TICKS - 3])
 
 
 def has_ended(stat: bytes) -> bool:
-    """Tell from ``/proc/PID/stat`` whether a process is only a memory.
+    """Check whether a process ended but still exists, from ``/proc/PID/stat``.
 
-    One that has ended stays in the process file system until its parent
-    asks for its fate.
+    Such a process (zombie) remains in procfs until its parent reads its exit
+    status.
 
-    :raises ValueError: if it is no such text.
-    :raises IndexError: if it is cut.
+    :raises ValueError: if the text has another form.
+    :raises IndexError: if the text is truncated.
     """
-    return _after_name(stat)[0] in {b'Z', b'X', b'x'}
+    return _fields_after_name(stat)[0] in {b'Z', b'X', b'x'}
 
 
 def busy_ticks(stat: bytes) -> dict[int, int]:
-    """Busy clock ticks of each CPU, from ``/proc/stat``.
+    """Return the busy clock ticks of each CPU, from ``/proc/stat``.
 
-    Idle is what the kernel calls idle and iowait. Time that a hypervisor below
-    took away (steal) is not available and counts as busy. Guest time is part
-    of user time.
+    The kernel's idle and iowait count as idle. Time that a hypervisor below
+    took (steal) counts as busy. Guest time is part of user time.
 
     :returns: clock ticks since boot by number of the CPU.
-    :raises ValueError: if it is no such text.
-    :raises IndexError: if it is cut.
+    :raises ValueError: if the text has another form.
+    :raises IndexError: if the text is truncated.
     """
     busy: dict[int, int] = {}
     for line in stat.splitlines():
@@ -68,39 +68,38 @@ def busy_ticks(stat: bytes) -> dict[int, int]:
 
 
 def cpu_ticks(stat: bytes) -> int:
-    """The CPU time of a process from ``/proc/PID/stat``.
+    """Return the CPU time of a process, from ``/proc/PID/stat``.
 
-    :returns: clock ticks in user and system mode, all threads.
-    :raises ValueError: if it is no such text.
-    :raises IndexError: if it is cut.
+    :returns: clock ticks in user and system mode, of all threads.
+    :raises ValueError: if the text has another form.
+    :raises IndexError: if the text is truncated.
     """
-    fields = _after_name(stat)
+    fields = _fields_after_name(stat)
     return int(fields[_USER_TICKS - 3]) + int(fields[_SYSTEM_TICKS - 3])
 
 
 def resident_pages(statm: bytes) -> int:
-    """The resident pages from ``/proc/PID/statm``.
+    """Return the number of resident pages, from ``/proc/PID/statm``.
 
-    :returns: pages; 0 for a process that has ended and was not yet reaped.
-    :raises ValueError: if it is no such text.
-    :raises IndexError: if it is cut.
+    :returns: pages; 0 for a process that ended but still exists.
+    :raises ValueError: if the text has another form.
+    :raises IndexError: if the text is truncated.
     """
     return int(statm.split(None, 2)[1])
 
 
 def resident_bytes(status: bytes) -> int:
-    """Resident and huge pages together from ``/proc/PID/status``.
+    """Return the bytes of resident and huge pages, from ``/proc/PID/status``.
 
-    :returns: bytes; 0 for a process that has ended.
+    :returns: 0 for a process that ended.
     """
     return _status_bytes(status, b'VmRSS') + huge_page_bytes(status)
 
 
 def huge_page_bytes(status: bytes) -> int:
-    """The huge pages of a process, which its RSS leaves out.
+    """Return the bytes of a process's huge pages, which its RSS excludes.
 
     :param status: text of ``/proc/PID/status``.
-    :returns: bytes.
     """
     return _status_bytes(status, b'HugetlbPages')
 
@@ -111,10 +110,10 @@ def _status_bytes(status: bytes, name: bytes) -> int:
 
 
 def storage_bytes(io: bytes) -> tuple[int, int]:
-    """A process's traffic with storage from ``/proc/PID/io``.
+    """Return a process's bytes read from and written to storage.
 
-    :returns: bytes read from and written to storage.
-    :raises ValueError: if it is no such text.
+    :param io: text of ``/proc/PID/io``.
+    :raises ValueError: if the text has another form.
     """
     fields = io.split()
     if fields[8:11:2] != [b'read_bytes:', b'write_bytes:']:
@@ -123,9 +122,8 @@ def storage_bytes(io: bytes) -> tuple[int, int]:
 
 
 def usage_seconds(cpu_stat: bytes) -> float:
-    """The CPU time of a v2 group from its ``cpu.stat``.
+    """Return the CPU seconds of a v2 group, from its ``cpu.stat``.
 
-    :returns: seconds.
     :raises ValueError: if there is no ``usage_usec``.
     """
     fields = cpu_stat.split(None, 2)
@@ -135,10 +133,9 @@ def usage_seconds(cpu_stat: bytes) -> float:
 
 
 def stall_seconds(pressure: bytes) -> float:
-    """The time in which some task waited, from ``cpu.pressure``.
+    """Return the seconds in which some task waited, from ``cpu.pressure``.
 
-    :returns: seconds.
-    :raises ValueError: if it is no such text.
+    :raises ValueError: if the text has another form.
     """
     some, _, _ = pressure.partition(b'\n')
     _, _, total = some.partition(b'total=')
@@ -146,19 +143,19 @@ def stall_seconds(pressure: bytes) -> float:
 
 
 def waited_seconds(schedstat: bytes) -> float:
-    """The time a thread was ready but not run, from ``schedstat``.
+    """Return the seconds for which a thread waited for a CPU, from
+    ``schedstat``.
 
-    :returns: seconds.
-    :raises ValueError: if it is no such text.
-    :raises IndexError: if it is cut.
+    :raises ValueError: if the text has another form.
+    :raises IndexError: if the text is truncated.
     """
     return int(schedstat.split()[1]) / 1e9
 
 
 def device_bytes(io_stat: bytes) -> tuple[int, int]:
-    """Sum the traffic of a v2 group over all devices, from ``io.stat``.
+    """Return the bytes that a v2 group read and wrote, from ``io.stat``.
 
-    :returns: bytes read and written.
+    :returns: sums over all devices.
     :raises ValueError: if an amount is no number.
     """
     read = written = 0
@@ -171,9 +168,9 @@ def device_bytes(io_stat: bytes) -> tuple[int, int]:
 
 
 def interface_bytes(net_dev: bytes) -> Mapping[str, tuple[int, int]]:
-    """Parse ``/proc/net/dev``.
+    """Return the bytes received and sent by each interface.
 
-    :returns: bytes received and sent by the host, by interface.
+    :param net_dev: content of ``/proc/net/dev``.
     """
     found: dict[str, tuple[int, int]] = {}
     for line in net_dev.splitlines()[2:]:
@@ -186,12 +183,12 @@ def interface_bytes(net_dev: bytes) -> Mapping[str, tuple[int, int]]:
 
 
 def mean_bogomips(cpuinfo: str) -> float | None:
-    """The mean BogoMIPS of all CPUs from ``/proc/cpuinfo``.
+    """Return the mean BogoMIPS of all CPUs, from ``/proc/cpuinfo``.
 
-    Architectures spell the line differently (``bogomips``, ``BogoMIPS``,
-    ``bogomips per cpu``).
+    The name of the line depends on the architecture (``bogomips``,
+    ``BogoMIPS``, ``bogomips per cpu``).
 
-    :returns: ``None`` if no CPU tells.
+    :returns: ``None`` if there is no such line.
     """
     found = []
     for line in cpuinfo.splitlines():
@@ -203,7 +200,7 @@ def mean_bogomips(cpuinfo: str) -> float | None:
 
 
 def total_memory_bytes(meminfo: str) -> int:
-    """``MemTotal`` from ``/proc/meminfo``.
+    """Return ``MemTotal`` in bytes, from ``/proc/meminfo``.
 
     :raises ValueError: if the text has none.
     """
@@ -215,9 +212,9 @@ def total_memory_bytes(meminfo: str) -> int:
 
 
 def default_route_interface(route: str) -> str | None:
-    """Find the interface of the default route in ``/proc/net/route``.
+    """Return the interface of the default route, from ``/proc/net/route``.
 
-    :returns: that with the lowest metric; ``None`` if there is no such route.
+    :returns: the one with the lowest metric; ``None`` without such a route.
     """
     found = []
     for line in route.splitlines()[1:]:
@@ -231,12 +228,12 @@ _BUSY_MS = 9  # fields of /sys/block/*/stat, counted from 0
 _QUEUED_MS = 10
 
 
-def busy_and_queued(stat: str) -> tuple[float, float]:
-    """The times in ``stat`` of a block device.
+def parse_device_times(stat: str) -> tuple[float, float]:
+    """Return the times of a block device, from its ``stat``.
 
-    :returns: seconds with a request under way, and seconds that all requests
-        took, waiting for the scheduler included.
-    :raises ValueError: if it is no such text.
+    :returns: seconds with at least one active request, and total seconds of
+        all requests, including their wait in the scheduler.
+    :raises ValueError: if the text has another form.
     """
     fields = stat.split()
     if len(fields) <= _QUEUED_MS:
@@ -244,17 +241,17 @@ def busy_and_queued(stat: str) -> tuple[float, float]:
     return int(fields[_BUSY_MS]) / 1e3, int(fields[_QUEUED_MS]) / 1e3
 
 
-def chosen_scheduler(text: str) -> str:
-    """The scheduler in brackets in ``queue/scheduler``.
+def active_scheduler(text: str) -> str:
+    """Return the scheduler in brackets, from ``queue/scheduler``.
 
-    :returns: its name; empty if the device has none to choose.
+    :returns: its name; empty if the device has no schedulers.
     """
     _, _, rest = text.partition('[')
     return rest.partition(']')[0]
 
 
 def enabled_devices(cost_qos: str) -> frozenset[str]:
-    """The devices for which ``io.cost.qos`` says ``enable=1``.
+    """Return the devices with ``enable=1``, from ``io.cost.qos``.
 
     :returns: ``major:minor``.
     """
@@ -264,10 +261,10 @@ def enabled_devices(cost_qos: str) -> frozenset[str]:
     )
 
 
-def source_of_mount(mountinfo: bytes, number: str) -> str | None:
-    """Find the device behind a file system in ``/proc/self/mountinfo``.
+def device_of_mount(mountinfo: bytes, number: str) -> str | None:
+    """Return the device of a file system, from ``/proc/self/mountinfo``.
 
-    :param number: ``major:minor`` that its files show.
+    :param number: ``major:minor`` of its files.
     :returns: path of a device; ``None`` if the file system has none.
     """
     # A path may hold whatever else divides lines or words.
@@ -280,39 +277,41 @@ def source_of_mount(mountinfo: bytes, number: str) -> str | None:
 
 
 def reclaimed_pages(vmstat: bytes) -> int:
-    """The pages that the kernel took away, from ``/proc/vmstat``.
+    """Return the number of pages that the kernel reclaimed, from
+    ``/proc/vmstat``.
 
-    Pages that a control group's own limit took are not among them.
+    Pages reclaimed because of a control group's own limit are excluded.
 
-    :raises ValueError: if it does not say.
+    :raises ValueError: if a counter is missing.
     """
     names = (b'pgsteal_kswapd ', b'pgsteal_direct ')
     return sum(_number_after(vmstat, name) for name in names)
 
 
 def swap_in_use(meminfo: bytes) -> bool:
-    """Tell from ``/proc/meminfo`` whether anything is swapped out.
+    """Check whether any memory is swapped out, from ``/proc/meminfo``.
 
-    :raises ValueError: if it does not say.
+    :raises ValueError: if a line is missing.
     """
     total = _number_after(meminfo, b'SwapTotal:')
     return total > _number_after(meminfo, b'SwapFree:')
 
 
 def swapped_bytes(status: bytes) -> int:
-    """Bytes of a process that are swapped out, from ``/proc/PID/status``.
+    """Return the bytes of a process that are swapped out.
 
-    :raises ValueError: if it does not say.
+    :param status: text of ``/proc/PID/status``.
+    :raises ValueError: if the line is missing.
     """
     return _number_after(status, b'VmSwap:') * 1024
 
 
 def major_faults(stat: bytes) -> int:
-    """The major faults of a process, from ``/proc/PID/stat``.
+    """Return the number of major faults of a process, from ``/proc/PID/stat``.
 
-    :returns: of all its threads, the ended ones included.
-    :raises ValueError: if it is no such text.
-    :raises IndexError: if it is cut.
+    :returns: of all its threads, including ended ones.
+    :raises ValueError: if the text has another form.
+    :raises IndexError: if the text is truncated.
     """
     return int(stat[stat.rindex(b')') + 1 :].split(None, 11)[9])
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Resources of this host for VMs, found without disturbing any.
+"""Resources of this host for VMs, read without a load on the host.
 
-Nothing is measured by doing it: a benchmark would take what the VMs need.
-Where the kernel cannot say how fast a device is, a cautious value of its
-class is assumed, and the log says so.
+Nothing is benchmarked. Where the kernel reports no speed of a device, a
+cautious value for its class is assumed and logged.
 """
 
 from collections.abc import Iterator
@@ -30,15 +29,15 @@ _MEMORY = ('memory.max', 'memory.limit_in_bytes')
 
 
 def cpus_of_vms(proc: pathlib.Path) -> tuple[int, ...]:
-    """The CPUs that VMs may use.
+    """Return the CPUs that VMs may use.
 
-    :param proc: where the process file system is mounted.
-    :returns: those of the machine partition if it exists, the one that holds
-        VMs if there are two, else of this process's own group; ascending,
-        empty if no cpuset tells.
+    :param proc: where procfs is mounted.
+    :returns: CPUs of the machine partition if there is one (with two, of the
+        one with VMs), else of this process's own group; ascending, empty if
+        there is no cpuset.
     """
-    places = [*_machine(proc, 'cpuset'), *_own(proc, 'cpuset')]
-    for text in _texts(places, _CPUS):
+    places = [*_machine_groups(proc, 'cpuset'), *_own_groups(proc, 'cpuset')]
+    for text in _read_texts(places, _CPUS):
         try:
             found = cpus_model.numbers(text)
         except ValueError:
@@ -49,34 +48,36 @@ def cpus_of_vms(proc: pathlib.Path) -> tuple[int, ...]:
 
 
 def memory_limit_bytes(proc: pathlib.Path) -> int | None:
-    """The smallest memory limit above the VMs.
+    """Return the smallest memory limit of the groups above the VMs.
 
-    The group of this process is no such place: its limit is meant for the
-    agent alone.
+    The limit of this process's own group is ignored, because it is meant for
+    the agent only.
 
-    :param proc: where the process file system is mounted.
-    :returns: ``None`` if there is no limit.
+    :param proc: where procfs is mounted.
+    :returns: ``None`` without a limit.
     """
-    places = [*_machine(proc, 'memory'), *_roots(proc, 'memory')]
+    places = [*_machine_groups(proc, 'memory'), *_root_groups(proc, 'memory')]
     limits = [
         int(text)
-        for text in _texts(places, _MEMORY)
+        for text in _read_texts(places, _MEMORY)
         if text.strip().isdecimal()
     ]
     return min(limits, default=None)
 
 
-def _roots(proc: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
-    """Yield what shows a controller's topmost group, v2 last."""
-    mounts = cgroup.mounts(_text(proc / 'self' / 'mountinfo'))
+def _root_groups(
+    proc: pathlib.Path, controller: str
+) -> Iterator[pathlib.Path]:
+    """Yield the directories of a controller's root groups, v2 last."""
+    mounts = cgroup.mounts(_read_text(proc / 'self' / 'mountinfo'))
     for name in (controller, cgroup.UNIFIED):
         if name in mounts:
             yield pathlib.Path(mounts[name].path)
 
 
-def _machine(proc: pathlib.Path, controller: str) -> list[pathlib.Path]:
-    """Machine partitions that hold VMs; all if none does."""
-    roots = _roots(proc, controller)
+def _machine_groups(proc: pathlib.Path, controller: str) -> list[pathlib.Path]:
+    """Return the machine partitions with VMs; all of them if none has VMs."""
+    roots = _root_groups(proc, controller)
     places = [root / name for root in roots for name in _MACHINE]
     # libvirt leaves the other one behind when systemd takes over.
     return [place for place in places if _holds_vms(place)] or places
@@ -89,9 +90,9 @@ def _holds_vms(place: pathlib.Path) -> bool:
         return False
 
 
-def _own(proc: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
-    mounts = cgroup.mounts(_text(proc / 'self' / 'mountinfo'))
-    groups = cgroup.groups_of_process(_text(proc / 'self' / 'cgroup'))
+def _own_groups(proc: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
+    mounts = cgroup.mounts(_read_text(proc / 'self' / 'mountinfo'))
+    groups = cgroup.groups_of_process(_read_text(proc / 'self' / 'cgroup'))
     for name in (controller, cgroup.UNIFIED):
         if name not in mounts or name not in groups:
             continue
@@ -101,18 +102,18 @@ def _own(proc: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
             continue
 
 
-def _texts(
+def _read_texts(
     places: list[pathlib.Path], names: tuple[str, ...]
 ) -> Iterator[str]:
     for place in places:
         for name in names:
-            text = _text(place / name)
+            text = _read_text(place / name)
             if text.strip():
                 yield text
 
 
-def _text(path: pathlib.Path) -> str:
-    """A file's text; empty if it cannot be read."""
+def _read_text(path: pathlib.Path) -> str:
+    """Return a file's text; empty if it cannot be read."""
     try:
         return path.read_bytes().decode('utf-8', 'surrogateescape')
     except OSError:
@@ -137,31 +138,31 @@ def read_node_resources(
     proc: str = '/proc',
     sys: str = '/sys',
 ) -> node.NodeResources:
-    """Read or assume what this host has.
+    """Read the resources of this host, or assume them.
 
-    :param host: name under which peers know this host.
-    :param cpus: numbers of the CPUs that VMs may use; ``None`` for those
-        that the cpuset of the machine partition allows.
+    :param host: name of this host for its peers.
+    :param cpus: numbers of the CPUs that VMs may use; ``None`` for those of
+        the machine partition's cpuset.
     :param speed_factor: weighted seconds per second of one CPU; ``None`` for
         the mean BogoMIPS.
-    :param disk_read_bandwidth: bytes per second of all disks; ``None`` for
-        an assumption from the class of each.
+    :param disk_read_bandwidth: bytes per second of all disks; ``None`` for an
+        assumption by the class of each.
     :param disk_write_bandwidth: as ``disk_read_bandwidth``.
-    :param network_bandwidth: bytes per second in each direction; ``None``
-        for the link speed of ``network_interface``.
-    :param network_interface: ``None`` for that of the default route.
-    :param reserved_memory_bytes: what the host keeps for itself.
-    :param proc: where the process file system is mounted.
-    :param sys: where the system file system is mounted.
+    :param network_bandwidth: bytes per second in each direction; ``None`` for
+        the link speed of ``network_interface``.
+    :param network_interface: ``None`` for the interface of the default route.
+    :param reserved_memory_bytes: memory that is reserved for the host.
+    :param proc: where procfs is mounted.
+    :param sys: where sysfs is mounted.
     :returns: the resources, per second where time-shared.
     """
     proc_root, sys_root = pathlib.Path(proc), pathlib.Path(sys)
-    allowed = cpus or _cpus(proc_root)
+    allowed = cpus or _cpus_or_affinity(proc_root)
     factor = speed_factor or _speed_factor(proc_root)
     read, written = _disk_bandwidth(
         sys_root, disk_read_bandwidth, disk_write_bandwidth
     )
-    network = network_bandwidth or bandwidth.of_network(
+    network = network_bandwidth or bandwidth.network_bandwidth(
         proc_root, sys_root, network_interface
     )
     capacity = resources.RESOURCES.vector(
@@ -170,9 +171,9 @@ def read_node_resources(
         disk_written=written,
         net_received=network,
         net_sent=network,
-        memory=_memory_bytes(proc_root, reserved_memory_bytes),
+        memory=_memory_for_vms(proc_root, reserved_memory_bytes),
     )
-    return _said(node.NodeResources(host, allowed, factor, capacity))
+    return _log_resources(node.NodeResources(host, allowed, factor, capacity))
 
 
 def _disk_bandwidth(
@@ -180,23 +181,25 @@ def _disk_bandwidth(
 ) -> tuple[float, float]:
     if read and written:
         return read, written
-    assumed = bandwidth.of_disks(sys)
-    LOG.info('disk bandwidth assumed: %s', assumed.reason)
+    assumed = bandwidth.disk_bandwidth(sys)
+    LOG.info('disk bandwidth: assumed by class: %s', assumed.reason)
     return read or assumed.read, written or assumed.write
 
 
-def _said(found: node.NodeResources) -> node.NodeResources:
+def _log_resources(found: node.NodeResources) -> node.NodeResources:
     pairs = zip(resources.RESOURCES.names, found.capacity, strict=True)
     amounts = ', '.join(f'{name} {amount:.6g}' for name, amount in pairs)
     LOG.info('resources of %s: CPUs %s, %s', found.host, found.cpus, amounts)
     return found
 
 
-def _cpus(proc: pathlib.Path) -> tuple[int, ...]:
+def _cpus_or_affinity(proc: pathlib.Path) -> tuple[int, ...]:
     allowed = cpus_of_vms(proc)
     if allowed:
         return allowed
-    LOG.info('no cpuset names the CPUs of VMs: those of this process count')
+    LOG.info(
+        'CPUs of VMs: there is no cpuset; the CPUs of this process are used'
+    )
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
@@ -206,13 +209,13 @@ def _speed_factor(proc: pathlib.Path) -> float:
     except (OSError, ValueError):
         mean = None
     if mean is None:
-        LOG.info('no BogoMIPS in cpuinfo: speed factor 1 assumed')
+        LOG.info('speed factor: no BogoMIPS in cpuinfo; 1 is assumed')
         return _NO_BOGOMIPS
     return mean
 
 
-def _memory_bytes(proc: pathlib.Path, reserved: int) -> float:
-    """Memory that is left for VMs, bytes; never below zero."""
+def _memory_for_vms(proc: pathlib.Path, reserved: int) -> float:
+    """Return the memory for VMs in bytes, >= 0."""
     total = kernel_text.total_memory_bytes((proc / 'meminfo').read_text())
     limit = memory_limit_bytes(proc)
     usable = total - reserved

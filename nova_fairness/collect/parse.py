@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Domain XML to an instance: pure parsing.
+"""Parses the XML of a libvirt domain to an instance.
 
-Names inside the XML are chosen by users of the cloud, so the text is
-treated as hostile: a document type is refused, because it could declare
-entities that grow without bound, and names are cut and made printable.
+Users of the cloud choose names inside the XML, so the text is untrusted. A
+document type is refused, because it could declare entities that grow without
+bound. Names are truncated and made printable.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from nova_fairness.model import cpus
 from nova_fairness.model import instance
 
 # QEMU or its helper moves the data of these by itself.
-_UNSEEN_DISKS = frozenset(('network', 'nvme', 'vhostuser', 'vhostvdpa'))
+_USER_SPACE_DISKS = frozenset(('network', 'nvme', 'vhostuser', 'vhostvdpa'))
 _REMOVABLE = frozenset(('cdrom', 'floppy'))
 
 # A vhost-user or passed-through interface may carry a <target dev>, but no
@@ -26,8 +26,8 @@ _REMOVABLE = frozenset(('cdrom', 'floppy'))
 _KINDS_WITH_TAP = frozenset(('bridge', 'network', 'ethernet', 'direct'))
 
 
-def disks(domain: ET.Element) -> Iterator[instance.Disk]:
-    """Yield the disks of a domain; not drives without a medium."""
+def parse_disks(domain: ET.Element) -> Iterator[instance.Disk]:
+    """Yield the disks of a domain, without empty removable drives."""
     for element in domain.iterfind('devices/disk'):
         source = _disk_source(element)
         device = element.get('device', 'disk')
@@ -40,7 +40,7 @@ def disks(domain: ET.Element) -> Iterator[instance.Disk]:
             cache='default'
             if driver is None
             else driver.get('cache', 'default'),
-            network=element.get('type') in _UNSEEN_DISKS,
+            network=element.get('type') in _USER_SPACE_DISKS,
         )
 
 
@@ -58,8 +58,8 @@ def _disk_source(disk: ET.Element) -> str:
     return ''
 
 
-def nics(domain: ET.Element) -> Iterator[instance.Nic]:
-    """Yield the interfaces of a domain."""
+def parse_nics(domain: ET.Element) -> Iterator[instance.Nic]:
+    """Yield the network interfaces of a domain."""
     for element in domain.iterfind('devices/interface'):
         kind = element.get('type', '')
         mac, target = element.find('mac'), element.find('target')
@@ -74,7 +74,7 @@ def nics(domain: ET.Element) -> Iterator[instance.Nic]:
 
 
 _NOVA = '{http://openstack.org/xmlns/libvirt/nova/'
-_LONGEST = 255  # what Nova's database takes
+_MAX_NAME_LENGTH = 255  # what Nova's database takes
 _REALTIME = frozenset(('fifo', 'rr'))
 _PINNED_POLICIES = frozenset(('dedicated', 'mixed'))
 
@@ -99,31 +99,31 @@ _UNITS: Mapping[str, int] = types.MappingProxyType(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Party:
-    """A user or project: its id, empty if unknown, and its name."""
+class _Owner:
+    """A user or project: its ID, empty if unknown, and its name."""
 
     identity: str = ''
     name: str = ''
 
 
 def parse_domain(xml: str) -> instance.Instance:
-    """Build an instance from the XML of a running domain.
+    """Create an instance from the XML of a running domain.
 
-    :param xml: as libvirt's ``virDomainGetXMLDesc`` gives it.
-    :returns: the instance; owned by :data:`instance.UNOWNED` if the XML
-        carries no metadata of Nova.
-    :raises exception.BadDomain: if it is no domain, or has no UUID, name,
-        vCPUs or memory.
+    :param xml: as returned by libvirt's ``virDomainGetXMLDesc``.
+    :returns: the instance; its owner is :data:`instance.UNOWNED` without
+        metadata of Nova.
+    :raises exception.BadDomain: if the text is no domain, or has no UUID,
+        name, vCPUs or memory.
     """
-    root = _root(xml)
-    name = _required(root, 'name')
+    root = _parse_xml(xml)
+    name = _required_text(root, 'name')
     nova = _nova_instance(root)
     flavor = _nova_child(nova, 'flavor')
     specs = _extra_specs(flavor)
-    user, project = _owner(nova)
+    user, project = _owners(nova)
     vcpus = _vcpus(root, name)
     return instance.Instance(
-        uuid=_required(root, 'uuid').lower(),
+        uuid=_required_text(root, 'uuid').lower(),
         domain_name=name,
         vcpus=vcpus,
         memory_bytes=_memory_bytes(root, flavor, name),
@@ -131,11 +131,11 @@ def parse_domain(xml: str) -> instance.Instance:
         project_id=project.identity or instance.UNOWNED,
         user_name=user.name or user.identity or instance.UNOWNED,
         project_name=project.name or project.identity or instance.UNOWNED,
-        display_name=_clean(_text(_nova_child(nova, 'name'))),
-        flavor='' if flavor is None else _clean(flavor.get('name', '')),
+        display_name=_printable(_element_text(_nova_child(nova, 'name'))),
+        flavor='' if flavor is None else _printable(flavor.get('name', '')),
         extra_specs=specs,
-        disks=tuple(disks(root)),
-        nics=tuple(nics(root)),
+        disks=tuple(parse_disks(root)),
+        nics=tuple(parse_nics(root)),
         dedicated_cpus=_has_dedicated_cpus(root, vcpus, specs),
     )
 
@@ -143,10 +143,10 @@ def parse_domain(xml: str) -> instance.Instance:
 def with_owner(
     vm: instance.Instance, owners: Mapping[str, tuple[str, str]]
 ) -> instance.Instance:
-    """A VM, with the owner an operator wrote down if Nova wrote none.
+    """Return a VM with the configured owner if Nova wrote none.
 
-    :param owners: (user, project) by UUID or, failing that, domain name.
-    :returns: ``vm`` itself if it has an owner or none is written down.
+    :param owners: (user, project) by UUID or, second, domain name.
+    :returns: ``vm`` itself if it has an owner or none is configured.
     """
     if vm.user_id != instance.UNOWNED:
         return vm
@@ -163,10 +163,10 @@ def with_owner(
     )
 
 
-def described(
+def with_description(
     vm: instance.Instance, known: instance.Description
 ) -> instance.Instance:
-    """A VM, with what the cloud knows of it if Nova wrote no metadata.
+    """Return a VM with the cloud's facts if Nova wrote no metadata.
 
     :returns: ``vm`` itself if it has an owner.
     """
@@ -178,10 +178,13 @@ def described(
         project_id=known.project_id,
         user_name=known.user_id,
         project_name=known.project_id,
-        display_name=_clean(known.display_name),
-        flavor=_clean(known.flavor),
+        display_name=_printable(known.display_name),
+        flavor=_printable(known.flavor),
         extra_specs=types.MappingProxyType(
-            {_clean(k): _clean(v) for k, v in known.extra_specs.items()}
+            {
+                _printable(k): _printable(v)
+                for k, v in known.extra_specs.items()
+            }
         ),
         memory_bytes=known.memory_bytes,
         dedicated_cpus=vm.dedicated_cpus
@@ -189,7 +192,7 @@ def described(
     )
 
 
-def _root(xml: str) -> ET.Element:
+def _parse_xml(xml: str) -> ET.Element:
     if '<!DOCTYPE' in xml:
         raise exception.BadDomain(
             'domain XML has a DOCTYPE, which libvirt never writes'
@@ -202,26 +205,29 @@ def _root(xml: str) -> ET.Element:
         ) from error
     if root.tag != 'domain':
         raise exception.BadDomain(
-            f'expected a <domain> element, got <{_clean(root.tag)}>'
+            f'expected a <domain> element, got <{_printable(root.tag)}>'
         )
     return root
 
 
-def _text(element: ET.Element | None) -> str:
+def _element_text(element: ET.Element | None) -> str:
     return '' if element is None else (element.text or '').strip()
 
 
-def _clean(text: str) -> str:
-    """Make a name safe for one line of a log and for a terminal."""
-    joined = ' '.join(text[: 4 * _LONGEST].split())[:_LONGEST]
+def _printable(text: str) -> str:
+    """Return a name in one line of printable characters, for logs and
+    terminals.
+    """
+    joined = ' '.join(text[: 4 * _MAX_NAME_LENGTH].split())[:_MAX_NAME_LENGTH]
     return ''.join(sign if sign.isprintable() else '?' for sign in joined)
 
 
-def _required(root: ET.Element, tag: str) -> str:
-    value = _text(root.find(tag))
+def _required_text(root: ET.Element, tag: str) -> str:
+    value = _element_text(root.find(tag))
     if not value:
         raise exception.BadDomain(
-            f'domain {_clean(_text(root.find("name"))) or "without name"}'
+            'domain '
+            f'{_printable(_element_text(root.find("name"))) or "without name"}'
             f' has no <{tag}>'
         )
     return value
@@ -233,7 +239,7 @@ def _nova_instance(root: ET.Element) -> ET.Element | None:
 
 
 def _nova_child(parent: ET.Element | None, name: str) -> ET.Element | None:
-    """Find a child in Nova's namespace, whatever its version."""
+    """Return a child element in Nova's namespace of any version."""
     for child in () if parent is None else parent:
         space, _, tag = child.tag.rpartition('}')
         if tag == name and space.startswith(_NOVA):
@@ -247,38 +253,38 @@ def _extra_specs(
     specs = _nova_child(flavor, 'extraSpecs')
     return types.MappingProxyType(
         {
-            _clean(child.get('name', '')): _clean(_text(child))
+            _printable(child.get('name', '')): _printable(_element_text(child))
             for child in (() if specs is None else specs)
         }
     )
 
 
-def _owner(nova: ET.Element | None) -> tuple[_Party, _Party]:
+def _owners(nova: ET.Element | None) -> tuple[_Owner, _Owner]:
     owner = _nova_child(nova, 'owner')
-    return _party(owner, 'user'), _party(owner, 'project')
+    return _owner_element(owner, 'user'), _owner_element(owner, 'project')
 
 
-def _party(owner: ET.Element | None, role: str) -> _Party:
+def _owner_element(owner: ET.Element | None, role: str) -> _Owner:
     element = _nova_child(owner, role)
     if element is None:
-        return _Party()
+        return _Owner()
     identity = element.get('uuid', '').strip()
-    if len(identity) > _LONGEST:
+    if len(identity) > _MAX_NAME_LENGTH:
         raise exception.BadDomain(
             f'{role} id of {len(identity)} characters, expected at most'
-            f' {_LONGEST}'
+            f' {_MAX_NAME_LENGTH}'
         )
-    return _Party(identity, _clean(_text(element)))
+    return _Owner(identity, _printable(_element_text(element)))
 
 
-def _number(text: str, what: str, domain: str) -> int:
+def _positive_integer(text: str, what: str, domain: str) -> int:
     try:
         value = int(text)
     except ValueError:
         value = 0
     if value < 1:
         raise exception.BadDomain(
-            f'domain {_clean(domain)}: {what} is {_clean(text)!r},'
+            f'domain {_printable(domain)}: {what} is {_printable(text)!r},'
             ' expected a whole number >= 1'
         )
     return value
@@ -287,9 +293,9 @@ def _number(text: str, what: str, domain: str) -> int:
 def _vcpus(root: ET.Element, domain: str) -> int:
     element = root.find('vcpu')
     if element is None:
-        raise exception.BadDomain(f'domain {_clean(domain)} has no <vcpu>')
-    present = element.get('current') or _text(element)
-    return _number(present, '<vcpu>', domain)
+        raise exception.BadDomain(f'domain {_printable(domain)} has no <vcpu>')
+    present = element.get('current') or _element_text(element)
+    return _positive_integer(present, '<vcpu>', domain)
 
 
 def _memory_bytes(
@@ -297,15 +303,19 @@ def _memory_bytes(
     flavor: ET.Element | None,
     domain: str,
 ) -> int:
-    of_flavor = _text(_nova_child(flavor, 'memory'))
+    of_flavor = _element_text(_nova_child(flavor, 'memory'))
     if of_flavor:
-        return _number(of_flavor, 'memory of the flavor', domain) * 2**20
+        return (
+            _positive_integer(of_flavor, 'memory of the flavor', domain)
+            * 2**20
+        )
     element = root.find('memory')
-    amount = _number(_text(element), '<memory>', domain)
+    amount = _positive_integer(_element_text(element), '<memory>', domain)
     unit = 'KiB' if element is None else element.get('unit', 'KiB')
     if unit not in _UNITS:
         raise exception.BadDomain(
-            f'domain {_clean(domain)}: unknown unit {_clean(unit)!r} of'
+            f'domain {_printable(domain)}: unknown unit '
+            f'{_printable(unit)!r} of'
             f' <memory>, expected one of {", ".join(_UNITS)}'
         )
     return amount * _UNITS[unit]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Pressure on memory and disks, as the kernel counts it.
+"""Pressure on memory and disks, as counted by the kernel.
 
-Nothing here enters a guest's monitor. Two files per VM are read each round
-at most, one more while anything on the node is swapped out.
+Nothing here enters a guest's monitor. At most two files per VM are read in
+each round, and a third while any memory of the node is swapped out.
 """
 
 from collections.abc import Callable
@@ -28,28 +28,28 @@ from nova_fairness.model import sample
 
 _PAGE_BYTES = os.sysconf('SC_PAGE_SIZE')
 _MEMORY = resources.RESOURCES.index('memory')
-_MOST_DESCRIPTORS = 4096
+_MAX_DESCRIPTORS = 4096
 _RESOLVE_ROUNDS = 30
-"""Disks are looked up again after so many rounds, because one may have been
-mirrored to another device meanwhile."""
+"""Number of rounds after which disks are resolved again, because a disk
+can be mirrored to another device."""
 
 
-class _Vm:
-    """The files of one incarnation.
+class _VmPressureFiles:
+    """The pressure files of one incarnation.
 
     :param own: ``/proc/PID`` of the VM.
     :param mounts: of control groups.
-    :raises OSError: if the VM has ended, or no descriptor is left to look.
+    :raises OSError: if the VM ended, or no file descriptor is free.
     """
 
     def __init__(
         self,
         own: pathlib.Path,
         mounts: Mapping[str, cgroup.Mount],
-        descriptors: files.Descriptors,
+        descriptors: files.DescriptorBudget,
     ) -> None:
         self._own = own
-        self._stat = files.KeptFile(str(own / 'stat'), descriptors)
+        self._stat = files.OpenFile(str(own / 'stat'), descriptors)
         try:
             self._stall = _pressure_file(own, mounts, descriptors)
         except OSError:
@@ -59,6 +59,7 @@ class _Vm:
         self.resolved_round = -_RESOLVE_ROUNDS
 
     def faulted_bytes(self) -> float:
+        """Return the bytes of all major page faults; NaN if unknown."""
         try:
             faults = kernel_text.major_faults(self._stat.read())
         except (OSError, ValueError, IndexError):
@@ -66,6 +67,9 @@ class _Vm:
         return float(faults * _PAGE_BYTES)
 
     def stall_s(self) -> float:
+        """Return the seconds in which the VM waited for memory; NaN if
+        unknown.
+        """
         if self._stall is None:
             return math.nan
         try:
@@ -74,6 +78,7 @@ class _Vm:
             return math.nan
 
     def swapped_bytes(self) -> float:
+        """Return the bytes that are swapped out; 0 if unknown."""
         try:
             status = (self._own / 'status').read_bytes()
             return float(kernel_text.swapped_bytes(status))
@@ -81,19 +86,20 @@ class _Vm:
             return 0.0
 
     def close(self) -> None:
+        """Close the files."""
         self._stat.close()
         if self._stall is not None:
             self._stall.close()
 
 
 class PressureReader:
-    """Reads what VMs and the node waited for.
+    """Reads how long VMs and the node waited for memory and disks.
 
-    Not for use by several threads at once.
+    It must not be used by several threads at once.
 
-    :param proc: where the process file system is mounted.
-    :param sys: where the system file system is mounted.
-    :param mountinfo: file that tells what is mounted where.
+    :param proc: where procfs is mounted.
+    :param sys: where sysfs is mounted.
+    :param mountinfo: file that lists the mounts.
     :param clock: monotonic seconds.
     """
 
@@ -108,24 +114,24 @@ class PressureReader:
         self._mountinfo = pathlib.Path(mountinfo or f'{proc}/self/mountinfo')
         self._clock = clock
         self._blocks = block_devices.BlockDevices(sys, str(self._mountinfo))
-        self._descriptors = files.Descriptors(_MOST_DESCRIPTORS)
-        self._vms: dict[str, _Vm] = {}
+        self._descriptors = files.DescriptorBudget(_MAX_DESCRIPTORS)
+        self._vms: dict[str, _VmPressureFiles] = {}
         self._round = 0
 
-    def read(self, taken: sample.Sample) -> pressure.PressureSample:
+    def read(self, vm_sample: sample.Sample) -> pressure.PressureSample:
         """Read the counters of the VMs of a sample.
 
-        :param taken: in this round; its rows are the rows of the result.
-        :returns: NaN where a VM has ended or the kernel does not tell.
+        :param vm_sample: of this round; its rows are the rows of the result.
+        :returns: NaN where a VM ended or the kernel has no counter.
         """
-        began, vms = self._clock(), taken.incarnations
+        began, vms = self._clock(), vm_sample.incarnations
         self._round += 1
-        self._forget(frozenset(item.key for item in vms))
+        self._close_absent(frozenset(item.key for item in vms))
         mounts = cgroup.mounts(self._mountinfo.read_bytes())
-        found = [self._found(item, mounts) for item in vms]
+        found = [self._open_vm(item, mounts) for item in vms]
         nan = math.nan
-        held = taken.totals[:, _MEMORY].copy()
-        if self._swaps():
+        held = vm_sample.totals[:, _MEMORY].copy()
+        if self._is_swap_used():
             held += [vm.swapped_bytes() if vm else 0.0 for vm in found]
         disks = tuple(vm.disks if vm else () for vm in found)
         return pressure.PressureSample(
@@ -146,17 +152,17 @@ class PressureReader:
         )
 
     def close(self) -> None:
-        """Close all descriptors."""
-        self._forget(frozenset())
+        """Close all file descriptors."""
+        self._close_absent(frozenset())
 
-    def _found(
+    def _open_vm(
         self, item: instance.Incarnation, mounts: Mapping[str, cgroup.Mount]
-    ) -> _Vm | None:
+    ) -> _VmPressureFiles | None:
         vm = self._vms.get(item.key)
         if vm is None:
             own = self._proc / str(item.pid)
             try:
-                vm = _Vm(own, mounts, self._descriptors)
+                vm = _VmPressureFiles(own, mounts, self._descriptors)
             except OSError:
                 return None
             self._vms[item.key] = vm
@@ -189,7 +195,7 @@ class PressureReader:
         except (OSError, ValueError):
             return math.nan
 
-    def _swaps(self) -> bool:
+    def _is_swap_used(self) -> bool:
         try:
             return kernel_text.swap_in_use(
                 (self._proc / 'meminfo').read_bytes()
@@ -197,7 +203,7 @@ class PressureReader:
         except (OSError, ValueError):
             return False
 
-    def _forget(self, present: frozenset[str]) -> None:
+    def _close_absent(self, present: frozenset[str]) -> None:
         for key in self._vms.keys() - present:
             self._vms.pop(key).close()
 
@@ -205,22 +211,22 @@ class PressureReader:
 def _pressure_file(
     own: pathlib.Path,
     mounts: Mapping[str, cgroup.Mount],
-    descriptors: files.Descriptors,
-) -> files.KeptFile | None:
-    """Open the memory pressure of a VM's own v2 group.
+    descriptors: files.DescriptorBudget,
+) -> files.OpenFile | None:
+    """Open the memory pressure file of a VM's own v2 group.
 
-    If the memory controller is in a v1 hierarchy, the v2 group does not count
-    waits for the VM's own limit. It counts waits for memory of the node, and
-    these are the ones that are needed.
+    If the memory controller is in a v1 hierarchy, the v2 group counts only
+    waits for memory of the node, not for the VM's own limit. These are the
+    waits that matter.
 
-    :raises OSError: if no descriptor is left to look.
+    :raises OSError: if no file descriptor is free.
     """
     group = vm_files.private_groups(own, mounts).get(cgroup.UNIFIED)
     if group is None:
         return None
     try:
-        return files.KeptFile(str(group / 'memory.pressure'), descriptors)
+        return files.OpenFile(str(group / 'memory.pressure'), descriptors)
     except OSError as error:
-        if files.none_left(error):
+        if files.no_descriptor_free(error):
             raise
         return None

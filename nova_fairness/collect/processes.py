@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The process of a domain."""
+"""Finds the process of a domain."""
 
 import itertools
 import pathlib
@@ -10,10 +10,11 @@ from nova_fairness.collect import kernel_text
 
 
 def start_ticks(proc: pathlib.Path, pid: int) -> int | None:
-    """The start time of a process, clock ticks since boot.
+    """Return the start time of a process, in clock ticks since boot.
 
-    :returns: ``None`` if there is no such process or it has ended.
-    :raises OSError: if that cannot be known, for want of descriptors say.
+    :returns: ``None`` if the process does not exist or has ended.
+    :raises OSError: if it cannot be read, for example without free
+        descriptors.
     """
     try:
         stat = (proc / str(pid) / 'stat').read_bytes()
@@ -29,24 +30,24 @@ def start_ticks(proc: pathlib.Path, pid: int) -> int | None:
 
 
 def runs_domain(proc: pathlib.Path, pid: int, uuid: str) -> bool:
-    """Tell whether a process was started for a domain.
+    """Check whether a process was started for a domain.
 
-    libvirt gives QEMU the UUID as an argument of its own, so that no name
-    chosen by a user can be mistaken for it.
+    libvirt passes the UUID to QEMU as a separate argument, so that a name
+    chosen by a user cannot be mistaken for it.
 
-    :raises OSError: if no descriptor is left.
+    :raises OSError: if no file descriptor is free.
     """
     try:
         line = (proc / str(pid) / 'cmdline').read_bytes()
     except OSError as error:
-        if files.none_left(error):
+        if files.no_descriptor_free(error):
             raise
         return False
     arguments = line.lower().split(b'\0')
-    return _follows(arguments, b'-uuid', uuid.lower().encode())
+    return _has_option(arguments, b'-uuid', uuid.lower().encode())
 
 
-def _follows(arguments: list[bytes], option: bytes, value: bytes) -> bool:
+def _has_option(arguments: list[bytes], option: bytes, value: bytes) -> bool:
     pairs = itertools.pairwise(arguments)
     return (option, value) in pairs
 
@@ -54,31 +55,33 @@ def _follows(arguments: list[bytes], option: bytes, value: bytes) -> bool:
 def find_pid(
     proc: pathlib.Path, run: pathlib.Path, domain: str, uuid: str
 ) -> int | None:
-    """Find the process of a running domain.
+    """Return the process ID of a running domain.
 
-    :param run: directory into which libvirt writes ``DOMAIN.pid``.
-    :returns: ``None`` if it cannot be found.
-    :raises OSError: if no descriptor is left.
+    :param run: directory in which libvirt writes ``DOMAIN.pid``.
+    :returns: ``None`` if there is no such process.
+    :raises OSError: if no file descriptor is free.
     """
-    pid = _noted_pid(run / f'{domain}.pid')
+    pid = _read_pid_file(run / f'{domain}.pid')
     if pid is not None and runs_domain(proc, pid, uuid):
         return pid
-    return _search(proc, uuid)
+    return _search_processes(proc, uuid)
 
 
-def _noted_pid(path: pathlib.Path) -> int | None:
+def _read_pid_file(path: pathlib.Path) -> int | None:
     try:
         return int(path.read_text())
     except OSError as error:
-        if files.none_left(error):
+        if files.no_descriptor_free(error):
             raise
         return None
     except ValueError:
         return None
 
 
-def _search(proc: pathlib.Path, uuid: str) -> int | None:
-    """Look at every process; the oldest wins, since children come later."""
+def _search_processes(proc: pathlib.Path, uuid: str) -> int | None:
+    """Search all processes; return the oldest match, because children are
+    newer.
+    """
     pids = sorted(
         int(entry.name) for entry in proc.iterdir() if entry.name.isdecimal()
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running domains and the processes that run them."""
+"""Reads running domains and their processes."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -22,21 +22,21 @@ Incarnations = Mapping[str, instance.Incarnation]
 """Incarnations by UUID."""
 
 Describe = Callable[[str], instance.Description | None]
-"""The cloud's facts of a VM, by UUID; never blocks."""
+"""Returns the cloud's facts of a VM by UUID, if known; never blocks."""
 
 
-def nothing_known(_uuid: str) -> instance.Description | None:
-    """Know nothing of any VM."""
+def no_description(_uuid: str) -> instance.Description | None:
+    """Return no description of any VM."""
     return None
 
 
-class Roster:
-    """Turns domains into incarnations and remembers what it has parsed.
+class DomainReader:
+    """Converts domains to incarnations, and stores the parsed ones.
 
     :param owners: (user, project) by UUID or domain name.
-    :param run: directory into which libvirt writes ``DOMAIN.pid``.
-    :param proc: where the process file system is mounted.
-    :param describe: asked about VMs that then still have no owner.
+    :param run: directory in which libvirt writes ``DOMAIN.pid``.
+    :param proc: where procfs is mounted.
+    :param describe: returns the facts of VMs that have no owner otherwise.
     """
 
     def __init__(
@@ -44,110 +44,114 @@ class Roster:
         owners: Mapping[str, tuple[str, str]],
         run: pathlib.Path,
         proc: pathlib.Path,
-        describe: Describe = nothing_known,
+        describe: Describe = no_description,
     ) -> None:
         self._owners = dict(owners)
         self._describe = describe
         self._run, self._proc = run, proc
         self._known: dict[str, instance.Incarnation] = {}
         self._outdated: set[str] = set()
-        self._complaints: dict[str, tuple[str, int]] = {}
-        self._unseen: dict[str, str] = {}
+        self._domain_errors: dict[str, tuple[str, int]] = {}
+        self._unreadable: dict[str, str] = {}
 
     @property
     def problem(self) -> str:
-        """Why running VMs could not be looked at; empty if none was."""
-        if not self._unseen:
+        """Why running VMs could not be read; empty if all could."""
+        if not self._unreadable:
             return ''
-        why = '; '.join(sorted(set(self._unseen.values())))
-        count = wording.counted(len(self._unseen), 'VM')
-        return f'{count} cannot be looked at: {why}'
+        why = '; '.join(sorted(set(self._unreadable.values())))
+        count = wording.counted(len(self._unreadable), 'VM')
+        return f'{count} cannot be read: {why}'
 
     def outdate(self, uuid: str) -> None:
-        """Read the XML of a domain again at the next refresh."""
+        """Mark the XML of a domain to be read again at the next refresh."""
         self._outdated.add(uuid)
 
     def outdate_all(self) -> None:
-        """Read all XML again: changes may have been missed."""
+        """Mark all XML to be read again, because events may be lost."""
         self._outdated.update(self._known)
 
-    def living(self) -> Incarnations:
-        """Forget the VMs whose process has ended."""
-        self._keep(self._is_alive)
+    def running_only(self) -> Incarnations:
+        """Delete VMs whose process ended; return the others."""
+        self._retain(self._is_alive)
         return dict(self._known)
 
     def refresh(
         self, domains: tuple[hypervisor.ActiveDomain, ...]
     ) -> Iterator[Incarnations]:
-        """Take the list of running domains in.
+        """Read the running domains.
 
-        :returns: first the VMs known before, then all after each VM that had
-            to be asked for, because libvirt may hang at any of them.
+        :returns: first the VMs known before, then all VMs after each new one,
+            because libvirt may hang at any of them.
         """
         names = {domain.uuid for domain in domains}
-        self._keep(lambda vm: vm.instance.uuid in names and self._is_alive(vm))
-        self._forget_complaints(names)
+        self._retain(
+            lambda vm: vm.instance.uuid in names and self._is_alive(vm)
+        )
+        self._forget_errors(names)
         self._outdated &= names
-        self._unseen = {}
+        self._unreadable = {}
         new = []
         for domain in domains:
             if domain.uuid in self._known:
-                self._note_state(domain)
-            if self._must_ask(domain.uuid):
+                self._update_paused(domain)
+            if self._needs_reading(domain.uuid):
                 new.append(domain)
         yield dict(self._known)
         for domain in new:
-            self._ask(domain)
+            self._read_domain(domain)
             yield dict(self._known)
 
     def _is_alive(self, vm: instance.Incarnation) -> bool:
         try:
             started = processes.start_ticks(self._proc, vm.pid)
         except OSError:
-            # Whoever cannot look has not seen that it ended.
+            # If it cannot be read, it may still be running.
             return True
         return started == vm.start_ticks
 
-    def _keep(self, wanted: Callable[[instance.Incarnation], bool]) -> None:
+    def _retain(self, wanted: Callable[[instance.Incarnation], bool]) -> None:
         self._known = {
             uuid: vm for uuid, vm in self._known.items() if wanted(vm)
         }
 
-    def _note_state(self, domain: hypervisor.ActiveDomain) -> None:
+    def _update_paused(self, domain: hypervisor.ActiveDomain) -> None:
         vm = self._known[domain.uuid]
         if vm.paused != domain.paused:
             self._known[domain.uuid] = dataclasses.replace(
                 vm, paused=domain.paused
             )
 
-    def _must_ask(self, uuid: str) -> bool:
+    def _needs_reading(self, uuid: str) -> bool:
         return uuid not in self._known or uuid in self._outdated
 
-    def _ask(self, domain: hypervisor.ActiveDomain) -> None:
+    def _read_domain(self, domain: hypervisor.ActiveDomain) -> None:
+        """Read one domain; store its incarnation or its error."""
         try:
             vm = self._identify(domain)
         except OSError as error:
-            self._unseen[domain.uuid] = str(error.strerror)
+            self._unreadable[domain.uuid] = str(error.strerror)
             return
         except exception.CollectError as error:
-            self._complain(domain.uuid, str(error))
+            self._report_error(domain.uuid, str(error))
             return
         except Exception as error:
             # One odd domain must not hide those that come after it.
             LOG.debug('domain %s', domain.uuid, exc_info=True)
-            self._complain(domain.uuid, f'unexpected error: {error!r}')
+            self._report_error(domain.uuid, f'unexpected error: {error!r}')
             return
         self._outdated.discard(domain.uuid)
-        self._complaints.pop(domain.uuid, None)
+        self._domain_errors.pop(domain.uuid, None)
         self._known[domain.uuid] = vm
 
     def _identify(
         self, domain: hypervisor.ActiveDomain
     ) -> instance.Incarnation:
-        """Find a domain's process and read its XML.
+        """Return the incarnation of a domain, from its process and XML.
 
         :raises CollectError: if it has no process or no XML.
-        :raises OSError: if that cannot be known, for want of descriptors say.
+        :raises OSError: if that is unknown, for example without free
+            descriptors.
         """
         pid = processes.find_pid(
             self._proc, self._run, domain.name, domain.uuid
@@ -157,7 +161,7 @@ class Roster:
         )
         if pid is None or started is None:
             raise exception.CollectError(
-                f'no process of domain {domain.name} ({domain.uuid}) found:'
+                f'domain {domain.name} ({domain.uuid}): no process found:'
                 f' neither {self._run}/{domain.name}.pid nor {self._proc}'
                 ' names one'
             )
@@ -166,22 +170,22 @@ class Roster:
         )
         if vm.user_id == instance.UNOWNED:
             known = self._describe(vm.uuid)
-            vm = vm if known is None else parse.described(vm, known)
+            vm = vm if known is None else parse.with_description(vm, known)
         return instance.Incarnation(vm, pid, started, domain.paused)
 
-    def _complain(self, uuid: str, problem: str) -> None:
-        """Log a problem of one domain when it is seen for the second time.
+    def _report_error(self, uuid: str, problem: str) -> None:
+        """Log an error of a domain at its second occurrence.
 
-        A domain is listed while it is still being started or ended.
+        A domain is listed while it is still starting or ending.
         """
-        seen = self._complaints.get(uuid)
+        seen = self._domain_errors.get(uuid)
         if seen is None or seen[0] != problem:
-            self._complaints[uuid] = (problem, 1)
+            self._domain_errors[uuid] = (problem, 1)
         else:
             if seen[1] == 1:
-                LOG.warning('domain %s is left out: %s', uuid, problem)
-            self._complaints[uuid] = (problem, 2)
+                LOG.warning('domain %s: ignored: %s', uuid, problem)
+            self._domain_errors[uuid] = (problem, 2)
 
-    def _forget_complaints(self, present: set[str]) -> None:
-        for uuid in self._complaints.keys() - present:
-            del self._complaints[uuid]
+    def _forget_errors(self, present: set[str]) -> None:
+        for uuid in self._domain_errors.keys() - present:
+            del self._domain_errors[uuid]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The scheduler that a program put into the kernel, if there is one."""
+"""The CPU scheduler that a program loaded into the kernel."""
 
 import pathlib
 
 
-def extension(sys: str = '/sys') -> str:
-    """Name of the scheduler of sched_ext that runs; '' if none does.
+def sched_ext_name(sys: str = '/sys') -> str:
+    """Return the name of the active sched_ext scheduler; empty if there is
+    none.
 
     :param sys: where sysfs is mounted.
     """

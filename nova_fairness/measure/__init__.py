@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From readings to use, endowments and heaviness: pure arithmetic.
+"""Computes use, endowments and heaviness from readings; pure arithmetic.
 
-Start with ``round``, then ``metric``: the contract.
-It never reads a clock, a file, the network or the configuration.
+Start with ``round``, then ``metric``, which is the interface of metrics. The
+package never reads a clock, a file, the network or the configuration.
 """

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How much of their vCPUs VMs want: sizes that a kernel weighs, by wants.
+"""Groups the vCPUs of VMs by the part of a vCPU that each VM wants.
 
-A kernel gives VMs by their vCPUs, whatever they want of them. So ten vCPUs
-that want a tenth each and one that wants all of it are not the same, although
-they want as much. The VMs of a user on a node are sorted by how much of a vCPU
-they want, and divided into grades of VMs that want alike: of few kinds of VMs
-each is told, of many next to nothing is lost.
-
-At a level ``x`` a user gets ``f(x) = sum(min(wanted, x * vcpus))`` of a node.
-It is a concave function with a bend at the want of each VM per vCPU. Grades
-replace it by one with fewer bends, which is nowhere smaller. Bends are chosen
-so that all pieces are equally far off: as many in an interval as the integral
-of the square root of the second derivative says (C. de Boor, "Good
-approximation by splines with variable knots", 1973).
+A kernel divides CPU time by vCPUs, whatever the VMs want. So ten vCPUs that
+want a tenth each differ from one that wants all, although the sum is equal.
+The VMs of a user on a node are sorted by their want per vCPU and divided into
+grades of VMs with similar wants. A few kinds of VMs are reported exactly, and
+many with a small loss. At a level ``x`` a user gets ``f(x) = sum(min(wanted, x
+* vcpus))`` of a node. It is a concave function with a bend at the want of each
+VM per vCPU. Grades replace it by one with fewer bends, which is nowhere
+smaller. Bends are placed so that all pieces have the same error: their density
+is the square root of the second derivative (C. de Boor, "Good approximation by
+splines with variable knots", 1973).
 """
 
 import numpy as np
@@ -23,87 +21,91 @@ from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
-_EVEN = 4
-"""Times that wide gaps are cut to one grade, which leaves more for others."""
+_CAP_ROUNDS = 4
+"""Number of times that wide gaps are cut to the width of one grade, which
+leaves more grades for the others."""
 
-_TRIES = 6
-"""Times that grades are laid out."""
+_LAYOUT_ROUNDS = 6
+"""Number of times that the grades are laid out."""
 
-_FLOOR = 0.2
-"""Part of its length that a gap between two grades keeps if its grade loses
-nothing. The case is 2 busy VMs among 30 that want 0.05 CPUs."""
+_MIN_GAP_PART = 0.2
+"""Part of its length that a gap between two grades keeps if its grade has
+no loss. The case is 2 busy VMs among 30 that want 0.05 CPUs."""
 
 
-def graded(
+def sum_by_grade(
     cell: usage_model.Indices,
     vcpus: usage_model.Scalars,
     wanted: usage_model.Scalars,
     cells: int,
 ) -> resources.Vector:
-    """Sum vCPUs and what they want by cell and grade.
+    """Sum vCPUs and wanted CPUs by cell and grade.
 
     :param cell: (n,) index of each VM's cell: its user, or user and node.
     :param vcpus: (n,) >= 1.
     :param wanted: (n,) CPUs, >= 0.
     :param cells: number of cells.
-    :returns: (cells, 2g) vCPUs of each grade, then CPUs that they want.
+    :returns: (cells, 2g) vCPUs of each grade, then wanted CPUs of each grade.
     """
     none = np.zeros(len(cell), dtype=np.bool_)
-    return with_exempt(cell, vcpus, wanted, cells, none)[0]
+    return sum_by_grade_with_exempt(cell, vcpus, wanted, cells, none)[0]
 
 
-def with_exempt(
+def sum_by_grade_with_exempt(
     cell: usage_model.Indices,
     vcpus: usage_model.Scalars,
     wanted: usage_model.Scalars,
     cells: int,
     exempt: resources.Mask,
 ) -> tuple[resources.Vector, resources.Vector]:
-    """As :func:`graded`, and what of it is of VMs that are not steered.
+    """Return the result of :func:`sum_by_grade` for all and for exempt VMs.
 
-    :param exempt: (n,) these VMs.
+    :param exempt: (n,) which VMs are not steered.
     :returns: twice (cells, 2g).
     """
     order = np.lexsort((wanted / vcpus, cell))
-    place = cell[order] * report.GRADES + _grade(
+    place = cell[order] * report.GRADES + _grade_of_vms(
         cell[order], vcpus[order], wanted[order], cells
     )
-    every = _summed(place, vcpus[order], wanted[order], cells)
+    every = _sum_grades(place, vcpus[order], wanted[order], cells)
     left, rows = exempt[order], order[exempt[order]]
-    return every, _summed(place[left], vcpus[rows], wanted[rows], cells)
+    return every, _sum_grades(place[left], vcpus[rows], wanted[rows], cells)
 
 
-def _summed(
-    place: usage_model.Indices,
+def _sum_grades(
+    grade_cell: usage_model.Indices,
     vcpus: usage_model.Scalars,
     wanted: usage_model.Scalars,
     cells: int,
 ) -> resources.Vector:
-    """Add up grades, (cells, 2g).
+    """Sum vCPUs and wanted CPUs by grade, (cells, 2g).
 
-    :param place: (n,) cell x g + grade of each VM.
+    :param grade_cell: (n,) cell x g + grade of each VM.
     """
     grades = report.GRADES
     return np.concatenate(
         [
-            np.bincount(place, values, cells * grades).reshape(cells, grades)
+            np.bincount(grade_cell, values, cells * grades).reshape(
+                cells, grades
+            )
             for values in (vcpus, wanted)
         ],
         axis=1,
     )
 
 
-def _grade(
+def _grade_of_vms(
     cell: usage_model.Indices,
     vcpus: usage_model.Scalars,
     wanted: usage_model.Scalars,
     cells: int,
 ) -> usage_model.Indices:
-    """Number of each VM's grade; rows are sorted by cell, then by part.
+    """Return the number of each VM's grade; rows are sorted by cell and want.
 
-    A gap between two VMs has a length by which grades are laid out: first the
-    square root of the loss if both are in one grade. Then gaps of grades that
-    lose more than others become longer. The layout with the least loss counts.
+    A gap between two VMs has a length by which grades are laid out. It starts
+    as the square root of the loss if both are in one grade. Then gaps of
+    grades with a larger loss become longer. The layout with the smallest loss
+    is returned.
     """
     first = np.ones(len(cell), dtype=np.bool_)
     first[1:] = cell[1:] != cell[:-1]
@@ -113,31 +115,31 @@ def _grade(
     length[first] = 0.0
     best = np.zeros(len(cell), dtype=np.intp)
     least = np.full(cells, np.inf)
-    for _ in range(_TRIES):
-        grade = _laid_out(cell, first, length, cells)
+    for _ in range(_LAYOUT_ROUNDS):
+        grade = _lay_out_grades(cell, first, length, cells)
         place = cell * report.GRADES + grade
-        lost = _lost(place, vcpus, wanted, cells * report.GRADES)
+        lost = _loss_by_grade(place, vcpus, wanted, cells * report.GRADES)
         worst = lost.reshape(cells, report.GRADES).max(axis=1)
         better = worst < least
         least = np.where(better, worst, least)
         best = np.where(better[cell], grade, best)
         share = np.sqrt(lost[place] / np.where(worst > 0, worst, 1.0)[cell])
-        length = length * (_FLOOR + share)
+        length = length * (_MIN_GAP_PART + share)
     return best
 
 
-def _laid_out(
+def _lay_out_grades(
     cell: usage_model.Indices,
     first: resources.Mask,
     length: usage_model.Scalars,
     cells: int,
 ) -> usage_model.Indices:
-    """Divide the way from each cell's first row to its last evenly.
+    """Divide the total length of each cell's gaps evenly into grades.
 
     No gap counts for more than one grade.
     """
     most = report.GRADES - 1
-    for _ in range(_EVEN):
+    for _ in range(_CAP_ROUNDS):
         whole = np.bincount(cell, length, cells)
         length = np.minimum(length, (whole / most)[cell])
     whole = np.bincount(cell, length, cells)
@@ -148,39 +150,41 @@ def _laid_out(
     return np.asarray(grade, dtype=np.intp)
 
 
-def _lost(
-    place: usage_model.Indices,
+def _loss_by_grade(
+    grade_cell: usage_model.Indices,
     vcpus: usage_model.Scalars,
     wanted: usage_model.Scalars,
     count: int,
 ) -> usage_model.Scalars:
-    """By how much each grade is larger than its VMs, at most: CPUs."""
-    total = np.bincount(place, vcpus, count)
-    level = np.bincount(place, wanted, count) / np.where(total > 0, total, 1.0)
-    over = (wanted - level[place] * vcpus).clip(0.0)
-    return np.asarray(np.bincount(place, over, count))
+    """Return the largest excess of each grade over its VMs' wants, in CPUs."""
+    total = np.bincount(grade_cell, vcpus, count)
+    level = np.bincount(grade_cell, wanted, count) / np.where(
+        total > 0, total, 1.0
+    )
+    over = (wanted - level[grade_cell] * vcpus).clip(0.0)
+    return np.asarray(np.bincount(grade_cell, over, count))
 
 
-def of_node(
+def grades_of_node(
     usage: usage_model.Usage,
     wanted: resources.Vector,
     owners: usage_model.Ownership,
     node: node_model.NodeResources,
     exempt: resources.Mask,
 ) -> tuple[resources.Vector, resources.Vector | None]:
-    """Grade the vCPUs of a node's VMs.
+    """Sum the vCPUs and wanted CPUs of a node's VMs by user and grade.
 
     :param wanted: (n, r) amounts of the interval.
-    :param exempt: (n,) VMs that are not steered.
-    :returns: (u, 2g), and the part of VMs that are not steered; ``None`` if
-        there are none.
+    :param exempt: (n,) which VMs are not steered.
+    :returns: (u, 2g) of all VMs, and of exempt VMs; ``None`` if there are
+        none.
     """
     vcpus = np.array(
         [item.instance.vcpus for item in usage.incarnations], dtype=np.float64
     )
     cpu = resources.RESOURCES.index('cpu_time')
     one_cpu = node.speed_factor * usage.interval_s
-    every, left = with_exempt(
+    every, left = sum_by_grade_with_exempt(
         owners.user_index,
         vcpus,
         np.minimum(wanted[:, cpu] / one_cpu, vcpus),

@@ -2,8 +2,8 @@
 
 """The part of its node that a VM is entitled to.
 
-Which part depends on the resource: a table by the resource's name, with an
-equal split for every resource that no flavor speaks of.
+The rule depends on the resource: a table by the resource's name, with an equal
+division for every resource that flavors do not mention.
 """
 
 from collections.abc import Callable
@@ -36,42 +36,44 @@ class EndowmentInput:
     node: usage_model.Indices
     nodes: int
 
-    def total(self, sizes: Column) -> Column:
-        """Sum of a size over the node of each VM, (n,)."""
+    def node_totals(self, sizes: Column) -> Column:
+        """Return the sum of a size over the node of each VM, (n,)."""
         sums = grouping.sum_by(self.node, sizes, self.nodes)
         return np.asarray(sums[self.node])
 
 
 Rule = Callable[[EndowmentInput, Column], Column]
-"""(placement, supply of one resource by node (m,)) -> endowment (n,)."""
+"""Function (placement, supply of one resource by node (m,)) -> endowment
+(n,)."""
 
 
-def by_vcpus(placement: EndowmentInput, supply: Column) -> Column:
-    """Divide in proportion to the vCPUs (paper, section 4.1)."""
-    part = placement.vcpus / placement.total(placement.vcpus)
+def divide_by_vcpus(placement: EndowmentInput, supply: Column) -> Column:
+    """Divide the supply in proportion to the vCPUs (paper, section 4.1)."""
+    part = placement.vcpus / placement.node_totals(placement.vcpus)
     return supply[placement.node] * part
 
 
-def by_memory(placement: EndowmentInput, supply: Column) -> Column:
-    """The flavor's memory, in proportion if it is overcommitted.
+def divide_by_memory(placement: EndowmentInput, supply: Column) -> Column:
+    """Return the flavor's memory, reduced in proportion if it is
+    overcommitted.
 
     Paper, section 5.2.1.
     """
-    wanted = placement.total(placement.memory_bytes)
+    wanted = placement.node_totals(placement.memory_bytes)
     fitting = np.minimum(1.0, supply[placement.node] / wanted)
     return placement.memory_bytes * fitting
 
 
-def equally(placement: EndowmentInput, supply: Column) -> Column:
-    """Divide by the number of VMs (paper, section 5.2.1)."""
-    instances = placement.total(np.ones(len(placement.node)))
+def divide_equally(placement: EndowmentInput, supply: Column) -> Column:
+    """Divide the supply by the number of VMs (paper, section 5.2.1)."""
+    instances = placement.node_totals(np.ones(len(placement.node)))
     return supply[placement.node] / instances
 
 
 RULES: Mapping[str, Rule] = types.MappingProxyType(
-    {'cpu_time': by_vcpus, 'memory': by_memory}
+    {'cpu_time': divide_by_vcpus, 'memory': divide_by_memory}
 )
-"""Rule by the name of the resource; :func:`equally` for all others."""
+"""Rule by the name of the resource; :func:`divide_equally` for all others."""
 
 
 def endowments(
@@ -83,13 +85,13 @@ def endowments(
 ) -> resources.Vector:
     """Divide each node among its VMs.
 
-    The endowments on a node never add up to more than its supply.
+    The sum of the endowments on a node never exceeds its supply.
 
     :param vcpus: (n,) >= 1.
     :param memory_bytes: (n,) > 0, of the flavor.
     :param node_index: (n,) index of each VM's node, < m.
     :param supplies: (m, r) of each node in the interval, >= 0.
-    :param registry: the resources behind the r columns.
+    :param registry: the resources of the r columns.
     :returns: (n, r) finite, >= 0.
     """
     placement = EndowmentInput(
@@ -100,6 +102,6 @@ def endowments(
     )
     result = np.empty((len(node_index), len(registry)))
     for column, name in enumerate(registry.names):
-        rule = RULES.get(name, equally)
+        rule = RULES.get(name, divide_equally)
         result[:, column] = rule(placement, supplies[:, column])
     return result

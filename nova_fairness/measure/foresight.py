@@ -85,10 +85,12 @@ class HeavinessProbe:
         :raises PluginMisbehaved: if the metric fails in any stage.
         """
         cells, own = self.cells, self.instances(used)
-        summed = totals.of_rows(
+        summed = totals.sum_rows(
             cells.user, own, cells.endowment, used, self.quota, self.supply
         )
-        return measure_round.treated(self.metric, summed, cells.user, own)[1]
+        return measure_round.run_user_stages(
+            self.metric, summed, cells.user, own
+        )[1]
 
 
 def of_users(
@@ -195,7 +197,7 @@ def knowledge(
     :param of_all: of the users in the view; rows of the quota.
     :returns: nodes in the order of :func:`.totals.usable`.
     """
-    reports = totals.usable(view, name)
+    reports = totals.usable_reports(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
     supply = _supply(reports, interval_s)
     cpu = resources.RESOURCES.index('cpu_time')
@@ -261,7 +263,7 @@ def told(view: report.View, interval_s: float, name: str) -> Cells:
     :returns: nodes in the order of :func:`.totals.usable`, users in that of
         :func:`.totals.known_users`.
     """
-    reports = totals.usable(view, name)
+    reports = totals.usable_reports(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
     return _told(reports, tables, _supply(reports, interval_s), interval_s)
 
@@ -281,19 +283,21 @@ def _told(
     interval_s: float,
 ) -> Cells:
     scales = interval_s / np.array([item.interval_s for item in reports])
-    _, user = totals.layout(tuple(table.ids for table in tables))
+    _, user = totals.index_of_users(tuple(table.ids for table in tables))
     node = np.repeat(np.arange(len(tables)), [len(t) for t in tables])
     scale = scales[node]
     instances = np.concatenate([table.instances for table in tables])
-    usage = totals.scaled([table.usage for table in tables], scale)
-    wanted = totals.scaled(
+    usage = totals.scale_to_interval([table.usage for table in tables], scale)
+    wanted = totals.scale_to_interval(
         [t.usage if t.wanted is None else t.wanted for t in tables], scale
     )
     most = supply[node] * instances[:, np.newaxis]
     return Cells(
         node=node,
         user=user,
-        endowment=totals.scaled([table.endowment for table in tables], scale),
+        endowment=totals.scale_to_interval(
+            [table.endowment for table in tables], scale
+        ),
         used=usage,
         wanted=np.minimum(np.maximum(wanted, usage), most),
     )

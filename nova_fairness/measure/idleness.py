@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Since when VMs do next to nothing.
+"""Since when VMs are idle.
 
-An idle guest wakes up now and then, writes its log, is backed up at night.
-Therefore the mean of an hour counts; a VM that did as much as an hour allows
-is busy at once.
+An idle guest is active now and then: it writes its log, or is backed up at
+night. So the mean of an hour counts. A VM that does an hour's allowed work
+sooner counts as busy at once.
 """
 
 import dataclasses
 
 WINDOW_S = 3600.0
-"""Seconds over which is averaged, and for which a VM may be out of sight."""
+"""Length of the window for the mean, and longest gap in the observation,
+in seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuietLimits:
-    """Work that an idle VM may do, on average.
+    """The largest mean work of an idle VM.
 
     :ivar cpus: part of each of its vCPUs, > 0.
     :ivar rate: bytes per second that it reads, writes and sends, > 0.
@@ -27,9 +28,10 @@ class QuietLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VmWork:
-    """Work of a VM in some time.
+    """Work of a VM in a period.
 
-    :ivar cpu_s: CPU seconds of each vCPU, those that it waited for included.
+    :ivar cpu_s: CPU seconds of each vCPU, including the time it waited for a
+        CPU.
     :ivar moved: bytes that it read, wrote and sent.
     """
 
@@ -37,7 +39,7 @@ class VmWork:
     moved: float = 0.0
 
     def exceeds(self, limits: QuietLimits, elapsed_s: float) -> bool:
-        """Tell whether it is more than an idle VM does in so many seconds."""
+        """Check whether the work is more than an idle VM does in a period."""
         return (
             self.cpu_s >= limits.cpus * elapsed_s
             or self.moved >= limits.rate * elapsed_s
@@ -46,11 +48,11 @@ class VmWork:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Quiet:
-    """How long a VM has been idle; times are seconds of the epoch.
+    """Idle time of a VM; times are seconds since the epoch.
 
-    :ivar since: from then on it was idle.
-    :ivar begun: when the present window began.
-    :ivar seen: until when the VM was watched.
+    :ivar since: start of the idle time.
+    :ivar begun: start of the present window.
+    :ivar seen: end of the observation.
     :ivar work: in the present window.
     """
 
@@ -61,14 +63,16 @@ class Quiet:
 
     @classmethod
     def fresh(cls, now: float) -> 'Quiet':
-        """A VM with no past."""
+        """Return the state of a VM that was not observed before."""
         return cls(now, now, now)
 
-    def after(self, work: VmWork, now: float, limits: QuietLimits) -> 'Quiet':
-        """Idle time of the VM, updated with its work since the last look.
+    def updated(
+        self, work: VmWork, now: float, limits: QuietLimits
+    ) -> 'Quiet':
+        """Return the idle time with the work since the last observation.
 
-        It starts again if the VM was not seen for a window, or if its clock
-        went back.
+        It starts again if the VM was not observed for a window, or if the
+        clock was set back.
 
         :param work: work of the VM since :attr:`seen`.
         """

@@ -14,7 +14,7 @@ import numpy as np
 from nova_fairness.model import instance
 from nova_fairness.model import usage as usage_model
 
-_OWNER: Mapping[str, Callable[[instance.Instance], str]] = (
+_OWNER_GETTERS: Mapping[str, Callable[[instance.Instance], str]] = (
     types.MappingProxyType(
         {
             'user': operator.attrgetter('user_id'),
@@ -24,19 +24,19 @@ _OWNER: Mapping[str, Callable[[instance.Instance], str]] = (
 )
 
 
-def of_node(
+def owners_of_node(
     incarnations: Sequence[instance.Incarnation], entity: str
 ) -> usage_model.Ownership:
-    """Say who owns the VMs of one node.
+    """Return the owners of the VMs of one node.
 
     :param incarnations: the VMs, row order of the result.
-    :param entity: who is compared: ``user`` or ``project``.
+    :param entity: kind of the owners: ``user`` or ``project``.
     :raises ValueError: if ``entity`` is neither.
     """
-    if entity not in _OWNER:
-        expected = ' or '.join(_OWNER)
+    if entity not in _OWNER_GETTERS:
+        expected = ' or '.join(_OWNER_GETTERS)
         raise ValueError(f'entity must be {expected}, got {entity!r}')
-    owner = _OWNER[entity]
+    owner = _OWNER_GETTERS[entity]
     owners = [owner(item.instance) for item in incarnations]
     users = tuple(sorted(set(owners)))
     place = {user: index for index, user in enumerate(users)}
@@ -47,13 +47,13 @@ def of_node(
     )
 
 
-def extended(
+def with_other_users(
     owners: usage_model.Ownership, users: Iterable[str]
 ) -> usage_model.Ownership:
-    """Add users who own VMs elsewhere only.
+    """Add users who own VMs on other nodes only.
 
     :param owners: of this node.
-    :param users: ids, in any order, known or new.
+    :param users: ids, in any sequence, known or new.
     :returns: the same rows with indices into the longer list.
     """
     everyone = tuple(sorted({*owners.users, *users}))

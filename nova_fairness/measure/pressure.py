@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From two readings to what VMs waited for between them."""
+"""Computes how long VMs waited between two readings."""
 
 import dataclasses
 import math
@@ -10,17 +10,17 @@ import numpy as np
 from nova_fairness.model import pressure
 
 
-def between(
+def pressure_between(
     before: pressure.PressureSample, after: pressure.PressureSample
 ) -> pressure.Pressure:
-    """Amounts between two readings.
+    """Return the pressure in the interval between two readings.
 
-    A VM that was not there before, and a counter that was reset, tell
-    nothing: NaN.
+    Values are NaN for a VM that the earlier reading lacks, and for a counter
+    that was reset.
 
     :param after: read later than ``before``.
     :returns: rows as in ``after``.
-    :raises ValueError: if no time has passed.
+    :raises ValueError: if ``after`` is not later.
     """
     interval_s = after.time_s - before.time_s
     if interval_s <= 0:
@@ -43,26 +43,28 @@ def between(
         memory_stall=np.minimum(stall, 1.0),
         held_bytes=after.held_bytes,
         disks=after.disks,
-        reclaim_rate=_grown(before.reclaimed_bytes, after.reclaimed_bytes)
+        reclaim_rate=_increase(before.reclaimed_bytes, after.reclaimed_bytes)
         / interval_s,
         devices={
-            number: _load(before.devices[number], device, interval_s)
+            number: _device_load(before.devices[number], device, interval_s)
             for number, device in after.devices.items()
             if number in before.devices
         },
     )
 
 
-def counted(
-    found: pressure.Pressure, apart: frozenset[str]
+def without_vms(
+    found: pressure.Pressure, excluded: frozenset[str]
 ) -> pressure.Pressure:
-    """Leave out what VMs waited for that others must not feel.
+    """Return the pressure with the waits of some VMs set to 0.
 
-    :param apart: keys of these VMs.
+    :param excluded: keys of these VMs.
     """
-    if not apart:
+    if not excluded:
         return found
-    kept = np.array([vm.key not in apart for vm in found.incarnations], bool)
+    kept = np.array(
+        [vm.key not in excluded for vm in found.incarnations], bool
+    )
     return dataclasses.replace(
         found,
         fault_rate=np.where(kept, found.fault_rate, 0.0),
@@ -70,11 +72,11 @@ def counted(
     )
 
 
-def _grown(before: float, after: float) -> float:
+def _increase(before: float, after: float) -> float:
     return after - before if after >= before else math.nan
 
 
-def _load(
+def _device_load(
     before: pressure.DeviceTotals,
     after: pressure.DeviceTotals,
     interval_s: float,

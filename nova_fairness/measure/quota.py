@@ -8,14 +8,14 @@ import numpy.typing as npt
 from nova_fairness.model import resources
 
 
-def quotas(
+def divide_by_weights(
     supply: resources.Vector, weights: npt.NDArray[np.float64]
 ) -> resources.Vector:
     """Divide the supply among the users (paper, section 4.2).
 
     :param supply: (r,) of all known nodes, without overcommit, >= 0.
-    :param weights: (u,) finite, > 0; only their proportions count.
-    :returns: (u, r); each column adds up to the supply.
+    :param weights: (u,) finite, > 0; only their proportions matter.
+    :returns: (u, r); the sum of each column is the supply.
     :raises ValueError: if a weight is not > 0; names the user's index.
     """
     weights = np.asarray(weights, dtype=np.float64)
@@ -28,13 +28,13 @@ def quotas(
     return np.outer(weights / weights.sum(), supply)
 
 
-def overcommitted(
+def with_overcommit(
     supply: resources.Vector, factors: resources.Vector
 ) -> resources.Vector:
-    """The supply by which metrics normalise.
+    """Multiply the supply by the overcommit factors.
 
     :param supply: (..., r) >= 0.
-    :param factors: (r,) finite, > 0; 1 is no overcommit.
+    :param factors: (r,) finite, > 0; 1 means no overcommit.
     :returns: (..., r).
     :raises ValueError: if a factor is not > 0; names the resource's index.
     """

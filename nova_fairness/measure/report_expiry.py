@@ -1,53 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""For how long what a silent node said still counts.
+"""For how long the last report of a silent node counts.
 
-A node whose reports get lost now and then is silent by chance, and one whose
-reports always came is not. So it is asked how likely a silence is, as accrual
-failure detectors do (Hayashibara et al., "The phi accrual failure detector",
-2004): where a part *p* of the reports was missing, *k* in a row are missing by
-chance with the probability of *p* to the power of *k*.
+A node whose reports often get lost can be silent by chance; a node whose
+reports always arrived cannot. So the probability of a silence is computed, as
+in accrual failure detectors (Hayashibara et al., "The phi accrual failure
+detector", 2004): if a part *p* of the reports was missing, *k* in a row are
+missing by chance with probability *p* to the power of *k*.
 """
 
 import numpy as np
 
 from nova_fairness.model import usage as usage_model
 
-MEMORY = 0.05
-"""Weight of one report in the part that was missing."""
+REPORT_WEIGHT = 0.05
+"""Weight of one report in the missing part."""
 
-UNLIKELY = 1e-6
-"""A silence that is less likely is none of chance."""
+MIN_PROBABILITY = 1e-6
+"""Smallest probability of a silence that counts as chance."""
 
-MOST = 10.0
-"""Intervals that are waited at most, whatever was missing before."""
+MAX_INTERVALS = 10.0
+"""Longest silence that counts as chance, in intervals."""
 
-SHORT = 3.0
-"""A silence of so many intervals may be chance in any case."""
+ALWAYS_ALLOWED = 3.0
+"""Number of silent intervals that always count as chance."""
 
 
-def heard(
-    part: usage_model.Scalars, gap: usage_model.Scalars
+def updated_missing_part(
+    missing_part: usage_model.Scalars, gap: usage_model.Scalars
 ) -> usage_model.Scalars:
-    """Count reports that came.
+    """Return the missing part of each node's reports after a new report.
 
-    A silence too long for chance says nothing about chance.
+    A silence too long for chance does not count as missing reports.
 
-    :param part: (k,) of each node's reports that was missing so far, 0..1.
-    :param gap: (k,) intervals since the report before, >= 0.
-    :returns: (k,) the part that is missing now.
+    :param missing_part: (k,) of each node's reports before, 0..1.
+    :param gap: (k,) intervals since the last report, >= 0.
+    :returns: (k,) in 0..1.
     """
-    chance = gap <= np.maximum(SHORT, patience(part))
+    chance = gap <= np.maximum(ALWAYS_ALLOWED, allowed_silence(missing_part))
     missing = np.where(chance, np.rint(gap) - 1.0, 0.0).clip(0.0)
-    there = (1.0 - part) * (1.0 - MEMORY) ** missing
-    return np.asarray((1.0 - there) * (1.0 - MEMORY))
+    there = (1.0 - missing_part) * (1.0 - REPORT_WEIGHT) ** missing
+    return np.asarray((1.0 - there) * (1.0 - REPORT_WEIGHT))
 
 
-def patience(part: usage_model.Scalars) -> usage_model.Scalars:
-    """The intervals of silence that may be chance.
+def allowed_silence(missing_part: usage_model.Scalars) -> usage_model.Scalars:
+    """Return the number of silent intervals that may be chance.
 
-    :param part: (k,) of each node's reports that was missing, 0..1.
-    :returns: (k,) at most :data:`MOST`, next to 0 where none was missing.
+    :param missing_part: (k,) of each node's reports, 0..1.
+    :returns: (k,) at most :data:`MAX_INTERVALS`, near 0 where no report was
+        missing.
     """
-    known = np.clip(part, 1e-12, 1.0 - 1e-12)
-    return np.asarray(np.minimum(np.log(UNLIKELY) / np.log(known), MOST))
+    known = np.clip(missing_part, 1e-12, 1.0 - 1e-12)
+    return np.asarray(
+        np.minimum(np.log(MIN_PROBABILITY) / np.log(known), MAX_INTERVALS)
+    )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A round of the measure room in arrays, of one node or of many.
+"""One round of measuring, in arrays, of one node or of many.
 
-It finds the wants of VMs, the input of a metric, and the heaviness of all VMs
-and users. The agent runs this on its own VMs and on reports of other nodes, a
-simulator on the VMs of all nodes.
+It estimates the wants of VMs, builds the input of a metric, and computes the
+heaviness of all VMs and users. The agent runs it on its own VMs and the
+reports of other nodes, a simulator on the VMs of all nodes.
 """
 
 import dataclasses
@@ -22,13 +22,13 @@ from nova_fairness.shares import waiting
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VmHistory:
-    """Memory of VMs from the intervals before, a row for each.
+    """The history of VMs from the intervals before, one row per VM.
 
     :ivar wanted: (2, n, r) in the last interval and in the one before, as
         amounts of the last; NaN where a VM did not run.
-    :ivar interval_s: length of the last interval, seconds, > 0.
-    :ivar waiting: who waited for a CPU, and the noise.
-    :ivar paused: (n,) whether a VM was paused when the interval ended.
+    :ivar interval_s: length of the last interval in seconds, > 0.
+    :ivar waiting: history of the waits for a CPU.
+    :ivar paused: (n,) whether a VM was paused at the end of the interval.
     """
 
     wanted: resources.Vector
@@ -38,7 +38,7 @@ class VmHistory:
 
     @classmethod
     def unknown(cls, count: int, interval_s: float = 1.0) -> 'VmHistory':
-        """Memory of VMs never seen before."""
+        """Return the history of VMs that were never observed."""
         return cls(
             np.full((2, count, len(resources.RESOURCES)), np.nan),
             interval_s,
@@ -46,8 +46,8 @@ class VmHistory:
             np.zeros(count, dtype=np.bool_),
         )
 
-    def picked(self, rows: usage_model.Indices) -> 'VmHistory':
-        """Some rows; those below 0 as never seen."""
+    def select(self, rows: usage_model.Indices) -> 'VmHistory':
+        """Return some rows; rows below 0 are VMs that were never observed."""
         seen = rows >= 0
         if seen.all():
             return VmHistory(
@@ -64,8 +64,10 @@ class VmHistory:
         result.paused[seen] = self.paused[rows[seen]]
         return result
 
-    def put(self, rows: usage_model.Indices, other: 'VmHistory') -> None:
-        """Write other rows, of an interval as long, in the place of some."""
+    def replace_rows(
+        self, rows: usage_model.Indices, other: 'VmHistory'
+    ) -> None:
+        """Replace some rows by those of a history with the same interval."""
         self.wanted[:, rows] = other.wanted
         self.waiting.put(rows, other.waiting)
         self.paused[rows] = other.paused
@@ -76,8 +78,8 @@ class WaitJudgement:
     """Wants and waits of VMs in an interval.
 
     :ivar wanted: (n, r) amounts of the interval, at least the newest usage.
-    :ivar waiting: who waits for a CPU.
-    :ivar past: to be remembered.
+    :ivar waiting: which VMs wait for a CPU.
+    :ivar past: the history for the next call.
     """
 
     wanted: resources.Vector
@@ -85,34 +87,34 @@ class WaitJudgement:
     past: VmHistory
 
 
-def judge(
-    now: waiting.Interval,
+def judge_wants(
+    present: waiting.Interval,
     past: VmHistory,
     newest: resources.Vector,
     one_cpu: usage_model.Scalars | float,
     interval_s: float,
     paused: resources.Mask | None = None,
 ) -> WaitJudgement:
-    """Judge what VMs want, once for each interval; one node or many.
+    """Estimate the wants of VMs; call once for each interval.
 
-    :param now: what the VMs did.
-    :param past: of the same VMs, as this function returned it last.
+    :param present: use and waits of the VMs in the interval.
+    :param past: history of the same VMs, from the last call.
     :param newest: (n, r) amounts of the newest interval.
-    :param one_cpu: what one CPU does in the interval, > 0; of all or (n,).
-    :param interval_s: length of the interval, seconds, > 0.
-    :param paused: (n,) whether a VM is paused now; ``None``: none is.
+    :param one_cpu: amount of one CPU in the interval, > 0; a number or (n,).
+    :param interval_s: length of the interval in seconds, > 0.
+    :param paused: (n,) whether a VM is paused now; ``None`` if none is.
     """
-    found, learned = waiting.judge(now, past.waiting)
-    begun = wants.wanted(now, found.lacking, newest, one_cpu)
-    began = now.ready & past.paused
-    begun = wants.of_begun(begun, began, now.most * one_cpu)
+    found, learned = waiting.judge(present, past.waiting)
+    begun = wants.estimate_wants(present, found.lacking, newest, one_cpu)
+    began = present.ready & past.paused
+    begun = wants.with_full_want(begun, began, present.most * one_cpu)
     # Intervals differ in length; memory is wanted as it is used.
     known = past.wanted * (interval_s / past.interval_s)
-    short = found.nodes[now.node][:, np.newaxis]
-    lasting = wants.lasting(begun, newest, np.fmax(*known))
+    short = found.nodes[present.node][:, np.newaxis]
+    lasting = wants.lasting_wants(begun, newest, np.fmax(*known))
     # A VM that arrives by live migration waits, paused, for its memory:
     # nothing follows from that for what it wants when it runs.
-    ran = now.ready[:, np.newaxis]
+    ran = present.ready[:, np.newaxis]
     kept = np.where(ran, np.stack([begun, known[0]]), np.nan)
     still = np.zeros(len(ran), dtype=np.bool_) if paused is None else paused
     return WaitJudgement(
@@ -122,7 +124,7 @@ def judge(
     )
 
 
-def demands(
+def instance_input(
     usage: resources.Vector,
     endowment: resources.Vector,
     node: usage_model.Indices,
@@ -131,38 +133,38 @@ def demands(
     users: int,
     rates: usage_model.Scalars | None = None,
 ) -> metric_base.Demands:
-    """Input of the instance stage.
+    """Return the input of the instance stage.
 
     :param usage: (n, r) amounts of the interval.
     :param endowment: (n, r) of :func:`.endowment.endowments`.
     :param node: (n,) index of each VM's node.
     :param supply: (r,) of all known nodes, without overcommit.
     :param overcommit: (r,) factors > 0.
-    :param users: that are known.
+    :param users: number of known users.
     :param rates: (n,) > 0; ``None`` if unknown.
     """
     return metric_base.Demands(
         usage=usage,
         endowment=endowment,
-        supply=quota.overcommitted(supply, overcommit),
+        supply=quota.with_overcommit(supply, overcommit),
         node=node,
         user_count=max(1, users),
         rates=rates,
     )
 
 
-def treated(
+def run_user_stages(
     metric: metric_base.Metric,
-    of_all: metric_base.Totals,
+    totals: metric_base.Totals,
     user: usage_model.Indices,
-    own: metric_base.Heaviness,
+    vm_heaviness: metric_base.Heaviness,
 ) -> tuple[metric_base.Heaviness, metric_base.Heaviness]:
-    """Heaviness of users, (u,), and that by which VMs are treated, (n,).
+    """Return the heaviness of users, (u,), and the combined one of VMs, (n,).
 
-    :param of_all: sums over all known nodes.
+    :param totals: sums over all known nodes.
     :param user: (n,) index of each VM's user in these sums.
-    :param own: (n,) of the instance stage.
+    :param vm_heaviness: (n,) of the instance stage.
     :raises PluginMisbehaved: if the metric fails in either stage.
     """
-    of_users = stages.user_stage(metric, of_all)
-    return of_users, stages.combine_stage(metric, of_users[user], own)
+    of_users = stages.user_stage(metric, totals)
+    return of_users, stages.combine_stage(metric, of_users[user], vm_heaviness)

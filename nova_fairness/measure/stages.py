@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running a metric, and judging its result.
+"""Runs a metric, and validates its result.
 
-A metric may be foreign code. Any fault of it becomes
-:class:`~nova_fairness.exception.PluginMisbehaved`; its arguments are
-read-only, so that it cannot change those of others. The deadline is the
-caller's: nothing here knows the time.
+A metric may be foreign code. Each of its errors becomes
+:class:`~nova_fairness.exception.PluginMisbehaved`. Its arguments are
+read-only, so that it cannot change shared data. The caller enforces the
+deadline.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,13 @@ from nova_fairness.model import wording
 _Array = TypeVar('_Array', bound=npt.NDArray[Any])
 
 _NUMBERS = 'biufO'
-"""numpy's kinds that may hold real numbers."""
+"""Kinds of numpy types that can contain real numbers."""
 
 
 def instance_stage(
     metric: metric_base.Metric, demands: metric_base.Demands
 ) -> metric_base.Heaviness:
-    """Weigh each VM.
+    """Run the metric's first stage: the heaviness of each VM.
 
     :returns: (n,) finite, a new array.
     :raises PluginMisbehaved: if the metric raises or returns anything else.
@@ -42,7 +42,7 @@ def instance_stage(
         node=_read_only(demands.node),
         rates=None if demands.rates is None else _read_only(demands.rates),
     )
-    return _judged(
+    return _run_stage(
         metric,
         'instances',
         lambda: metric.instances(guarded),
@@ -53,7 +53,9 @@ def instance_stage(
 def user_stage(
     metric: metric_base.Metric, totals: metric_base.Totals
 ) -> metric_base.Heaviness:
-    """Weigh each user; a metric is not asked about no users at all.
+    """Run the metric's second stage: the heaviness of each user.
+
+    The metric is not called without users.
 
     :returns: (u,) finite, a new array.
     :raises PluginMisbehaved: if the metric raises or returns anything else.
@@ -67,7 +69,7 @@ def user_stage(
         quota=_read_only(totals.quota),
         supply=_read_only(totals.supply),
     )
-    return _judged(
+    return _run_stage(
         metric, 'users', lambda: metric.users(guarded), totals.user_count
     )
 
@@ -77,7 +79,8 @@ def combine_stage(
     user_heaviness: metric_base.Heaviness,
     instance_heaviness: metric_base.Heaviness,
 ) -> metric_base.Heaviness:
-    """The heaviness by which each VM is treated.
+    """Run the metric's last stage: the heaviness that decides each VM's
+    weight.
 
     :param user_heaviness: (n,) of each VM's user.
     :param instance_heaviness: (n,) of the instance stage.
@@ -86,7 +89,7 @@ def combine_stage(
     """
     user = _read_only(user_heaviness)
     own = _read_only(instance_heaviness)
-    return _judged(
+    return _run_stage(
         metric, 'combine', lambda: metric.combine(user, own), len(own)
     )
 
@@ -97,7 +100,7 @@ def _read_only(values: _Array) -> _Array:
     return view
 
 
-def _judged(
+def _run_stage(
     metric: metric_base.Metric,
     stage: str,
     run: Callable[[], object],
@@ -112,11 +115,13 @@ def _judged(
         raise exception.PluginMisbehaved(
             f'{name} raised {type(error).__name__}: {error}'
         ) from error
-    return _checked(name, returned, rows)
+    return _checked_heaviness(name, returned, rows)
 
 
-def _checked(name: str, returned: object, rows: int) -> metric_base.Heaviness:
-    heaviness = _numbers(name, returned, rows)
+def _checked_heaviness(
+    name: str, returned: object, rows: int
+) -> metric_base.Heaviness:
+    heaviness = _as_numbers(name, returned, rows)
     if heaviness.shape != (rows,):
         raise exception.PluginMisbehaved(
             f'{name} returned shape {heaviness.shape}, expected ({rows},)'
@@ -131,7 +136,9 @@ def _checked(name: str, returned: object, rows: int) -> metric_base.Heaviness:
     return heaviness
 
 
-def _numbers(name: str, returned: object, rows: int) -> metric_base.Heaviness:
+def _as_numbers(
+    name: str, returned: object, rows: int
+) -> metric_base.Heaviness:
     try:
         given = np.asarray(returned)
         if returned is not None and given.dtype.kind in _NUMBERS:

@@ -25,7 +25,7 @@ class CombinedTotals(NamedTuple):
 
     :ivar users: ids, sorted; row order of ``totals``.
     :ivar totals: of the users; its supply includes overcommit.
-    :ivar supply: (r,) of the nodes summed, without overcommit.
+    :ivar supply: (r,) sum of the nodes, without overcommit.
     """
 
     users: tuple[str, ...]
@@ -33,7 +33,7 @@ class CombinedTotals(NamedTuple):
     supply: resources.Vector
 
 
-def by_user(
+def sum_by_user(
     owners: usage_model.Ownership,
     instance_heaviness: metric_base.Heaviness,
     endowment: resources.Vector,
@@ -48,10 +48,11 @@ def by_user(
     :param instance_heaviness: (n,) of the instance stage.
     :param endowment: (n, r).
     :param usage: (n, r).
-    :param wanted: (n, r) of :func:`.wants.wanted`, if it is to be told.
-    :param grades: (u, 2g) of :func:`.demand_buckets.of_node`, if they are to
-        be told.
-    :param exempt: (u, 2g) the part of VMs that are not steered, if any.
+    :param wanted: (n, r) of :func:`.wants.wanted`; ``None`` leaves it out of
+        the report.
+    :param grades: (u, 2g) of :func:`.demand_buckets.grades_of_node`; ``None``
+        leaves them out.
+    :param exempt: (u, 2g) grades of VMs that are not steered, if any.
     :returns: totals by user id, sorted by id.
     """
     index, count = owners.user_index, len(owners.users)
@@ -74,7 +75,7 @@ def by_user(
     )
 
 
-def of_rows(
+def sum_rows(
     user: usage_model.Indices,
     instance_heaviness: metric_base.Heaviness,
     endowment: resources.Vector,
@@ -88,7 +89,8 @@ def of_rows(
     :param instance_heaviness: (n,) of the instance stage.
     :param endowment: (n, r).
     :param usage: (n, r).
-    :param quotas: (u, r) of :func:`quota.quotas`, row order of the users.
+    :param quotas: (u, r) of :func:`quota.divide_by_weights`, in the users'
+        sequence.
     :param supply: (r,) with overcommit.
     """
     count = len(quotas)
@@ -101,36 +103,40 @@ def of_rows(
     )
 
 
-def usable(view: report.View, metric: str) -> tuple[report.NodeReport, ...]:
-    """The reports that may be added up: those of the same metric.
+def usable_reports(
+    view: report.View, metric: str
+) -> tuple[report.NodeReport, ...]:
+    """Return the reports of the same metric, which can be added up.
 
-    The numbers of different metrics do not compare, so a node with another
-    one counts neither with its users nor with its supply.
+    Numbers of different metrics are not comparable. So the users and the
+    supply of a node with another metric do not count.
     """
     reports = view.reports.values()
     return tuple(item for item in reports if item.metric == metric)
 
 
 def known_users(view: report.View, metric: str) -> tuple[str, ...]:
-    """The ids of all users of a view's usable reports, sorted."""
-    return layout(tuple(_ids(item.users) for item in usable(view, metric)))[0]
+    """Return the ids of all users of a view's usable reports, sorted."""
+    return index_of_users(
+        tuple(_user_ids(item.users) for item in usable_reports(view, metric))
+    )[0]
 
 
-def supply_of(
+def supply_of_nodes(
     view: report.View, interval_s: float, metric: str
 ) -> resources.Vector:
-    """Amounts that the nodes of a view provide in an interval.
+    """Return the amounts that the nodes of a view provide in an interval.
 
-    :returns: (r,) without overcommit; zeros if no report is usable.
+    :returns: (r,) without overcommit; zeros without a usable report.
     """
-    rates = [item.resources.capacity for item in usable(view, metric)]
+    rates = [item.resources.capacity for item in usable_reports(view, metric)]
     if not rates:
         return resources.RESOURCES.vector()
     total: resources.Vector = np.array(rates).sum(axis=0)
     return resources.RESOURCES.over(total, interval_s)
 
 
-def combined(
+def combine_reports(
     view: report.View,
     interval_s: float,
     metric: str,
@@ -139,32 +145,31 @@ def combined(
 ) -> CombinedTotals:
     """Add up the reports of a view.
 
-    Nodes may measure at different intervals: time-shared amounts are brought
-    to ``interval_s`` as rates. Heaviness is in norm units, which do not
-    depend on the interval.
+    Nodes may measure at different intervals: time-shared amounts are scaled to
+    ``interval_s``. Heaviness does not depend on the interval.
 
     :param view: the newest report of each node.
-    :param interval_s: interval of the result, seconds, > 0.
+    :param interval_s: interval of the result in seconds, > 0.
     :param metric: name of the metric whose reports are added up.
-    :param quota_weights: by user id, > 0; 1 where none is given.
-    :param overcommit: (r,) factors > 0; ``None`` is 1 for all.
+    :param quota_weights: by user id, > 0; the default is 1.
+    :param overcommit: (r,) factors > 0; ``None`` means 1 for all.
     :raises ValueError: if a weight or factor is out of range.
     """
-    supply = supply_of(view, interval_s, metric)
-    reports = usable(view, metric)
+    supply = supply_of_nodes(view, interval_s, metric)
+    reports = usable_reports(view, metric)
     tables = [report.UserTable.of(item.users) for item in reports]
-    users, index = layout(tuple(table.ids for table in tables))
+    users, index = index_of_users(tuple(table.ids for table in tables))
     scales = [interval_s / item.interval_s for item in reports]
     scale = np.repeat(np.array(scales), [len(table) for table in tables])
     weights = np.array([quota_weights.get(user, 1.0) for user in users])
     factors = np.ones(len(supply)) if overcommit is None else overcommit
-    totals = of_rows(
+    totals = sum_rows(
         index,
-        _rows([item.instance_heaviness for item in tables]),
-        scaled([item.endowment for item in tables], scale),
-        scaled([item.usage for item in tables], scale),
-        quota.quotas(supply, weights),
-        quota.overcommitted(supply, factors),
+        _concatenate([item.instance_heaviness for item in tables]),
+        scale_to_interval([item.endowment for item in tables], scale),
+        scale_to_interval([item.usage for item in tables], scale),
+        quota.divide_by_weights(supply, weights),
+        quota.with_overcommit(supply, factors),
     )
     return CombinedTotals(users, totals, supply)
 
@@ -172,15 +177,15 @@ def combined(
 Ids = tuple[str, ...]
 
 
-def _ids(users: Mapping[str, report.UserTotals]) -> Ids:
+def _user_ids(users: Mapping[str, report.UserTotals]) -> Ids:
     return users.ids if isinstance(users, report.UserTable) else tuple(users)
 
 
 # Users come and go far less often than rounds: the newest layouts are kept,
 # with the own node and without it.
 @functools.lru_cache(maxsize=4)
-def layout(ids: tuple[Ids, ...]) -> tuple[Ids, usage_model.Indices]:
-    """Say where in the sorted list of all users each row belongs.
+def index_of_users(ids: tuple[Ids, ...]) -> tuple[Ids, usage_model.Indices]:
+    """Return all users, sorted, and the index of each row's user.
 
     :param ids: of the users of each node.
     :returns: all users, and the index of each row, one node after another.
@@ -193,16 +198,16 @@ def layout(ids: tuple[Ids, ...]) -> tuple[Ids, usage_model.Indices]:
     return users, index
 
 
-def _rows(parts: list[resources.Vector]) -> resources.Vector:
+def _concatenate(parts: list[resources.Vector]) -> resources.Vector:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def scaled(
+def scale_to_interval(
     parts: list[resources.Vector], scale: usage_model.Scalars
 ) -> resources.Vector:
-    """Bring amounts of different intervals to one: (n, r)."""
+    """Scale amounts of different intervals to one interval, (n, r)."""
     registry = resources.RESOURCES
-    stacked = _rows(parts).reshape(len(scale), len(registry))
+    stacked = _concatenate(parts).reshape(len(scale), len(registry))
     return np.where(
         registry.time_shared, stacked * scale[:, np.newaxis], stacked
     )

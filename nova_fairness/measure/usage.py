@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From two readings of counters to what each VM used in between.
+"""Computes the use of each VM between two readings of counters.
 
-Nothing here can give negative or huge usage: a counter that went backwards
-or could not be read leaves the decayed past of that entry.
+The result is never negative or huge: an entry whose counter was reset or could
+not be read has its decayed past value.
 """
 
 from collections.abc import Sequence
@@ -20,75 +20,75 @@ from nova_fairness.model import usage as usage_model
 PLAUSIBLE_CPU = 1.25
 """Largest CPU time of a VM, as a multiple of what its vCPUs can use.
 
-A VM's group holds QEMU's emulator and I/O threads beside the vCPUs, and what
-they do for the guest is the guest's: some excess is real. More than a quarter
-is taken for a fault of the counter, because one absurd reading would stay in
-the smoothed usage for many rounds.
+A VM's group also contains QEMU's emulator and I/O threads, so some excess is
+real. More than a quarter counts as a fault of the counter, because one absurd
+reading would stay in the smoothed usage for many rounds.
 """
 
-_NOWHERE = -1
+_ABSENT = -1
 
 
-def between(
+def usage_between(
     before: sample.Sample,
     after: sample.Sample,
     speed_factor: float,
     past: usage_model.Usage | None,
     decay_factor: float,
 ) -> usage_model.Usage:
-    """The usage of the interval between two readings.
+    """Return the usage of the interval between two readings.
 
-    The interval is that between the beginnings of the readings; a VM that
-    was read a little later or earlier is scaled to it. Time-shared entries
-    are smoothed, ``old x (1 - d) + new x d`` (paper, section 5.1.2), as
-    rates, so that rounds of different length weigh alike; the first known
-    interval of a VM, and the one in which it ceases to be paused, is taken
-    whole. Space-shared entries are the present values, or the last ones
-    known.
+    The interval is that between the beginnings of the readings; a VM that was
+    read a little later or earlier is scaled to it. Time-shared entries are
+    smoothed as rates, ``old x (1 - d) + new x d`` (paper, section 5.1.2), so
+    that rounds of different length count alike. The first known interval of a
+    VM, and the one in which its pause ends, counts in full. Space-shared
+    entries are the present values, or the last known ones.
 
     :param before: the earlier reading.
     :param after: the later one; its rows are the rows of the result.
     :param speed_factor: weighted seconds per second of one CPU, > 0.
     :param past: result of this function in the last round; ``None`` at first.
     :param decay_factor: weight d of the new interval, 0 < d <= 1.
-    :returns: usage of the interval; VMs that are not in both readings, or
-        with a counter that could not be read, are not known.
+    :returns: usage of the interval; VMs that are missing in a reading, or have
+        an unreadable counter, are not known.
     :raises ValueError: if ``after`` is not later than ``before`` or a factor
         is out of range.
     """
     interval_s = after.time_s - before.time_s
-    _check(interval_s, speed_factor, decay_factor)
-    rows = _places(after.incarnations, before.incarnations)
-    elapsed_s = after.read_at_s - _picked(before.read_at_s, rows)
+    _check_factors(interval_s, speed_factor, decay_factor)
+    rows = _find_rows(after.incarnations, before.incarnations)
+    elapsed_s = after.read_at_s - _select_rows(before.read_at_s, rows)
     elapsed_s = np.where(elapsed_s > 0, elapsed_s, np.nan)
-    difference = after.totals - _picked(before.totals, rows)
-    new = _amounts(after, difference, interval_s / elapsed_s, speed_factor)
-    new = _plausible(new, after.incarnations, interval_s * speed_factor)
-    known = _known(difference, elapsed_s)
+    difference = after.totals - _select_rows(before.totals, rows)
+    new = _amounts_of_interval(
+        after, difference, interval_s / elapsed_s, speed_factor
+    )
+    new = _limit_cpu_time(new, after.incarnations, interval_s * speed_factor)
+    known = _known_rows(difference, elapsed_s)
     fresh = np.isfinite(new) & known[:, np.newaxis]
-    old = _remembered(after, interval_s, past)
-    amounts = _smoothed(new, fresh, old, decay_factor)
+    old = _past_amounts(after, interval_s, past)
+    amounts = _smooth(new, fresh, old, decay_factor)
     return usage_model.Usage(
         interval_s=interval_s,
         incarnations=after.incarnations,
         amounts=amounts,
         known=known,
-        cpu_stall=_stall(before, after, rows, elapsed_s),
-        cpu_busy=_busy(before, after, interval_s),
+        cpu_stall=_stall_parts(before, after, rows, elapsed_s),
+        cpu_busy=_busy_parts(before, after, interval_s),
         unsmoothed=np.where(fresh, new, amounts),
     )
 
 
-def _busy(
+def _busy_parts(
     before: sample.Sample, after: sample.Sample, interval_s: float
 ) -> usage_model.Scalars:
-    """The busy part of each CPU; CPUs come and go with hotplug."""
+    """Return the busy part of each CPU that exists in both readings."""
     known = min(len(before.cpu_busy_s), len(after.cpu_busy_s))
     busy_s = after.cpu_busy_s[:known] - before.cpu_busy_s[:known]
     return np.asarray(np.clip(busy_s / interval_s, 0.0, 1.0))
 
 
-def _check(
+def _check_factors(
     interval_s: float, speed_factor: float, decay_factor: float
 ) -> None:
     if not interval_s > 0:
@@ -104,36 +104,36 @@ def _check(
         )
 
 
-def _places(
+def _find_rows(
     wanted: Sequence[instance.Incarnation],
     present: Sequence[instance.Incarnation],
 ) -> usage_model.Indices:
-    """The row of each wanted incarnation, _NOWHERE if absent: (n,)."""
+    """Return the row of each wanted incarnation, _ABSENT if missing: (n,)."""
     if len(wanted) == len(present) and all(map(operator.is_, wanted, present)):
         return np.arange(len(wanted), dtype=np.intp)
     place = {item.key: row for row, item in enumerate(present)}
     return np.array(
-        [place.get(item.key, _NOWHERE) for item in wanted], dtype=np.intp
+        [place.get(item.key, _ABSENT) for item in wanted], dtype=np.intp
     )
 
 
-def _picked(
+def _select_rows(
     values: usage_model.Scalars, rows: usage_model.Indices
 ) -> usage_model.Scalars:
-    """Reorder rows; NaN where there is none."""
-    found = rows != _NOWHERE
+    """Return the values at these rows; NaN for absent rows."""
+    found = rows != _ABSENT
     result = np.full((len(rows), *values.shape[1:]), np.nan)
     result[found] = values[rows[found]]
     return result
 
 
-def _amounts(
+def _amounts_of_interval(
     after: sample.Sample,
     difference: resources.Vector,
     scale: usage_model.Scalars,
     speed_factor: float,
 ) -> resources.Vector:
-    """The amounts of the interval, NaN where nothing is known."""
+    """Return the amounts of the interval; NaN where they are unknown."""
     registry = resources.RESOURCES
     spent = difference * scale[:, np.newaxis]
     spent[:, registry.index('cpu_time')] *= speed_factor
@@ -141,7 +141,7 @@ def _amounts(
     return np.where(np.isfinite(new) & (new >= 0), new, np.nan)
 
 
-def _plausible(
+def _limit_cpu_time(
     new: resources.Vector,
     incarnations: Sequence[instance.Incarnation],
     one_cpu: float,
@@ -152,7 +152,7 @@ def _plausible(
     return new
 
 
-def _known(
+def _known_rows(
     difference: resources.Vector, elapsed_s: usage_model.Scalars
 ) -> resources.Mask:
     counted = difference[:, resources.RESOURCES.time_shared]
@@ -160,17 +160,17 @@ def _known(
     return np.asarray(seen & np.isfinite(elapsed_s))
 
 
-def counted(
-    used: usage_model.Usage, apart: frozenset[str]
+def without_vms(
+    used: usage_model.Usage, excluded: frozenset[str]
 ) -> usage_model.Usage:
-    """Leave out the use of VMs that others must not feel.
+    """Return the usage with the use of some VMs set to 0.
 
-    :param apart: keys of these VMs.
-    :returns: rows as in ``used``; theirs as of VMs without known usage.
+    :param excluded: keys of these VMs.
+    :returns: rows as in ``used``; the usage of these VMs counts as unknown.
     """
-    if not apart:
+    if not excluded:
         return used
-    kept = np.array([vm.key not in apart for vm in used.incarnations], bool)
+    kept = np.array([vm.key not in excluded for vm in used.incarnations], bool)
     column = kept[:, np.newaxis]
     newest = used.unsmoothed
     return dataclasses.replace(
@@ -182,13 +182,15 @@ def counted(
     )
 
 
-def _smoothed(
+def _smooth(
     new: resources.Vector,
     fresh: resources.Mask,
     old: resources.Vector,
     decay_factor: float,
 ) -> resources.Vector:
-    """Mix what is fresh with the old amounts, NaN where there are none."""
+    """Combine new amounts with the old ones; NaN in the old ones means
+    none.
+    """
     registry = resources.RESOURCES
     base = np.nan_to_num(old, nan=0.0)
     spent = np.where(fresh, new, 0.0)
@@ -198,10 +200,10 @@ def _smoothed(
     return np.where(registry.time_shared, time_shared, space_shared)
 
 
-def _remembered(
+def _past_amounts(
     after: sample.Sample, interval_s: float, past: usage_model.Usage | None
 ) -> resources.Vector:
-    """The past at the present interval; NaN for VMs without one."""
+    """Return the past amounts, scaled to the interval; NaN for new VMs."""
     if past is None:
         return np.full(after.totals.shape, np.nan)
     # A row that is not known but not zero is the decayed past of a VM that
@@ -212,29 +214,29 @@ def _remembered(
         past.amounts * (interval_s / past.interval_s),
         past.amounts,
     )
-    rows = _places(after.incarnations, past.incarnations)
+    rows = _find_rows(after.incarnations, past.incarnations)
     remembered = np.where(lasting[:, np.newaxis], rates, np.nan)
-    old = _picked(remembered, rows)
+    old = _select_rows(remembered, rows)
     # A VM that was paused, as on arrival by live migration, begins anew: what
     # it did not do meanwhile is no past of what it does.
-    paused = _paused(past.incarnations)
+    paused = _paused_flags(past.incarnations)
     if paused.any():
-        was_paused = _picked(paused, rows) == 1
-        old[was_paused & (_paused(after.incarnations) == 0)] = np.nan
+        was_paused = _select_rows(paused, rows) == 1
+        old[was_paused & (_paused_flags(after.incarnations) == 0)] = np.nan
     return old
 
 
-def _paused(vms: Sequence[instance.Incarnation]) -> usage_model.Scalars:
+def _paused_flags(vms: Sequence[instance.Incarnation]) -> usage_model.Scalars:
     return np.array([vm.paused for vm in vms], dtype=np.float64)
 
 
-def _stall(
+def _stall_parts(
     before: sample.Sample,
     after: sample.Sample,
     rows: usage_model.Indices,
     elapsed_s: usage_model.Scalars,
 ) -> usage_model.Scalars:
-    stalled = after.cpu_stall_s - _picked(before.cpu_stall_s, rows)
+    stalled = after.cpu_stall_s - _select_rows(before.cpu_stall_s, rows)
     # A counter that went backwards tells nothing about the interval.
     part = np.where(stalled >= 0, stalled, np.nan) / elapsed_s
     return np.clip(part, 0.0, 1.0)

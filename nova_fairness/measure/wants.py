@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Wants of VMs: their use if there were plenty.
+"""Estimates the wants of VMs: their use without competition.
 
-Where a node is short of CPUs, a VM that waits for a part *s* of the time runs
-and thinks in the rest of it: with plenty it would use ``used / (1 - s)``, and
-at most the time of its vCPUs. Everywhere else its want is its use. The newest
-interval counts: wants need no smoothing, since they do not follow from
-weights.
-
-Where a kernel does not report which VMs wait for a CPU, a VM of a full node
-that uses neither nothing nor nearly all of its vCPUs is taken to want all of
-them.
-
-Only waiting for the CPU is known VM by VM, so that for all other resources
-the want is taken to be the use. Too large a want does no harm, because no VM
-is given more than it uses; too small a want keeps a VM from amounts that it
-lacks.
+On a node that is short of CPUs, a VM that waits for a part *s* of the time
+would use ``used / (1 - s)`` without competition, and at most the time of its
+vCPUs. Everywhere else its want is its use. Only the newest interval counts:
+wants need no smoothing, because weights do not change them. Where a kernel
+does not report which VMs wait for a CPU, a VM on a full node that uses a part
+of its vCPUs is assumed to want all of them. Waiting is known per VM for the
+CPU only. For all other resources the want is the use. A want that is too large
+does no harm, because no VM gets more than it uses. A want that is too small
+withholds amounts that the VM lacks.
 """
 
 import numpy as np
@@ -26,10 +21,10 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import waiting
 
 
-def interval(
+def cpu_interval(
     usage: usage_model.Usage, node: node_model.NodeResources
 ) -> waiting.Interval:
-    """Tell what the VMs of a node did with its CPUs."""
+    """Return use and waits of a node's VMs on its CPUs in an interval."""
     count, cpus = len(usage.incarnations), len(node.cpus)
     one_cpu = node.speed_factor * usage.interval_s
     vcpus = [item.instance.vcpus for item in usage.incarnations]
@@ -45,18 +40,19 @@ def interval(
     )
 
 
-def wanted(
+def estimate_wants(
     now: waiting.Interval,
     lacking: usage_model.Scalars,
     used: resources.Vector,
     one_cpu: usage_model.Scalars | float,
 ) -> resources.Vector:
-    """Judge what each VM would want if its node were short of CPUs.
+    """Estimate the want of each VM for the case that its node is short of
+    CPUs.
 
-    :param now: what the VMs did.
+    :param now: use and waits of the VMs.
     :param lacking: (n,) of :class:`.usage.Waiting`.
     :param used: (n, r) amounts of the newest interval.
-    :param one_cpu: what one CPU does in the interval, > 0; of all or (n,).
+    :param one_cpu: amount of one CPU in the interval, > 0; a number or (n,).
     :returns: (n, r) amounts of the interval, finite, at least ``used``.
     """
     cpu = resources.RESOURCES.index('cpu_time')
@@ -72,16 +68,16 @@ def wanted(
     return result
 
 
-def of_begun(
+def with_full_want(
     wanted: resources.Vector, began: resources.Mask, most: usage_model.Scalars
 ) -> resources.Vector:
-    """Take VMs that began to run within the interval to want all CPU time.
+    """Set the want of VMs that began to run in the interval to all CPU time.
 
-    Their use of a part of it does not show their wants, and too large a want
-    does no harm.
+    Their use of a part of the interval does not show their wants, and a want
+    that is too large does no harm.
 
     :param wanted: (n, r) amounts of the interval.
-    :param began: (n,) whether a VM was paused when the interval began.
+    :param began: (n,) whether a VM was paused at the start of the interval.
     :param most: (n,) CPU time that each could use in the interval.
     """
     cpu = resources.RESOURCES.index('cpu_time')
@@ -90,19 +86,18 @@ def of_begun(
     return result
 
 
-def lasting(
+def lasting_wants(
     wanted: resources.Vector, used: resources.Vector, before: resources.Vector
 ) -> resources.Vector:
-    """Leave out wants of one interval only.
+    """Remove wants that occurred in one interval only.
 
-    Anything that makes a host busy for a moment makes its VMs wait, and their
-    use of a plenty cannot be told from that alone. A VM that rested for a
-    moment keeps the want that it had before.
+    A short load on a host makes its VMs wait, which alone does not show their
+    wants. A VM that rested for a moment keeps its earlier want.
 
     :param wanted: (n, r) in the newest interval.
     :param used: (n, r) in the newest interval, at most ``wanted``.
-    :param before: (n, r) the most wanted in either of the two intervals
-        before, amounts of the newest; NaN for VMs that were not there.
+    :param before: (n, r) the larger want of the two intervals before, as
+        amounts of the newest; NaN for new VMs.
     :returns: (n, r) at least ``used``.
     """
     return np.maximum(used, np.fmin(wanted, before))

@@ -118,12 +118,12 @@ def totals_of(case: Case, heaviness: _Array) -> metric_base.Totals:
     """Sum a cloud up per user, with equal quotas."""
     demands = case.demands
     weights = np.ones(len(case.owners.users))
-    return totals_module.of_rows(
+    return totals_module.sum_rows(
         case.owners.user_index,
         heaviness,
         demands.endowment,
         demands.usage,
-        quota.quotas(demands.supply, weights),
+        quota.divide_by_weights(demands.supply, weights),
         demands.supply,
     )
 

@@ -251,7 +251,7 @@ def test_a_value_that_the_kernel_changed_is_seen(vms, keys, monkeypatch):
 
     control = group_control.CpuShares(writer=meddled)
     (outcome,) = control.write([change(keys[0], 500)])
-    assert 'the kernel made it 2' in outcome.error
+    assert 'the kernel set 2 instead' in outcome.error
 
 
 def test_a_vanished_process_keeps_no_other_vm_from_being_written(

@@ -85,7 +85,10 @@ def files_of(vm):
         instance.Instance('u', 'h', 1, 2**30), vm.pid, ticks
     )
     return vm_files.VmFiles(
-        incarnation, pathlib.Path('/proc'), mounts(), files.Descriptors(64)
+        incarnation,
+        pathlib.Path('/proc'),
+        mounts(),
+        files.DescriptorBudget(64),
     )
 
 

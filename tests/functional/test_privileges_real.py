@@ -92,7 +92,7 @@ def of_program():
 
 def become(kept):
     """Become what oslo.privsep makes of a helper."""
-    privileged_client.confine(kept)
+    privileged_client.drop_capabilities(kept)
     capabilities.drop_all_caps_except(kept, kept, [])
 
 
@@ -135,7 +135,7 @@ def test_traffic_control_is_started_with_its_one_capability(
 
     def act():
         become((capabilities.CAP_NET_ADMIN,))
-        return privileged_network._run_lent('tc', ['qdisc show'])
+        return privileged_network._run_with_capability('tc', ['qdisc show'])
 
     found = in_child(act)
     assert {found[name] for name in SETS} == {NET_ADMIN}
@@ -163,7 +163,7 @@ def test_a_capability_that_the_process_lacks_cannot_be_lent():
     def act():
         become(())
         try:
-            privileged_client.lend([capabilities.CAP_NET_ADMIN])
+            privileged_client.lend_capabilities([capabilities.CAP_NET_ADMIN])
         except OSError as error:
             return f'NoNewPrivs: {error.errno}'
         return ''
@@ -174,7 +174,7 @@ def test_a_capability_that_the_process_lacks_cannot_be_lent():
 def test_to_be_confined_twice_does_no_harm():
     def act():
         become(())
-        privileged_client.confine(())
+        privileged_client.drop_capabilities(())
         return of_program()
 
     assert in_child(act)['CapBnd'] == 0

@@ -65,14 +65,14 @@ def steer(uplink, *, at_taps):
         ('carol', OTHER, 'tapC', 10**6),
     ):
         nic = instance.Nic(mac=mac, kind='bridge', tap=tap)
-        members[key] = plan.admitted(members, key, [nic], rate)
-    members = plan.with_doubles(members, {'alice': {MAC: 'tapA'}})
+        members[key] = plan.with_class(members, key, [nic], rate)
+    members = plan.with_duplicates(members, {'alice': {MAC: 'tapA'}})
     target = plan.NetworkTarget(uplink, at_taps, 10**9, members)
     if at_taps:
         members.pop('carol')  # her tap is not there
     for _, operation in steps_to(target):
         tool = 'ip' if operation[0] in commands.LINKS else 'tc'
-        for line in commands.lines(operation):
+        for line in commands.command_lines(operation):
             call(tool, *line.split())
     assert steps_to(target) == ()
     return members['alice'].minor
@@ -80,7 +80,7 @@ def steer(uplink, *, at_taps):
 
 def steps_to(target):
     with network_kernel.KernelConnection() as reader:
-        return plan.plan(reader.read(), target, '')
+        return plan.plan_steps(reader.read(), target, '')
 
 
 def sent(device):

@@ -74,7 +74,7 @@ class Node:
         self._ends = {
             'node_resources': lambda conf: resources_of(name),
             'controls_module': Namespace(
-                Site=controls.Site,
+                Site=controls.ControlContext,
                 PressureWatch=controls.PressureWatch,
                 build=lambda site: self._controls(),
             ),

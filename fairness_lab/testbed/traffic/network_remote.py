@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument('--helper', action='store_true')
     given = parser.parse_args()
     if given.helper:
-        privileged_network.door.prepare()
+        privileged_network.client.prepare()
     else:
         privileged_network.context.client_mode = False
     remote = Remote()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Messages of the agent: to peers and the cluster service, and to guests.
+"""Communication of the agent with peers, the cluster service and guests.
 
-Start with ``peering``; ``guest_notices`` reaches guests.
-It never lets a round wait for an answer.
+Start with ``peering``; ``guest_notices`` sends notices to guests. A round
+never waits for an answer.
 """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Guests of this node are told by their agents that their servers leave.
+"""Sends eviction notices to the guest agents of the VMs on this node.
 
-Metadata tell the same, and the service alone knows both. It is asked beside
-the rounds, and a guest that does not answer keeps no round waiting.
+The metadata of a server contain the same notice. Only the cluster service
+knows the notices. The agent queries it between rounds, so that a slow guest
+never delays a round.
 """
 
 from collections.abc import Callable
@@ -33,85 +34,92 @@ LOG = logging.getLogger(__name__)
 
 OPTION = '[fairness] guest_notice_path'
 
-AGAIN_S = 10.0
-"""After which the service is asked again: much less than any notice."""
+QUERY_INTERVAL_S = 10.0
+"""Seconds between two queries to the cluster service; a notice period is much
+longer."""
 
-LONGEST_S = 10.0
-"""For which guests may keep a look waiting; others' turn is in the next."""
+DELIVERY_LIMIT_S = 10.0
+"""Longest time for writing notices in one update, in seconds. The next update
+continues with the remaining guests."""
 
 _TIMEOUT_S = 10.0
 _ALL = 'all guests'
 _WHAT = signatures_module.NOTICES
 
 Notice = Mapping[str, str]
-"""Metadata of a server that say that it leaves or is at risk."""
+"""Metadata of a server that announce its eviction or the risk of it."""
 
-_Words = Annotated[str, msgspec.Meta(max_length=4096)]
+_MetadataValue = Annotated[str, msgspec.Meta(max_length=4096)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Told:
-    notices: dict[limits.Name, dict[limits.Name, _Words]]
+class _NoticesAnswer:
+    notices: dict[limits.Name, dict[limits.Name, _MetadataValue]]
 
 
 class Notices:
-    """Asks the cluster service who leaves, and has guests told.
+    """Queries the eviction notices and delivers them to the guests.
 
-    :param ask: asks it about servers; may block, and raise anything.
-    :param write: writes a text into a guest, by the UUID of its server;
-        may block, and raise :class:`exception.GuestNotWritten`.
-    :param file: what guests were told last.
-    :param again_s: after which it is asked again, in seconds.
-    :param signatures: that judge who said it; ``None`` where peers have no
-        keys.
+    :param query: asks the cluster service for the notices of servers; may
+        block, and raise anything.
+    :param write: writes a text into a guest, by the UUID of its server; may
+        block, and raise :class:`exception.GuestNotWritten`.
+    :param file: stores the last notice that each guest received.
+    :param query_interval_s: seconds between two queries.
+    :param signatures: checks who signed an answer; ``None`` where peers have
+        no keys.
     :param clock: monotonic, seconds.
     """
 
     def __init__(
         self,
-        ask: Callable[[Sequence[str]], object],
+        query: Callable[[Sequence[str]], object],
         write: Callable[[str, str], None],
         file: state_file.StateFile,
-        again_s: float = AGAIN_S,
+        query_interval_s: float = QUERY_INTERVAL_S,
         signatures: signatures_module.Signatures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ask = ask
+        self._ask = query
         self._write = write
         self._file = file
         self._signatures = signatures
         self._clock = clock
         self._here: Mapping[str, str] = {}
         self._told: Mapping[str, Notice] = file.kept(
-            _read, {}, 'guests get the notices of their servers again'
+            _parse_saved, {}, 'guests get the notices of their servers again'
         )
         self._silent: dict[str, Notice] = {}
         self._counts = {'sent': 0, 'failed': 0}
-        self._lookup = lookup.Lookup[object](_WHAT, self._look, again_s)
+        self._lookup = lookup.Lookup[object](
+            _WHAT, self._update, query_interval_s
+        )
 
     def start(self) -> None:
-        """Begin to ask; returns at once."""
+        """Start the queries on another thread; returns at once."""
         self._lookup.start()
 
     def stop(self) -> None:
-        """End it, in bounded time."""
+        """Stop the queries, in bounded time."""
         self._lookup.stop()
 
-    def tell(self, here: Iterable[instance.Incarnation]) -> None:
-        """Have guests told what is new; never blocks."""
-        # One that began anew knows nothing of what it was told before.
-        self._here = {vm.key: vm.instance.uuid for vm in here}
+    def set_vms(self, vms: Iterable[instance.Incarnation]) -> None:
+        """Set the VMs of this node whose guests get notices; never blocks."""
+        # A restarted VM has a new key, so its guest gets the notice again.
+        self._here = {vm.key: vm.instance.uuid for vm in vms}
         self._lookup.known([_ALL])
 
     def statistics(self) -> Mapping[str, int]:
-        """``sent`` and ``failed``: times that guests were told or not."""
+        """Return the number of notices ``sent`` to guests and ``failed``."""
         return dict(self._counts)
 
-    def _look(self, _: str) -> None:
-        """Ask, and tell who does not know it yet."""
+    def _update(self, _: str) -> None:
+        """Query the notices, and deliver those that guests do not have yet."""
         self._file.retry()
         here = self._here
-        wanted = self._answer(sorted(set(here.values()))) if here else {}
+        wanted = (
+            self._query_notices(sorted(set(here.values()))) if here else {}
+        )
         told = {key: each for key, each in self._told.items() if key in here}
         due = {
             key: notice
@@ -121,20 +129,21 @@ class Notices:
         self._silent = {
             key: each for key, each in self._silent.items() if key in due
         }
-        ends = self._clock() + LONGEST_S
-        # Who has not been silent yet, then who has, in turn.
+        ends = self._clock() + DELIVERY_LIMIT_S
+        # First guests that never failed to answer, then the others in turn.
         new = [key for key in due if key not in self._silent]
         for key in (*new, *self._silent):
             if self._clock() >= ends:
                 break
-            if self._is_told(key, here[key], due[key]):
+            if self._deliver(key, here[key], due[key]):
                 told[key] = due[key]
         told = {key: notice for key, notice in told.items() if notice}
         if told != self._told:
             self._told = told
             self._file.write(json.dumps(told))
 
-    def _is_told(self, key: str, uuid: str, notice: Notice) -> bool:
+    def _deliver(self, key: str, uuid: str, notice: Notice) -> bool:
+        """Write a notice into a guest; return whether that succeeded."""
         text = json.dumps(notice) + '\n'
         before = self._silent.pop(key, None)
         try:
@@ -157,21 +166,24 @@ class Notices:
         )
         return True
 
-    def _answer(self, here: Sequence[str]) -> Mapping[str, Notice]:
-        """Ask, and believe nothing that was not asked for.
+    def _query_notices(self, uuids: Sequence[str]) -> Mapping[str, Notice]:
+        """Return the notices of servers, after a check of the answer.
 
-        :raises ReportRefused: if it is no answer.
+        :raises ReportRefused: if the answer is malformed or about other
+            servers.
         """
-        told = self._ask(here)
-        notices = limits.converted(told, _Told, _WHAT).notices
+        told = self._ask(uuids)
+        notices = limits.converted(told, _NoticesAnswer, _WHAT).notices
         peering_module.check_answer(
-            told, _WHAT, here, notices, self._signatures
+            told, _WHAT, uuids, notices, self._signatures
         )
         return notices
 
 
-def _read(told: object) -> Mapping[str, Notice]:
-    return limits.converted({'notices': told}, _Told, _WHAT).notices
+def _parse_saved(content: object) -> Mapping[str, Notice]:
+    return limits.converted(
+        {'notices': content}, _NoticesAnswer, _WHAT
+    ).notices
 
 
 def connect(
@@ -179,10 +191,12 @@ def connect(
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> Notices | None:
-    """The notices of ``[fairness] guest_notice_path``; ``None`` if unset.
+    """Create the sender of notices, or return ``None`` if the path is unset.
 
-    :raises ConfigurationError: if there is no cluster service to ask, or it is
-        no path.
+    The option is ``[fairness] guest_notice_path``.
+
+    :raises ConfigurationError: if there is no cluster service to query, or the
+        path has unprintable characters.
     """
     path = conf.fairness.guest_notice_path
     if not path:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How a node and the rest of its domain reach each other."""
+"""Communication of a node with the other nodes of its domain."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -34,21 +34,22 @@ from oslo_messaging_zmq.redis import client as redis_client
 LOG = logging.getLogger(__name__)
 
 POLL_S = 10.0
-"""Between two looks into Redis at what was chosen for the domain.
+"""Seconds between two reads of the domain's desired state from Redis.
 
-Reports of other nodes mostly tell it sooner; this finds what was lost.
+Reports of other nodes usually bring a change sooner. This poll finds changes
+whose reports were lost.
 """
 
-_REDIS_S = 3.0
-"""Longest wait for the store of the desired state."""
+_REDIS_TIMEOUT_S = 3.0
+"""Longest wait for an answer of Redis, in seconds."""
 
-_CLEAN_S = 5.0
+_CLEANUP_TIMEOUT_S = 5.0
 
 
 class Peering:
-    """A node without peers: it hears only itself and has no callers.
+    """A node without peers: it sees only its own reports and gets no calls.
 
-    :ivar state_files: what survives the agent.
+    :ivar state_files: files that keep state over a restart of the agent.
     """
 
     exchange: exchange_base.Exchange
@@ -63,21 +64,23 @@ class Peering:
         return None
 
     def newest(self) -> desired_module.DesiredChoice | None:
-        """Newest desired state."""
+        """Return the newest desired state; ``None`` without a domain."""
         return None
 
     def start(self, operations: endpoint.AgentCalls) -> None:
-        """Begin to hear and to be heard; returns at once."""
+        """Start to send and receive reports and calls; returns at once."""
 
     def stop(self) -> None:
-        """End all of it, in bounded time."""
+        """Stop all communication, in bounded time."""
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Count what happened, by who counts (``exchange``, ``transport``)."""
+        """Return event counts of ``exchange`` and of ``transport``, by
+        name.
+        """
         return {'exchange': {}, 'transport': {}}
 
     def cluster(self, timeout_s: float) -> requests.RequestsClient:
-        """Client of the cluster service.
+        """Return a client of the cluster service.
 
         :param timeout_s: seconds to wait for an answer.
         :raises ConfigurationError: without a transport.
@@ -88,13 +91,13 @@ class Peering:
 
 
 class MeshPeering(Peering):
-    """A node of a domain.
+    """A node with peers in a fairness domain.
 
     :param transport: of oslo.messaging; closed at the end.
-    :param exchange: of reports.
-    :param desired: what the domain shall use.
-    :param domain: its name.
-    :param host: the node's name.
+    :param exchange: sends and receives reports.
+    :param desired: metric and policy that the domain shall use.
+    :param domain: name of the domain.
+    :param host: name of the node.
     """
 
     def __init__(
@@ -119,11 +122,11 @@ class MeshPeering(Peering):
         return self._desired
 
     def newest(self) -> desired_module.DesiredChoice | None:
-        """Newest desired state; never blocks."""
+        """Return the newest desired state; never blocks."""
         return self._desired.current()
 
     def start(self, operations: endpoint.AgentCalls) -> None:
-        """Begin to hear and to be heard; returns at once."""
+        """Start to send and receive reports and calls; returns at once."""
         self._desired.start()
         self.exchange.start()
         self._server = server_module.FairnessServer(
@@ -135,7 +138,7 @@ class MeshPeering(Peering):
         self._server.start()
 
     def stop(self) -> None:
-        """End all of it, in bounded time."""
+        """Stop all communication, in bounded time."""
         if self._server is not None:
             self._server.stop()
         self.exchange.stop()
@@ -144,10 +147,12 @@ class MeshPeering(Peering):
             target=self._transport.cleanup, name='clean-up', daemon=True
         )
         cleaning.start()
-        cleaning.join(_CLEAN_S)
+        cleaning.join(_CLEANUP_TIMEOUT_S)
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Count what happened, by who counts."""
+        """Return event counts of ``exchange`` and of ``transport``, by
+        name.
+        """
         # Only drivers of this package count; others have no such method.
         driver = getattr(self._transport, '_driver', None)
         counts: Callable[[], Mapping[str, int]] = getattr(
@@ -162,7 +167,7 @@ class MeshPeering(Peering):
         }
 
     def cluster(self, timeout_s: float) -> requests.RequestsClient:
-        """Client of the cluster service."""
+        """Return a client of the cluster service."""
         return requests.RequestsClient(
             client.FairnessClient(
                 self._transport,
@@ -176,10 +181,10 @@ class MeshPeering(Peering):
 def connect(
     conf: cfg.ConfigOpts, boot_id: str, state_path: pathlib.Path
 ) -> Peering:
-    """Prepare what ``transport_url`` says; nothing is started.
+    """Create the communication for ``transport_url`` without starting it.
 
-    :param boot_id: of this run of the agent.
-    :param state_path: existing directory of what must survive a restart.
+    :param boot_id: identifier of this run of the agent.
+    :param state_path: existing directory for state that survives a restart.
     :raises ConfigurationError: if the transport or a limit cannot be used.
     """
     if not conf.transport_url:
@@ -207,37 +212,41 @@ def connect(
 
 
 def check_answer(
-    told: object,
-    what: str,
+    answer_message: object,
+    question: str,
     asked: Sequence[str],
-    answer: Collection[str],
-    judge: signatures.Signatures | None,
+    answered: Collection[str],
+    verifier: signatures.Signatures | None,
 ) -> None:
-    """Let an answer of the cluster service pass that is about these servers.
+    """Check that the cluster service signed an answer about these servers.
 
-    :param told: as it came.
-    :param what: was asked, as of :meth:`.Signatures.signed_answer`.
-    :param answer: servers, or what is said of each by its UUID.
-    :param judge: ``None`` where peers have no keys.
-    :raises ReportRefused: if it is about others, or lacks a signature of a
-        service that may sign.
+    :param answer_message: the received answer.
+    :param question: its name in :meth:`.Signatures.signed_answer`.
+    :param answered: the servers, or a mapping by their UUIDs.
+    :param verifier: checks the signature; ``None`` where peers have no keys.
+    :raises ReportRefused: if the answer has other servers, or no signature of
+        a service that may sign.
     """
-    if strange := set(answer).difference(asked):
+    if strange := set(answered).difference(asked):
         raise exception.ReportRefused(
             'malformed',
             wording.counted(len(strange), 'server was', 'servers were')
             + ' not asked for',
         )
-    if judge and isinstance(told, dict):
-        judge.check_answer(told, what, asked, answer)
+    if verifier and isinstance(answer_message, dict):
+        verifier.check_answer(answer_message, question, asked, answered)
 
 
 def _store(
     conf: cfg.ConfigOpts, domain: str
 ) -> desired_store.SharedStore | None:
-    """Store that all nodes can ask: the Redis of the transport."""
+    """Return the shared store in the transport's Redis; ``None`` without
+    one.
+    """
     place = transport_module.redis_of(conf)
     if place is None:
         return None
-    made = redis_client.connect(place, timeout_s=_REDIS_S, connections=2)
+    made = redis_client.connect(
+        place, timeout_s=_REDIS_TIMEOUT_S, connections=2
+    )
     return desired_store.RedisStore(made, domain)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reasons why a VM gets what it gets, as values and as sentences.
+"""Explanations why a VM gets its resources, as values and as sentences.
 
-Start with ``answer``.
-It never changes what it explains.
+Start with ``answer``. The explanation never changes weights or settings.
 """

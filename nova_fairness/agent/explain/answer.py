@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why a VM gets what it gets, as JSON types; see the page of the calls."""
+"""The explanation of a VM's resources as JSON types, for API answers."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -21,10 +21,11 @@ from nova_fairness.model import round as round_model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AskedVm:
-    """The VM of a question, and facts about it besides its round.
+    """The VM to explain, with its round and other facts.
 
+    :ivar done: the round.
     :ivar row: of the VM in the round.
-    :ivar parts: of the heaviness; ``None`` if they are not known.
+    :ivar parts: of the heaviness by resource; ``None`` if unknown.
     :ivar history: earlier weights, oldest first.
     :ivar settings: in force.
     :ivar preset: of the policy in force.
@@ -43,8 +44,8 @@ class AskedVm:
         return self.done.incarnations[self.row]
 
 
-def row_of(done: round_model.Round, uuid: str) -> int | None:
-    """Find a VM in a round."""
+def find_row(done: round_model.Round, uuid: str) -> int | None:
+    """Return the row of a VM in a round; ``None`` if the round lacks it."""
     for row, item in enumerate(done.incarnations):
         if item.instance.uuid == uuid:
             return row
@@ -52,7 +53,7 @@ def row_of(done: round_model.Round, uuid: str) -> int | None:
 
 
 def explain(asked: AskedVm) -> Mapping[str, Any]:
-    """Say why a VM gets what it gets."""
+    """Return the explanation why a VM gets its resources, as JSON types."""
     done, vm = asked.done, asked.vm.instance
     return {
         'uuid': vm.uuid,
@@ -61,18 +62,18 @@ def explain(asked: AskedVm) -> Mapping[str, Any]:
         'project_id': vm.project_id,
         'user_name': vm.user_name or vm.user_id,
         'project_name': vm.project_name or vm.project_id,
-        **_words(asked),
+        **_sentences(asked),
         'entity': asked.settings.entity,
         'metric': done.metric,
         'policy': done.policy,
         'enforced': done.enforced,
         'heaviness': _heaviness(asked),
-        **_amounts(asked),
-        **_competition(asked),
+        **_amounts_by_resource(asked),
+        **_contention_and_weights(asked),
         'weights_last_hour': [
             {
                 'at': moments.stamp(item.wall_s),
-                'weights': _by_control(item.weights),
+                'weights': _values_by_control(item.weights),
             }
             for item in asked.history
         ],
@@ -92,13 +93,13 @@ def _heaviness(asked: AskedVm) -> Mapping[str, Any]:
     return {
         'total': total,
         'additive': bool(parts.additive[row]),
-        'by_resource': _by_resource(parts.by_resource[row]),
+        'by_resource': _values_by_resource(parts.by_resource[row]),
         'elsewhere': float(parts.elsewhere[row]),
     }
 
 
-def _amounts(asked: AskedVm) -> Mapping[str, Any]:
-    """Amounts in units that people know."""
+def _amounts_by_resource(asked: AskedVm) -> Mapping[str, Any]:
+    """Return endowment, quota and usage in the units of the API."""
     names = ('endowment', 'quota', 'usage', 'owner_usage')
     measured, row = asked.done.measured, asked.row
     if measured is None:
@@ -114,27 +115,33 @@ def _amounts(asked: AskedVm) -> Mapping[str, Any]:
     return {
         name: {}
         if vector is None
-        else _by_resource(standing.in_units(asked.done, measured, vector))
+        else _values_by_resource(
+            standing.in_rate_units(asked.done, measured, vector)
+        )
         for name, vector in zip(names, given, strict=True)
     }
 
 
-def _competition(asked: AskedVm) -> Mapping[str, Any]:
+def _contention_and_weights(asked: AskedVm) -> Mapping[str, Any]:
+    """Return the contended resources and the weights of the VM."""
     decided, row = asked.done.decided, asked.row
     if decided is None:
         # What was decided last stays in force.
         last = asked.history[-1:]
-        weights = [_by_control(item.weights) for item in last] or [{}]
+        weights = [_values_by_control(item.weights) for item in last] or [{}]
         return {'waiting': [], 'contended': [], 'weights': weights[0]}
     return {
-        'waiting': _steered(decided.wanting[row]),
-        'contended': _steered(decided.contended),
-        'weights': _by_control(decided.weights[row]),
+        'waiting': _resources_of_controls(decided.wanting[row]),
+        'contended': _resources_of_controls(decided.contended),
+        'weights': _values_by_control(decided.weights[row]),
     }
 
 
-def _steered(controls: resources.Mask) -> list[str]:
-    """Name the resources that some controls steer."""
+def _resources_of_controls(controls: resources.Mask) -> list[str]:
+    """Return the names of the resources that the controls steer.
+
+    :param controls: (c,) mask of the controls.
+    """
     chosen = {
         control
         for control, is_one in zip(resources.CONTROLS, controls, strict=True)
@@ -145,14 +152,14 @@ def _steered(controls: resources.Mask) -> list[str]:
     ]
 
 
-def _words(asked: AskedVm) -> Mapping[str, Any]:
-    """Say it in sentences: in short, and all."""
+def _sentences(asked: AskedVm) -> Mapping[str, Any]:
+    """Return the summary and the advice of the explanation."""
     measured, decided = asked.done.measured, asked.done.decided
     if measured is None or decided is None:
         failed = bool(asked.done.quarantined)
-        said = summary.NOBODY_JUDGED if failed else summary.NOT_MEASURED
+        said = summary.PLUGIN_FAILED if failed else summary.NOT_MEASURED
         return {'summary': said, 'advice': [said]}
-    facts = standing.facts(
+    facts = standing.collect_facts(
         standing.JudgedVm(
             done=asked.done,
             measured=measured,
@@ -164,17 +171,17 @@ def _words(asked: AskedVm) -> Mapping[str, Any]:
         )
     )
     return {
-        'summary': summary.text(facts),
-        'advice': summary.sentences(facts),
+        'summary': summary.short_summary(facts),
+        'advice': summary.full_summary(facts),
     }
 
 
-def _by_resource(vector: resources.Vector) -> dict[str, float]:
+def _values_by_resource(vector: resources.Vector) -> dict[str, float]:
     names = resources.RESOURCES.names
     return dict(zip(names, vector.tolist(), strict=True))
 
 
-def _by_control(weights: Any) -> dict[str, float]:
+def _values_by_control(weights: Any) -> dict[str, float]:
     return {
         control.value: value
         for control, value in zip(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The weights of the last hour, in memory and bounded."""
+"""The weights of the node's VMs in the last hour, in bounded memory."""
 
 import collections
 import dataclasses
@@ -12,24 +12,24 @@ from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 
-SPAN_S = 3600.0
-"""Age after which entries are forgotten."""
+MAX_AGE_S = 3600.0
+"""Age at which an entry is deleted, in seconds."""
 
 STEP_S = 60.0
-"""There is one entry for each minute at most."""
+"""Length of the period that has at most one entry, in seconds."""
 
-MOST = round(SPAN_S / STEP_S) + 1
-"""Entries of a VM: both ends of the hour may be in a minute of their own."""
+MAX_ENTRIES = round(MAX_AGE_S / STEP_S) + 1
+"""Largest number of entries of a VM: 61 minutes can overlap one hour."""
 
 TOLERANCE = 0.01
-"""Part of a weight by which it has to change to be worth an entry."""
+"""Smallest relative change of a weight that is recorded."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class MinuteWeights:
-    """The weights at the end of a minute.
+    """The weights of a VM at the end of a minute.
 
-    :ivar wall_s: of the round that decided them, since the epoch, seconds.
+    :ivar wall_s: time of the round that decided them, seconds since the epoch.
     :ivar weights: (c,).
     """
 
@@ -38,15 +38,15 @@ class MinuteWeights:
 
     @property
     def minute(self) -> int:
-        """The minute that it is the entry of."""
+        """The number of the minute since the epoch."""
         return int(self.wall_s // STEP_S)
 
 
 class WeightHistory:
-    """Remembers for each VM of the node the minutes in which it changed.
+    """Stores the minutes in which the weights of each VM changed.
 
-    At most :data:`MOST` entries of a VM, about 200 bytes each. A VM that is
-    not there any more is forgotten with the next round.
+    There are at most :data:`MAX_ENTRIES` entries of a VM, about 200 bytes
+    each. The next round deletes the entries of a VM that left the node.
     """
 
     def __init__(self) -> None:
@@ -56,11 +56,11 @@ class WeightHistory:
         self._noted = np.zeros((0, len(resources.CONTROLS)))
 
     def add(self, done: round_model.Round) -> None:
-        """Take over the weights of a round, if it decided any."""
+        """Record the weights that a round decided, if it decided any."""
         uuids = tuple(item.instance.uuid for item in done.incarnations)
         with self._lock:
             if uuids != self._uuids:
-                self._follow(uuids)
+                self._set_vms(uuids)
             if done.decided is None:
                 return
             weights = done.decided.weights
@@ -69,23 +69,27 @@ class WeightHistory:
                 # Of its own: a row of the round's array would keep all of it.
                 entry = MinuteWeights(done.wall_s, np.array(weights[row]))
                 self._noted[row] = entry.weights
-                _note(self._by_uuid[uuids[row]], entry)
+                _append_entry(self._by_uuid[uuids[row]], entry)
 
-    def of(self, uuid: str, now_s: float) -> tuple[MinuteWeights, ...]:
-        """Entries of a VM, oldest first.
+    def entries_of(self, uuid: str, now_s: float) -> tuple[MinuteWeights, ...]:
+        """Return the entries of a VM, oldest first.
 
-        :param now_s: since the epoch, seconds.
+        :param now_s: seconds since the epoch.
         """
         with self._lock:
             entries = tuple(self._by_uuid.get(uuid, ()))
-        return tuple(item for item in entries if item.wall_s > now_s - SPAN_S)
+        return tuple(
+            item for item in entries if item.wall_s > now_s - MAX_AGE_S
+        )
 
-    def _follow(self, uuids: tuple[str, ...]) -> None:
-        """Forget VMs that went, expect those that came."""
+    def _set_vms(self, uuids: tuple[str, ...]) -> None:
+        """Delete the entries of VMs that left, and prepare those of new
+        VMs.
+        """
         before = self._by_uuid
         self._uuids = uuids
         self._by_uuid = {
-            uuid: before.get(uuid, collections.deque(maxlen=MOST))
+            uuid: before.get(uuid, collections.deque(maxlen=MAX_ENTRIES))
             for uuid in uuids
         }
         # Nothing is like what is not a number: it will be noted.
@@ -95,10 +99,11 @@ class WeightHistory:
                 self._noted[row] = entries[-1].weights
 
 
-def _note(
+def _append_entry(
     entries: collections.deque[MinuteWeights], entry: MinuteWeights
 ) -> None:
-    while entries and entries[0].wall_s <= entry.wall_s - SPAN_S:
+    """Append an entry, or replace the entry of the same minute."""
+    while entries and entries[0].wall_s <= entry.wall_s - MAX_AGE_S:
         entries.popleft()
     if entries and entries[-1].minute == entry.minute:
         entries[-1] = entry

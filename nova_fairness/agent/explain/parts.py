@@ -2,10 +2,10 @@
 
 """The part that each resource has in a heaviness.
 
-A metric gives one number. The part of a resource is the result of the metric
-if everything but that resource is taken away. A metric that adds up over the
-resources added exactly this part. For any other metric it is how heavy that
-resource alone would be.
+A metric returns one number. The part of a resource is the metric's result when
+all other resources are set to 0. If a metric is a sum over the resources, the
+parts add up to the heaviness. For any other metric, a part is the heaviness of
+that resource alone.
 """
 
 from collections.abc import Callable
@@ -32,19 +32,20 @@ from nova_fairness.shares import grouping
 LOG = logging.getLogger(__name__)
 
 _RELATIVE = 1e-6
+"""Largest relative difference between two sums that count as equal."""
 _ABSOLUTE = 1e-9
-"""Error of arithmetic up to which two sums count as equal."""
+"""Largest absolute difference between two sums that count as equal."""
 
 
 class HeavinessParts(NamedTuple):
-    """The parts of the heaviness by which VMs are treated.
+    """The parts of the heaviness of each VM.
 
     :ivar by_resource: (n, r).
-    :ivar elsewhere: (n,) of the owner's VMs on other nodes, which report one
-        number for all resources.
-    :ivar additive: (n,) whether the heaviness is the sum of all these.
-    :ivar reserved: (n, r) like ``by_resource``, if no VM used anything: what a
-        metric charges for endowment alone.
+    :ivar elsewhere: (n,) heaviness of the owner's VMs on other nodes; reports
+        contain one number for all resources.
+    :ivar additive: (n,) whether the heaviness is the sum of all these parts.
+    :ivar reserved: (n, r) like ``by_resource`` with a usage of 0: the charge
+        for the endowment alone.
     """
 
     by_resource: resources.Vector
@@ -64,25 +65,28 @@ class MetricInput:
     totals: metric_base.Totals
     owner: usage_model.Indices
 
-    def only(self, resource: resources.Mask) -> 'MetricInput':
-        """Take away everything but some resources."""
+    def only_resources(self, mask: resources.Mask) -> 'MetricInput':
+        """Return the input with all other resources set to 0.
+
+        :param mask: (r,) the resources that remain.
+        """
         return dataclasses.replace(
             self,
             demands=dataclasses.replace(
                 self.demands,
-                usage=self.demands.usage * resource,
-                endowment=self.demands.endowment * resource,
+                usage=self.demands.usage * mask,
+                endowment=self.demands.endowment * mask,
             ),
             totals=dataclasses.replace(
                 self.totals,
-                usage=self.totals.usage * resource,
-                endowment=self.totals.endowment * resource,
-                quota=self.totals.quota * resource,
+                usage=self.totals.usage * mask,
+                endowment=self.totals.endowment * mask,
+                quota=self.totals.quota * mask,
             ),
         )
 
-    def idle(self) -> 'MetricInput':
-        """Take away all usage."""
+    def without_usage(self) -> 'MetricInput':
+        """Return the input with all usage set to 0."""
         return dataclasses.replace(
             self,
             demands=dataclasses.replace(
@@ -97,17 +101,19 @@ class MetricInput:
 def parts(
     metric: metric_base.Metric, measured: round_model.MeasuredRound
 ) -> HeavinessParts | None:
-    """Say what each resource has in the heaviness of each VM of a node.
+    """Return the part of each resource in the heaviness of each VM.
 
-    :param metric: the one that was used.
-    :returns: ``None`` if what it was given is not known.
+    :param metric: the metric that the round used.
+    :returns: ``None`` if the input of the metric is unknown.
     :raises PluginMisbehaved: if the metric fails.
     """
-    given = given_to(measured)
+    given = metric_input(measured)
     if given is None:
         return None
-    by_resource = _each(metric, given)
-    elsewhere = _elsewhere(metric, given, measured.instance_heaviness)
+    by_resource = _heaviness_by_resource(metric, given)
+    elsewhere = _heaviness_elsewhere(
+        metric, given, measured.instance_heaviness
+    )
     return HeavinessParts(
         by_resource,
         elsewhere,
@@ -117,22 +123,24 @@ def parts(
             rtol=_RELATIVE,
             atol=_ABSOLUTE,
         ),
-        _each(metric, given.idle()),
+        _heaviness_by_resource(metric, given.without_usage()),
     )
 
 
-def _each(metric: metric_base.Metric, given: MetricInput) -> resources.Vector:
-    """Weigh the VMs by one resource after another, (n, r)."""
+def _heaviness_by_resource(
+    metric: metric_base.Metric, given: MetricInput
+) -> resources.Vector:
+    """Run the metric with one resource at a time; return (n, r)."""
     return np.column_stack(
         [
-            _here(metric, given.only(mask))
+            _heaviness_here(metric, given.only_resources(mask))
             for mask in np.eye(len(resources.RESOURCES), dtype=np.bool_)
         ]
     )
 
 
-def given_to(measured: round_model.MeasuredRound) -> MetricInput | None:
-    """Input of the metric; ``None`` if it was not kept."""
+def metric_input(measured: round_model.MeasuredRound) -> MetricInput | None:
+    """Return the input of the metric in a round; ``None`` if not stored."""
     basis = measured.basis
     if basis is None or measured.user_usage is None:
         return None
@@ -156,72 +164,80 @@ def given_to(measured: round_model.MeasuredRound) -> MetricInput | None:
     )
 
 
-def _here(
+def _heaviness_here(
     metric: metric_base.Metric, given: MetricInput
 ) -> metric_base.Heaviness:
-    """Weigh the VMs as if their owners had no others."""
+    """Return the heaviness of the VMs as if their owners had no other VMs."""
     own = stages.instance_stage(metric, given.demands)
-    return _treated(metric, given, _summed(given, own), own)
+    return _combined_heaviness(metric, given, _sum_by_user(given, own), own)
 
 
-def _elsewhere(
+def _heaviness_elsewhere(
     metric: metric_base.Metric,
     given: MetricInput,
-    own: metric_base.Heaviness,
+    vm_heaviness: metric_base.Heaviness,
 ) -> metric_base.Heaviness:
-    """Weigh the VMs as if their owners had only the others."""
-    nothing = given.only(np.zeros(len(resources.RESOURCES), dtype=np.bool_))
-    others = given.totals.instance_heaviness - _summed(given, own)
-    return _treated(metric, nothing, others, np.zeros(len(own)))
+    """Return the heaviness of the owners' VMs on other nodes, for each VM."""
+    nothing = given.only_resources(
+        np.zeros(len(resources.RESOURCES), dtype=np.bool_)
+    )
+    others = given.totals.instance_heaviness - _sum_by_user(
+        given, vm_heaviness
+    )
+    return _combined_heaviness(
+        metric, nothing, others, np.zeros(len(vm_heaviness))
+    )
 
 
-def _summed(
-    given: MetricInput, own: metric_base.Heaviness
+def _sum_by_user(
+    given: MetricInput, vm_heaviness: metric_base.Heaviness
 ) -> metric_base.Heaviness:
-    return grouping.sum_by(given.owner, own, given.totals.user_count)
+    return grouping.sum_by(given.owner, vm_heaviness, given.totals.user_count)
 
 
-def _treated(
+def _combined_heaviness(
     metric: metric_base.Metric,
     given: MetricInput,
-    of_users: metric_base.Heaviness,
-    own: metric_base.Heaviness,
+    user_heaviness: metric_base.Heaviness,
+    vm_heaviness: metric_base.Heaviness,
 ) -> metric_base.Heaviness:
-    totals = dataclasses.replace(given.totals, instance_heaviness=of_users)
+    totals = dataclasses.replace(
+        given.totals, instance_heaviness=user_heaviness
+    )
     users = stages.user_stage(metric, totals)
-    return stages.combine_stage(metric, users[given.owner], own)
+    return stages.combine_stage(metric, users[given.owner], vm_heaviness)
 
 
-AGAIN_S = 60.0
-"""Seconds after which a metric that failed is tried again: one that does for
-the rounds was only unlucky, on a busy machine for instance."""
+RETRY_AFTER_S = 60.0
+"""Seconds until a metric that failed here runs again. A metric that succeeds
+in the rounds may have failed here only because the CPUs were busy."""
 
 Load = Callable[[str], metric_base.Metric]
 LoadPolicy = Callable[[str], policy_base.Policy]
 
 
 class Explainer:
-    """Runs the metric beside the rounds, once for each that is asked about.
+    """Computes the parts of the heaviness outside the rounds, on request.
 
-    Rounds never wait for it, and a metric that fails here is not taken from
-    them: its parts are unknown for a while.
+    Rounds never wait for it. A metric that fails here stays in use by the
+    rounds; its parts are unknown for a while.
 
-    :param load: of a metric by its name; raises PluginError.
-    :param load_policy: of a policy by its name; raises PluginError.
+    :param load_metric: loads a metric by its name; raises PluginError.
+    :param load_policy: loads a policy by its name; raises PluginError.
     :param clock: monotonic, seconds.
-    :param deadline_s: seconds that the metric may take, > 0.
+    :param deadline_s: longest run time of the metric in seconds, > 0.
     """
 
     def __init__(
         self,
-        load: Load = plugins.load_metric,
+        load_metric: Load = plugins.load_metric,
         deadline_s: float = 1.0,
         load_policy: LoadPolicy = plugins.load_policy,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
         self._failed_s = -math.inf
-        self._load = load
+        self._load = load_metric
         self._load_policy = load_policy
         self._presets: dict[str, policy_base.Preset] = {}
         self._deadline_s = deadline_s
@@ -233,18 +249,20 @@ class Explainer:
         self._parts: HeavinessParts | None = None
 
     def parts(self, done: round_model.Round) -> HeavinessParts | None:
-        """Say what each resource has in the heaviness of each VM.
+        """Return the part of each resource in the heaviness of each VM.
 
-        :returns: ``None`` if that is not known.
+        :returns: ``None`` if the parts are unknown.
         """
         with self._lock:
             if done is not self._round:
-                self._parts = self._computed(done)
+                self._parts = self._compute_parts(done)
                 self._round = done
             return self._parts
 
     def preset(self, done: round_model.Round) -> policy_base.Preset:
-        """Say what the weights of a round are."""
+        """Return the preset of the policy of a round: how its weights
+        count.
+        """
         with self._lock:
             if done.policy not in self._presets:
                 try:
@@ -255,30 +273,38 @@ class Explainer:
             return self._presets[done.policy]
 
     def stop(self) -> None:
-        """End the thread; may be called twice."""
+        """Stop the thread; may be called twice."""
         self._guard.stop()
 
-    def _computed(self, done: round_model.Round) -> HeavinessParts | None:
+    def _compute_parts(self, done: round_model.Round) -> HeavinessParts | None:
+        """Run the metric for the parts; ``None`` if it fails or failed
+        lately.
+        """
         measured = done.measured
         if measured is None or done.metric in done.quarantined:
             return None
-        if self._clock() - self._failed_s < AGAIN_S and self._is_same(done):
+        if self._clock() - self._failed_s < RETRY_AFTER_S and self._is_loaded(
+            done
+        ):
             return None
         name = f'the explanation of {done.metric}'
         try:
-            metric = self._metric_of(done)
+            metric = self._load_metric(done)
             self._guard.release(name)
             return self._guard.call(name, lambda: parts(metric, measured))
         except exception.PluginError as error:
-            LOG.debug('The parts of a heaviness cannot be shown: %s', error)
+            LOG.debug(
+                'the parts of the heaviness are not available: %s', error
+            )
             self._failed_s = self._clock()
             return None
 
-    def _is_same(self, done: round_model.Round) -> bool:
+    def _is_loaded(self, done: round_model.Round) -> bool:
+        """Check whether the metric of the round is the loaded one."""
         return self._set == (done.metric, done.epoch)
 
-    def _metric_of(self, done: round_model.Round) -> metric_base.Metric:
-        if self._metric is None or not self._is_same(done):
+    def _load_metric(self, done: round_model.Round) -> metric_base.Metric:
+        if self._metric is None or not self._is_loaded(done):
             self._guard.stop()
             self._guard = guard_module.Guard(self._deadline_s)
             self._metric = None

@@ -1,53 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""The facts from which it is said how a VM fares: values, and nothing else."""
+"""The facts from which the explanation of a VM is written."""
 
 from collections.abc import Sequence
 import dataclasses
 import enum
 
-DIFFERS = 0.1
-"""Part of the fair part of a user. If it has less by more than this, it has
-"less than its fair part"."""
+SIGNIFICANT_PART = 0.1
+"""Relative difference that counts. A user who has less than the fair part by
+more than this has "less than its fair part"."""
 
 
 class HeavinessStanding(enum.Enum):
-    """How heavy an owner is, by the metric in force.
+    """The owner's heaviness compared with that of other owners.
 
-    Compared are those who wait for the same thing on the same node.
+    The others are those whose VMs wait for the same resource on the same node.
     """
 
     EVEN = 'even'
     HEAVIER = 'heavier'
     LIGHTER = 'lighter'
     ALONE = 'alone'
-    """No other owner waits for it."""
+    """No other owner has a VM that waits for the resource."""
 
 
 class HeavinessCause(enum.Enum):
-    """The cause of an owner's heaviness."""
+    """The largest cause of an owner's heaviness."""
 
     USED = 'used'
     RESERVED = 'reserved'
-    """The metric charges for what VMs have reserved, used or not."""
+    """The metric charges for reserved resources, used or not."""
 
     ELSEWHERE = 'elsewhere'
-    """VMs on other nodes; their reports do not tell the resource."""
+    """The owner's VMs on other nodes; their reports do not name the resource.
+    """
 
     UNKNOWN = 'unknown'
 
 
 @dataclasses.dataclass(frozen=True)
-class Cpu:
-    """A VM's use of the CPUs of its node; amounts are CPUs.
+class VmCpu:
+    """CPU use of a VM and of its node; amounts are CPUs.
 
-    :ivar gets: in the newest interval, >= 0.
-    :ivar wants: with plenty, at least ``gets``.
-    :ivar most: that its vCPUs can use, > 0.
-    :ivar limit: that its flavor allows; ``None`` if it names none.
-    :ivar host: that the host itself uses; ``None`` if that is not known.
-    :ivar node: that the node has, > 0.
+    :ivar gets: CPUs that the VM used in the newest interval, >= 0.
+    :ivar wants: CPUs that it would use without competition, >= ``gets``.
+    :ivar most: CPUs that its vCPUs can use, > 0.
+    :ivar limit: limit of its flavor; ``None`` if the flavor has none.
+    :ivar host: CPUs that the host's own programs use; ``None`` if unknown.
+    :ivar node: CPUs of the node, > 0.
     """
 
     gets: float
@@ -60,19 +61,19 @@ class Cpu:
 
 @dataclasses.dataclass(frozen=True)
 class ContendedShare:
-    """How something is shared for which the VM waits and others compete.
+    """Division of a contended resource that the VM waits for.
 
-    :ivar resource: for which it waits.
+    :ivar resource: name of the resource.
     :ivar steered: whether the VM's weight has an effect.
-    :ivar standing: of its owner.
-    :ivar waiting: owners who wait for it on this node, its own included.
-    :ivar fair: part of what the node has that is the owner's by quota among
-        those who want it there, 0..1; ``None`` if that is not known.
-    :ivar has: part that the owner's VMs have, 0..1; ``None`` if that is not
-        known.
-    :ivar weight: 1 is neutral.
-    :ivar at_end: whether no weight further from neutral is allowed.
-    :ivar is_place: whether the weight is a place in a range, from 0 to 1.
+    :ivar standing: heaviness of the VM's owner compared with other owners.
+    :ivar waiting: number of owners who wait for the resource on this node, the
+        VM's owner included.
+    :ivar fair: part of the node's resource that the owner is entitled to by
+        quota, 0..1; ``None`` if unknown.
+    :ivar has: part that the owner's VMs have, 0..1; ``None`` if unknown.
+    :ivar weight: of the VM; 1 is neutral.
+    :ivar at_end: whether the weight is the largest or smallest allowed one.
+    :ivar is_place: whether the weight is a position in a range from 0 to 1.
     """
 
     resource: str
@@ -88,29 +89,29 @@ class ContendedShare:
 
 @dataclasses.dataclass(frozen=True)
 class SituationFacts:
-    """All that the sentences depend on.
+    """All facts that the sentences about a VM depend on.
 
-    :ivar entity: ``user`` or ``project``: who the owner is.
+    :ivar entity: ``user`` or ``project``: the kind of the owner.
     :ivar enforced: whether weights are in force on the node.
     :ivar exempt: whether an operator exempted the VM.
-    :ivar best_effort: whether it gets only what is left over.
-    :ivar paused: whether its vCPUs do not run.
-    :ivar cpu: what it has.
-    :ivar sharing: of all that others make it wait for, in the order of the
-        controls.
-    :ivar waits: resources for which it waits, but not for others.
-    :ivar cause: what makes its owner heaviest.
-    :ivar heaviest: the resource; empty if that is not known.
-    :ivar used: what the owner's VMs use of it, and what their part of all
-        known nodes is, in its unit.
-    :ivar preference: of the owner for this VM; 1 is none.
+    :ivar best_effort: whether the VM gets only leftover resources.
+    :ivar paused: whether the VM's vCPUs are paused.
+    :ivar cpu: CPU use of the VM.
+    :ivar sharing: the contended resources that the VM waits for, in the order
+        of the controls.
+    :ivar waits: resources that the VM waits for without contention.
+    :ivar cause: largest cause of the owner's heaviness.
+    :ivar heaviest: the resource of that cause; empty if unknown.
+    :ivar used: the owner's use of that resource and the owner's quota of it,
+        in its unit.
+    :ivar preference: of the owner for this VM; 1 means no preference.
     """
 
     entity: str
     enforced: bool
     exempt: bool
     paused: bool
-    cpu: Cpu
+    cpu: VmCpu
     sharing: Sequence[ContendedShare] = ()
     waits: Sequence[str] = ()
     cause: HeavinessCause = HeavinessCause.UNKNOWN

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""From a round to the facts that are said of one of its VMs."""
+"""Collects the facts of a round that explain one of its VMs."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import filling
 
-FINEST = 0.25
-"""Owners are compared relative to how heavy they are on average; not below
-this, because a metric with credits can be near zero for everybody."""
+MIN_COMPARISON_SCALE = 0.25
+"""Smallest scale of a comparison between owners. The scale is their mean
+heaviness, which a metric with credits can bring near to 0."""
 
-AT_END = 1.01
-"""A weight this near to an allowed end is there."""
+LIMIT_TOLERANCE = 1.01
+"""Factor within which a weight counts as equal to an allowed limit."""
 
-RESERVED = 0.5
-"""Part of what makes an owner heavy from which it is what they reserved."""
+RESERVED_MAJORITY = 0.5
+"""Part of the heaviness from which reserved resources count as its cause."""
 
 CPU = resources.RESOURCES.index('cpu_time')
 
@@ -38,8 +38,9 @@ CPU = resources.RESOURCES.index('cpu_time')
 class JudgedVm:
     """A VM of a round that was measured and decided.
 
+    :ivar done: the round.
     :ivar row: of the VM.
-    :ivar parts: of the heaviness; ``None`` if they are not known.
+    :ivar parts: of the heaviness by resource; ``None`` if unknown.
     """
 
     done: round_model.Round
@@ -52,19 +53,20 @@ class JudgedVm:
 
     @property
     def owner(self) -> int:
-        """Row of the VM's owner among users."""
+        """The row of the VM's owner among the users."""
         return int(self.measured.ownership.user_index[self.row])
 
-    def waiting(self, place: int) -> resources.Mask:
-        """The VMs that wait for what a control steers, (n,)."""
-        return np.asarray(self.decided.wanting[:, place])
+    def waiting(self, control_index: int) -> resources.Mask:
+        """Return which VMs wait for the resource of a control, (n,)."""
+        return np.asarray(self.decided.wanting[:, control_index])
 
 
-class Heaviest(NamedTuple):
+class LargestCause(NamedTuple):
     """The largest cause of an owner's heaviness.
 
-    :ivar resource: empty if it is not known.
-    :ivar used: what the owner's VMs use of it in all, and the owner's quota.
+    :ivar resource: name of the resource; empty if unknown.
+    :ivar used: use of the resource by all VMs of the owner, and the owner's
+        quota.
     """
 
     cause: situation.HeavinessCause = situation.HeavinessCause.UNKNOWN
@@ -72,10 +74,10 @@ class Heaviest(NamedTuple):
     used: tuple[float, float] | None = None
 
 
-def facts(judged: JudgedVm) -> situation.SituationFacts:
-    """Collect what is said of a VM."""
+def collect_facts(judged: JudgedVm) -> situation.SituationFacts:
+    """Return the facts that explain a VM."""
     vm = judged.done.incarnations[judged.row]
-    found = heaviest(judged)
+    found = largest_cause(judged)
     preference = judged.decided.preference
     return situation.SituationFacts(
         entity=judged.settings.entity,
@@ -83,8 +85,8 @@ def facts(judged: JudgedVm) -> situation.SituationFacts:
         exempt=judged.settings.is_exempt(vm.instance),
         paused=vm.paused,
         cpu=_cpu(judged),
-        sharing=tuple(_shared(judged)),
-        waits=tuple(_waits(judged)),
+        sharing=tuple(_contended_shares(judged)),
+        waits=tuple(_uncontended_waits(judged)),
         cause=found.cause,
         heaviest=found.resource,
         used=found.used,
@@ -95,41 +97,41 @@ def facts(judged: JudgedVm) -> situation.SituationFacts:
     )
 
 
-def heaviest(judged: JudgedVm) -> Heaviest:
-    """Say what makes the owner of a VM heaviest."""
+def largest_cause(judged: JudgedVm) -> LargestCause:
+    """Return the largest cause of the heaviness of a VM's owner."""
     parts, row = judged.parts, judged.row
     if parts is None:
-        return Heaviest()
+        return LargestCause()
     of_vm = parts.by_resource[row]
     place = int(of_vm.argmax())
     if parts.elsewhere[row] > max(of_vm[place], 0.0):
-        return Heaviest(situation.HeavinessCause.ELSEWHERE)
+        return LargestCause(situation.HeavinessCause.ELSEWHERE)
     if of_vm[place] <= 0:
-        return Heaviest()
+        return LargestCause()
     name = resources.RESOURCES.names[place]
     charged = parts.reserved[row].clip(0.0).sum()
-    if charged >= RESERVED * of_vm.clip(0.0).sum():
-        return Heaviest(situation.HeavinessCause.RESERVED, name)
+    if charged >= RESERVED_MAJORITY * of_vm.clip(0.0).sum():
+        return LargestCause(situation.HeavinessCause.RESERVED, name)
     of_owner, owner = judged.measured.user_usage, judged.owner
     if of_owner is None:
-        return Heaviest(situation.HeavinessCause.USED, name)
-    used = in_units(judged.done, judged.measured, of_owner[owner])
-    quota = in_units(
+        return LargestCause(situation.HeavinessCause.USED, name)
+    used = in_rate_units(judged.done, judged.measured, of_owner[owner])
+    quota = in_rate_units(
         judged.done, judged.measured, judged.measured.quota[owner]
     )
-    return Heaviest(
+    return LargestCause(
         situation.HeavinessCause.USED,
         name,
         (float(used[place]), float(quota[place])),
     )
 
 
-def in_units(
+def in_rate_units(
     done: round_model.Round,
     measured: round_model.MeasuredRound,
     amounts: resources.Vector,
 ) -> resources.Vector:
-    """Turn amounts of the interval into CPUs, bytes per second, bytes.
+    """Convert amounts of an interval to CPUs, bytes per second or bytes.
 
     :param amounts: (..., r).
     """
@@ -142,25 +144,27 @@ def in_units(
     return rates
 
 
-def standing(judged: JudgedVm, place: int) -> situation.HeavinessStanding:
-    """Compare the VM with those of others who wait for the same.
+def compare_heaviness(
+    judged: JudgedVm, control_index: int
+) -> situation.HeavinessStanding:
+    """Compare the VM with VMs of other owners that wait for the same resource.
 
     Each owner counts once, however many VMs they have.
 
-    :param place: of the control.
+    :param control_index: of the control of the resource.
     """
     measured, row = judged.measured, judged.row
     owners = measured.ownership.user_index
-    waits = judged.waiting(place) & (owners != judged.owner)
+    waits = judged.waiting(control_index) & (owners != judged.owner)
     others = np.unique(owners[waits])
     if not others.size:
         return situation.HeavinessStanding.ALONE
     heavy = measured.heaviness
     means = [heavy[waits & (owners == other)].mean() for other in others]
     own = float(heavy[row])
-    scale = max(FINEST, float(np.abs([own, *means]).mean()))
+    scale = max(MIN_COMPARISON_SCALE, float(np.abs([own, *means]).mean()))
     apart = (own - float(np.mean(means))) / scale
-    if abs(apart) <= situation.DIFFERS:
+    if abs(apart) <= situation.SIGNIFICANT_PART:
         return situation.HeavinessStanding.EVEN
     return (
         situation.HeavinessStanding.HEAVIER
@@ -172,9 +176,9 @@ def standing(judged: JudgedVm, place: int) -> situation.HeavinessStanding:
 def is_steered(
     done: round_model.Round, key: str, control: resources.ResourceControl
 ) -> bool:
-    """Tell whether a weight has an effect on a VM.
+    """Check whether a weight has an effect on a VM.
 
-    :param key: of its incarnation.
+    :param key: of the VM's incarnation.
     """
     working = done.controls.get(control)
     if working is not None:
@@ -182,35 +186,35 @@ def is_steered(
     return allocation.Knob(key, control) in done.applied
 
 
-def _cpu(judged: JudgedVm) -> situation.Cpu:
+def _cpu(judged: JudgedVm) -> situation.VmCpu:
     done, measured, row = judged.done, judged.measured, judged.row
-    newest = in_units(done, measured, measured.usage.newest)[:, CPU]
-    wanted = _wanted(judged)
+    newest = in_rate_units(done, measured, measured.usage.newest)[:, CPU]
+    wanted = _wanted_cpus(judged)
     vm = done.incarnations[row].instance
     node = len(done.node.cpus)
     busy = measured.usage.busy_part(done.node.cpus)
     host = busy * node - float(newest.sum())
-    return situation.Cpu(
+    return situation.VmCpu(
         gets=float(newest[row]),
         wants=max(float(wanted[row]), float(newest[row])),
         most=float(min(vm.vcpus, node)),
-        limit=_limit(vm.extra_specs, vm.vcpus),
+        limit=_flavor_cpu_limit(vm.extra_specs, vm.vcpus),
         host=max(0.0, host) if math.isfinite(host) else None,
         node=float(node),
     )
 
 
-def _wanted(judged: JudgedVm) -> usage_model.Scalars:
-    """CPUs that VMs want, (n,)."""
+def _wanted_cpus(judged: JudgedVm) -> usage_model.Scalars:
+    """Return the CPUs that the VMs want, (n,)."""
     measured = judged.measured
     given = measured.wanted
     if given is None:
         given = measured.usage.newest
-    return np.asarray(in_units(judged.done, measured, given)[:, CPU])
+    return np.asarray(in_rate_units(judged.done, measured, given)[:, CPU])
 
 
-def _limit(specs: Mapping[str, str], vcpus: int) -> float | None:
-    """Read how many CPUs a flavor allows; ``None`` if it names no limit."""
+def _flavor_cpu_limit(specs: Mapping[str, str], vcpus: int) -> float | None:
+    """Return the CPU limit of a flavor; ``None`` if it has none."""
     try:
         quota = float(specs['quota:cpu_quota'])
         period = float(specs.get('quota:cpu_period', 100_000))
@@ -221,8 +225,8 @@ def _limit(specs: Mapping[str, str], vcpus: int) -> float | None:
     return quota / period * vcpus
 
 
-def _shared(judged: JudgedVm) -> Iterator[situation.ContendedShare]:
-    """Say how things are shared for which others make the VM wait."""
+def _contended_shares(judged: JudgedVm) -> Iterator[situation.ContendedShare]:
+    """Yield the division of each contended resource that the VM waits for."""
     owners = judged.measured.ownership.user_index
     for place, control in enumerate(resources.CONTROLS):
         waits = judged.waiting(place)
@@ -230,40 +234,42 @@ def _shared(judged: JudgedVm) -> Iterator[situation.ContendedShare]:
             continue
         weight = float(judged.decided.weights[judged.row, place])
         is_cpu = control is resources.ResourceControl.CPU
-        fair, has = _parts(judged) if is_cpu else (None, None)
+        fair, has = _cpu_parts(judged) if is_cpu else (None, None)
         yield situation.ContendedShare(
-            resource=_most(judged, control),
+            resource=_most_used_resource(judged, control),
             steered=is_steered(
                 judged.done, judged.done.incarnations[judged.row].key, control
             ),
-            standing=standing(judged, place),
+            standing=compare_heaviness(judged, place),
             waiting=len(np.unique(owners[waits])),
             fair=fair,
             has=has,
             weight=weight,
-            at_end=_at_end(judged, weight, place),
+            at_end=_is_at_limit(judged, weight, place),
             is_place=judged.preset is not policy_base.Preset.DEFAULT,
         )
 
 
-def _at_end(judged: JudgedVm, weight: float, place: int) -> bool:
-    """Tell whether a weight is as far from neutral as it may be."""
+def _is_at_limit(judged: JudgedVm, weight: float, control_index: int) -> bool:
+    """Check whether a weight is the largest or smallest allowed one."""
     if judged.preset is not policy_base.Preset.DEFAULT:
         return False
-    farthest = math.sqrt(float(judged.settings.ratios()[place]))
-    return max(weight, 1 / max(weight, 1e-9)) * AT_END >= farthest
+    farthest = math.sqrt(float(judged.settings.max_ratios()[control_index]))
+    return max(weight, 1 / max(weight, 1e-9)) * LIMIT_TOLERANCE >= farthest
 
 
-def _parts(judged: JudgedVm) -> tuple[float, float]:
-    """The owner's part of the node's CPUs: by quota, and what they have."""
+def _cpu_parts(judged: JudgedVm) -> tuple[float, float]:
+    """Return the owner's parts of the node's CPUs: by quota, and in use."""
     measured = judged.measured
     index = measured.ownership.user_index
     owners, cell = np.unique(index, return_inverse=True)
-    newest = in_units(judged.done, measured, measured.usage.newest)[:, CPU]
+    newest = in_rate_units(judged.done, measured, measured.usage.newest)[
+        :, CPU
+    ]
     nodes = len(judged.done.node.cpus)
     place = int(np.searchsorted(owners, judged.owner))
     used = np.bincount(cell, newest, len(owners))
-    wanted = np.bincount(cell, _wanted(judged), len(owners))
+    wanted = np.bincount(cell, _wanted_cpus(judged), len(owners))
     quota = measured.quota[owners, CPU]
     fair, _ = filling.fill(
         # What the host uses is nobody's, whoever that may slow down.
@@ -275,16 +281,18 @@ def _parts(judged: JudgedVm) -> tuple[float, float]:
     return float(fair[place]) / nodes, float(used[place]) / nodes
 
 
-def _waits(judged: JudgedVm) -> Iterator[str]:
-    """Name what the VM waits for, but not because of other VMs."""
+def _uncontended_waits(judged: JudgedVm) -> Iterator[str]:
+    """Yield the resources that the VM waits for without contention."""
     for place, control in enumerate(resources.CONTROLS):
         contended = judged.decided.contended[place]
         if judged.waiting(place)[judged.row] and not contended:
-            yield _most(judged, control)
+            yield _most_used_resource(judged, control)
 
 
-def _most(judged: JudgedVm, control: resources.ResourceControl) -> str:
-    """Name of the resource of a control that the VM uses most."""
+def _most_used_resource(
+    judged: JudgedVm, control: resources.ResourceControl
+) -> str:
+    """Return the name of a control's resource that the VM uses most."""
     steered = np.flatnonzero(resources.RESOURCES.steered_by(control))
     used = judged.measured.usage.amounts[judged.row, steered]
     return resources.RESOURCES.names[int(steered[used.argmax()])]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Two or three sentences: how a VM fares, why, and what would change it.
+"""The explanation of a VM in sentences: its situation, causes and remedies.
 
-A pure function of facts. Every reader who may see the VM may read the text, so
-it speaks about the owner and not to the owner.
+The text is computed from facts alone. Everyone who may see the VM may read it,
+so it names the owner in the third person.
 """
 
 from collections.abc import Iterator
@@ -13,24 +13,24 @@ import dataclasses
 from nova_fairness.agent.explain import situation
 from nova_fairness.model import wording
 
-FULL = 0.95
-"""Part of what a VM can use, from which "it uses all it can"."""
+FULL_USE = 0.95
+"""Part of its possible CPU use from which a VM counts as fully used."""
 
-NEXT_TO_NOTHING = 0.01
-"""CPUs below which a VM wants none, and says nothing about how it is slowed
-down: amounts are told with two digits."""
+IDLE_CPUS = 0.01
+"""CPUs below which a VM counts as idle. Its waits for a CPU are left out,
+because amounts have two digits."""
 
 HOST_BUSY = 0.1
-"""Part of a node's CPUs from which what the host itself uses is told."""
+"""Part of a node's CPUs from which the host's own use is mentioned."""
 
 NOT_MEASURED = (
     'Nothing is known of this VM for now: its node has not measured it yet. '
     'Ask again in a minute.'
 )
 
-NOBODY_JUDGED = (
-    'The metric or the policy of this node failed, so no user is judged at '
-    'the moment. Weights stay as they are until an operator sets it again.'
+PLUGIN_FAILED = (
+    'The metric or the policy of this node failed, so no weights are computed '
+    'now. They stay as they are until an operator sets it again.'
 )
 
 EXEMPT = (
@@ -54,29 +54,31 @@ NOT_ENFORCED = (
 )
 
 
-def text(facts: situation.SituationFacts) -> str:
-    """Say how a VM fares, why, and what would change it, in short."""
-    return ' '.join(_first(_noticeable(facts)))
+def short_summary(facts: situation.SituationFacts) -> str:
+    """Return a short explanation of a VM: situation, cause and remedy."""
+    return ' '.join(_main_sentences(_without_idle_cpu(facts)))
 
 
-def sentences(facts: situation.SituationFacts) -> list[str]:
-    """Say the same, and as much of all else that it waits for.
+def full_summary(facts: situation.SituationFacts) -> list[str]:
+    """Return the short explanation, and a sentence for every other wait.
 
     :returns: at least one sentence.
     """
-    facts = _noticeable(facts)
-    found = list(_first(facts))
+    facts = _without_idle_cpu(facts)
+    found = list(_main_sentences(facts))
     if facts.sharing and not (facts.exempt or facts.paused):
         for more in facts.sharing[1:]:
-            found.extend(_shared(facts, more))
+            found.extend(_contention_sentences(facts, more))
         if facts.waits:
-            found.append(_held(facts))
+            found.append(_uncontended_wait(facts))
     return list(dict.fromkeys(found))
 
 
-def _noticeable(facts: situation.SituationFacts) -> situation.SituationFacts:
-    """The same, without a CPU that a VM waits for and hardly wants."""
-    if facts.cpu.wants >= NEXT_TO_NOTHING:
+def _without_idle_cpu(
+    facts: situation.SituationFacts,
+) -> situation.SituationFacts:
+    """Return the facts without waits for a CPU if the VM hardly wants one."""
+    if facts.cpu.wants >= IDLE_CPUS:
         return facts
     return dataclasses.replace(
         facts,
@@ -85,7 +87,7 @@ def _noticeable(facts: situation.SituationFacts) -> situation.SituationFacts:
     )
 
 
-def _first(facts: situation.SituationFacts) -> Iterator[str]:
+def _main_sentences(facts: situation.SituationFacts) -> Iterator[str]:
     if facts.exempt:
         yield EXEMPT
     elif facts.paused:
@@ -95,38 +97,40 @@ def _first(facts: situation.SituationFacts) -> Iterator[str]:
     elif _is_limited(facts):
         # The kernel counts as waiting for others what this costs.
         yield (
-            f'This VM gets {_amount(facts.cpu.gets)}, which is the limit of '
+            f'This VM gets {_cpu_amount(facts.cpu.gets)}, which is the '
+            'limit of '
             'its flavor; other VMs do not slow it down.'
         )
         yield 'Another flavor gives more.'
     elif facts.sharing:
-        yield from _shared(facts, facts.sharing[0])
+        yield from _contention_sentences(facts, facts.sharing[0])
     elif 'cpu_time' in facts.waits:
-        yield from _alone(facts.cpu)
+        yield from _waits_without_rivals(facts.cpu)
     else:
-        yield from _free(facts)
+        yield from _not_slowed(facts)
 
 
-def _free(facts: situation.SituationFacts) -> Iterator[str]:
+def _not_slowed(facts: situation.SituationFacts) -> Iterator[str]:
     cpu = facts.cpu
     if facts.waits:
-        yield _held(facts)
-    elif cpu.wants < NEXT_TO_NOTHING:
+        yield _uncontended_wait(facts)
+    elif cpu.wants < IDLE_CPUS:
         yield 'This VM is idle, and nothing slows it down.'
-    elif cpu.gets >= FULL * cpu.most:
+    elif cpu.gets >= FULL_USE * cpu.most:
         yield (
-            f'This VM uses all that its vCPUs can do ({_amount(cpu.gets)}), '
+            'This VM uses all that its vCPUs can do '
+            f'({_cpu_amount(cpu.gets)}), '
             'and nothing slows it down.'
         )
         yield 'With more vCPUs it could use more.'
     else:
         yield (
-            f'Nothing slows this VM down: it uses {_amount(cpu.gets)} and '
+            f'Nothing slows this VM down: it uses {_cpu_amount(cpu.gets)} and '
             'waits for nothing.'
         )
 
 
-def _held(facts: situation.SituationFacts) -> str:
+def _uncontended_wait(facts: situation.SituationFacts) -> str:
     names = ' and '.join(map(wording.resource, facts.waits))
     return (
         f'This VM waits for {names}, but other VMs are not the reason: the '
@@ -134,43 +138,43 @@ def _held(facts: situation.SituationFacts) -> str:
     )
 
 
-def _alone(cpu: situation.Cpu) -> Iterator[str]:
-    """Tell of who waits for a CPU, but not because of other VMs."""
+def _waits_without_rivals(cpu: situation.VmCpu) -> Iterator[str]:
+    """Yield sentences on a VM that waits for a CPU without contention."""
     yield (
-        f'This VM gets {_amount(cpu.gets)} and wants '
-        f'{_amount(cpu.wants)}. Other VMs do not slow it down.'
+        f'This VM gets {_cpu_amount(cpu.gets)} and wants '
+        f'{_cpu_amount(cpu.wants)}. Other VMs do not slow it down.'
     )
     if _is_host_busy(cpu):
         yield (
             f'The host is busy itself: its own programs use '
-            f'{_amount(cpu.host)} of {cpu.node:g}. Tell the operator.'
+            f'{_cpu_amount(cpu.host)} of {cpu.node:g}. Tell the operator.'
         )
     else:
-        yield 'Why it waits is not known here; tell the operator if it lasts.'
+        yield 'The cause is not known here; tell the operator if it continues.'
 
 
-def _shared(
+def _contention_sentences(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> Iterator[str]:
-    yield _slowed(facts, sharing)
-    yield from _parts(facts, sharing)
+    yield _slowdown(facts, sharing)
+    yield from _fair_part(facts, sharing)
     if not facts.enforced:
         yield NOT_ENFORCED
     elif not sharing.steered:
         yield (
-            'No VM is put first: this node does not steer '
+            'No VM is preferred: this node does not steer '
             f'{wording.resource(sharing.resource)} for this VM.'
         )
     else:
-        yield _verdict(facts, sharing)
+        yield _weight_effect(facts, sharing)
     if sharing.resource == 'cpu_time' and _is_host_busy(facts.cpu):
         yield (
-            f'The host itself uses {_amount(facts.cpu.host)} of '
+            f'The host itself uses {_cpu_amount(facts.cpu.host)} of '
             f'{facts.cpu.node:g}, which no VM can have.'
         )
 
 
-def _slowed(
+def _slowdown(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> str:
     name = wording.resource(sharing.resource)
@@ -178,12 +182,13 @@ def _slowed(
         return f'This VM is slowed down by sharing: it waits for {name}.'
     cpu = facts.cpu
     return (
-        f'This VM is slowed down by sharing: it gets {_amount(cpu.gets)} and '
-        f'wants {_amount(cpu.wants)}.'
+        'This VM is slowed down by sharing: it gets '
+        f'{_cpu_amount(cpu.gets)} and '
+        f'wants {_cpu_amount(cpu.wants)}.'
     )
 
 
-def _parts(
+def _fair_part(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> Iterator[str]:
     if sharing.standing is situation.HeavinessStanding.ALONE:
@@ -196,11 +201,11 @@ def _parts(
     else:
         yield (
             f"{begun}; by quota {_owner(facts)}'s part of it here is "
-            f'{sharing.fair:.0%}, and {_they(facts)} {sharing.has:.0%}.'
+            f'{sharing.fair:.0%}, and {_they_have(facts)} {sharing.has:.0%}.'
         )
 
 
-def _verdict(
+def _weight_effect(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> str:
     if sharing.standing is situation.HeavinessStanding.ALONE:
@@ -209,38 +214,42 @@ def _verdict(
             'held back for anybody. Another node, or fewer VMs on this one, '
             'give more.'
         )
-    if facts.preference < 1 - situation.DIFFERS:
+    if facts.preference < 1 - situation.SIGNIFICANT_PART:
         return (
             f'Its owner preferred other VMs to this one (preference '
             f'{facts.preference:g}); a higher preference gives it more.'
         )
     if sharing.standing is situation.HeavinessStanding.EVEN:
-        return _even(facts, sharing)
+        return _at_fair_part(facts, sharing)
     if sharing.standing is situation.HeavinessStanding.LIGHTER:
-        return _lighter(facts, sharing)
+        return _is_favoured(facts, sharing)
     return (
         f'All in all {_owner(facts)} is heavier than those it competes with, '
-        f'so this VM stands back{_end(sharing)}.{_remedy(facts)}'
+        'so this VM has a smaller '
+        f'weight{_weight_note(sharing)}.{_remedy(facts)}'
     )
 
 
-def _even(
+def _at_fair_part(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> str:
-    begun = 'This' if _has_fair(sharing) else 'All in all, this'
+    begun = 'This' if _has_fair_part(sharing) else 'All in all, this'
     return (
         f'{begun} is {_their(facts)} fair part: nothing is wrong. More '
         'quota, or another node, gives more.'
     )
 
 
-def _has_fair(sharing: situation.ContendedShare) -> bool:
+def _has_fair_part(sharing: situation.ContendedShare) -> bool:
     if sharing.fair is None or sharing.has is None:
         return True
-    return abs(sharing.has - sharing.fair) <= situation.DIFFERS * sharing.fair
+    return (
+        abs(sharing.has - sharing.fair)
+        <= situation.SIGNIFICANT_PART * sharing.fair
+    )
 
 
-def _lighter(
+def _is_favoured(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> str:
     begun = (
@@ -255,10 +264,13 @@ def _lighter(
     return f'{begun} ({_weight(sharing)}).'
 
 
-def _end(sharing: situation.ContendedShare) -> str:
+def _weight_note(sharing: situation.ContendedShare) -> str:
     if sharing.at_end and sharing.weight < 1:
         return f' ({_weight(sharing)}, the smallest that is allowed)'
-    more = not sharing.is_place and sharing.weight >= 1 - situation.DIFFERS
+    more = (
+        not sharing.is_place
+        and sharing.weight >= 1 - situation.SIGNIFICANT_PART
+    )
     return f'{" more and more" if more else ""} ({_weight(sharing)})'
 
 
@@ -269,7 +281,7 @@ def _weight(sharing: situation.ContendedShare) -> str:
 
 
 def _remedy(facts: situation.SituationFacts) -> str:
-    """Say what makes the owner heavy, and what would change it."""
+    """Return a sentence on the cause of the heaviness and its remedy."""
     name = wording.resource(facts.heaviest)
     if facts.cause is situation.HeavinessCause.RESERVED:
         return (
@@ -300,15 +312,15 @@ def _is_limited(facts: situation.SituationFacts) -> bool:
     return (
         'cpu_time' in waits
         and limit is not None
-        and facts.cpu.gets >= FULL * limit
+        and facts.cpu.gets >= FULL_USE * limit
     )
 
 
-def _is_host_busy(cpu: situation.Cpu) -> bool:
+def _is_host_busy(cpu: situation.VmCpu) -> bool:
     return cpu.host is not None and cpu.host >= HOST_BUSY * cpu.node
 
 
-def _amount(cpus: float | None) -> str:
+def _cpu_amount(cpus: float | None) -> str:
     return wording.cpus(cpus or 0.0)
 
 
@@ -316,7 +328,7 @@ def _owner(facts: situation.SituationFacts) -> str:
     return 'its owner' if facts.entity == 'user' else 'its project'
 
 
-def _they(facts: situation.SituationFacts) -> str:
+def _they_have(facts: situation.SituationFacts) -> str:
     return 'they have' if facts.entity == 'user' else 'it has'
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Inputs of rounds: choices, preferences, shares, rates and facts of Nova.
+"""Inputs of a round: settings, preferences, shares, rates and Nova's facts.
 
-Start with ``active_settings``: what is in force, and who chose it.
-It never writes to the kernel.
+Start with ``active_settings``: the settings in force, and who set them. This
+package never writes to the kernel.
 """

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Settings in force: the configuration, the choice of the domain, orders."""
+"""The settings in force: configuration, the domain's choice, operator
+orders.
+"""
 
 from collections.abc import Callable
 import dataclasses
@@ -23,9 +25,11 @@ _PAUSE_VERSION = 1
 
 
 class SettingOrders:
-    """Keeps orders until a round takes them; a pause also over restarts.
+    """Stores the operator's orders until the next round reads them.
 
-    :param path: of the file that says whether enforcement is paused.
+    A pause also survives restarts of the agent.
+
+    :param path: of the file that stores whether enforcement is paused.
     :ivar state_file: that file.
     """
 
@@ -38,7 +42,7 @@ class SettingOrders:
 
     @property
     def paused(self) -> bool:
-        """Whether the kernel shall be left alone."""
+        """Whether the agent must not change the kernel's settings."""
         return self._paused
 
     @property
@@ -47,9 +51,9 @@ class SettingOrders:
         return self._paused_by
 
     def pause(self, by: caller.Asker = caller.UNKNOWN, *, paused: bool) -> str:
-        """Begin or end the pause; it counts from the next round on.
+        """Begin or end the pause, from the next round on.
 
-        :returns: why it will not outlive this agent; empty if it will.
+        :returns: why the change will not survive a restart; empty if it will.
         """
         with self._lock:
             self._paused, self._paused_by = paused, by
@@ -57,13 +61,13 @@ class SettingOrders:
                 json.dumps({'version': _PAUSE_VERSION, 'paused': paused})
             )
 
-    def ask_reset(self) -> None:
-        """Let the next round begin from neutral weights."""
+    def request_reset(self) -> None:
+        """Request that the next round starts from neutral weights."""
         with self._lock:
             self._reset = True
 
-    def take_reset(self) -> bool:
-        """Tell whether to start from neutral; true once for each order."""
+    def pop_reset_request(self) -> bool:
+        """Return whether a reset was requested, and clear the request."""
         with self._lock:
             asked, self._reset = self._reset, False
         return asked
@@ -78,10 +82,10 @@ class SettingOrders:
             return False
         except (OSError, ValueError, LookupError, TypeError) as error:
             problem = str(error)
-        # Whoever wrote it wanted a pause once: steering against an
+        # The file exists only after a pause: steering against an
         # operator's will is worse than not steering.
         LOG.error(
-            '%s cannot be understood (%s): this node is paused until it is '
+            '%s: the file cannot be read: %s; this node is paused until it is '
             'told to resume',
             self.state_file.path,
             problem,
@@ -90,23 +94,23 @@ class SettingOrders:
 
 
 Newest = Callable[[], desired_module.DesiredChoice | None]
-"""Gives what the domain shall use; never blocks."""
+"""Returns the desired state of the domain; never blocks."""
 
 Load = Callable[[settings_module.Settings], cycle.Plugins]
-"""Loads what settings name; raises PluginError."""
+"""Loads the plugins that settings name; raises PluginError."""
 
 
 @dataclasses.dataclass(frozen=True)
-class InForce:
-    """Settings that rounds run with.
+class SettingsInForce:
+    """The settings that rounds run with.
 
     :ivar settings: with the metric and policy in force.
-    :ivar epoch: of the desired state; 0 if the configuration counts.
-    :ivar chosen_by: who made that epoch.
+    :ivar epoch: of the desired state; 0 if the configuration applies.
+    :ivar chosen_by: who created that epoch.
     :ivar refused: why a newer desired state is not in force; empty if the
         newest is.
     :ivar warning: that users may be worse off than without an agent; empty if
-        that is not known.
+        there is no such sign.
     """
 
     settings: settings_module.Settings
@@ -117,16 +121,17 @@ class InForce:
 
 
 class Regime:
-    """Brings a cycle up to date before each round.
+    """Updates the settings of a cycle before each round.
 
-    The newest epoch of the domain wins over the configuration. A metric or
-    policy that cannot be loaded here is refused: the node keeps what it has.
+    The newest epoch of the domain has precedence over the configuration. A
+    metric or policy that cannot be loaded here is refused; the node keeps the
+    settings in force.
 
-    :param settings: what is configured.
-    :param orders: what operators want of this node.
-    :param newest: what the domain shall use.
-    :param load: of plugins.
-    :raises PluginError: if those that are configured cannot be loaded.
+    :param settings: the configured settings.
+    :param orders: operators' orders for this node.
+    :param newest: returns the desired state of the domain.
+    :param load: loads plugins.
+    :raises PluginError: if the configured plugins cannot be loaded.
     """
 
     def __init__(
@@ -141,76 +146,76 @@ class Regime:
         self._newest = newest
         self._load = load
         self._seen: desired_module.DesiredChoice | None = None
-        self._in_force = InForce(settings)
+        self._in_force = SettingsInForce(settings)
         warning = self._warning(settings, load(settings))
-        self._in_force = InForce(settings, warning=warning)
+        self._in_force = SettingsInForce(settings, warning=warning)
         self._lock = threading.Lock()
         self._begun = 0
 
     @property
     def configured(self) -> settings_module.Settings:
-        """The settings of the configuration."""
+        """The configured settings."""
         return self._configured
 
     @property
-    def in_force(self) -> InForce:
+    def in_force(self) -> SettingsInForce:
         """The settings of the newest round."""
         return self._in_force
 
     @property
     def next_round(self) -> int:
-        """Number of the round that will see what is ordered now."""
+        """The number of the round that will read an order sent now."""
         with self._lock:
             return self._begun + 1
 
     def configure(
         self, settings: settings_module.Settings, node_cycle: cycle.Cycle
     ) -> None:
-        """Take over a new configuration.
+        """Apply a new configuration.
 
-        :raises PluginError: if its metric or policy cannot be loaded; all
-            stays as it was.
+        :raises PluginError: if its metric or policy cannot be loaded; then
+            nothing changes.
         """
         self._load(settings)
         self._configured = settings
-        self._take_over(self._seen, node_cycle)
+        self._activate(self._seen, node_cycle)
 
-    def begin(self, node_cycle: cycle.Cycle) -> None:
-        """Take over everything that was ordered since the last round."""
+    def begin_round(self, node_cycle: cycle.Cycle) -> None:
+        """Apply all orders since the last round."""
         with self._lock:
             self._begun += 1
         try:
-            self._take_orders(node_cycle)
+            self._apply_orders(node_cycle)
         except exception.FairnessError as error:
             LOG.error('%s', error)
 
-    def _take_orders(self, node_cycle: cycle.Cycle) -> None:
+    def _apply_orders(self, node_cycle: cycle.Cycle) -> None:
         node_cycle.paused = self._orders.paused
         node_cycle.paused_by = self._orders.paused_by
         newest = self._newest()
         if newest != self._seen:
             self._seen = newest
-            self._take_over(newest, node_cycle)
-        if self._orders.take_reset():
+            self._activate(newest, node_cycle)
+        if self._orders.pop_reset_request():
             LOG.info(
-                'All weights are set back to neutral, as an operator asked'
+                'All weights are set to neutral, as an operator requested'
             )
             node_cycle.reset()
 
-    def _take_over(
+    def _activate(
         self,
         newest: desired_module.DesiredChoice | None,
         node_cycle: cycle.Cycle,
     ) -> None:
-        wanted, refused = self._wanted(newest), ''
+        wanted, refused = self._desired_settings(newest), ''
         try:
             loaded = self._load(wanted.settings)
         except exception.PluginError as error:
             refused = str(error)
-            wanted = self._kept()
+            wanted = self._current_choice()
             loaded = self._load(wanted.settings)
             LOG.error(
-                'Not taken over: %s. This node goes on with metric %s and '
+                'Setting refused: %s; this node continues with metric %s and '
                 'policy %s',
                 refused,
                 wanted.settings.metric,
@@ -237,7 +242,7 @@ class Regime:
     def _warning(
         self, settings: settings_module.Settings, loaded: cycle.Plugins
     ) -> str:
-        """Warning about a pair; one that was not said before is logged."""
+        """Return the warning about a metric and policy; log a new one."""
         warning = pairing.warning(
             settings.metric,
             loaded.metric.suits,
@@ -248,19 +253,23 @@ class Regime:
             LOG.warning('%s', warning)
         return warning
 
-    def _wanted(self, newest: desired_module.DesiredChoice | None) -> InForce:
+    def _desired_settings(
+        self, newest: desired_module.DesiredChoice | None
+    ) -> SettingsInForce:
         if newest is None:
-            return InForce(self._configured)
+            return SettingsInForce(self._configured)
         settings = dataclasses.replace(
             self._configured, metric=newest.metric, policy=newest.policy
         )
         by = caller.Asker(newest.origin, newest.user_id, newest.request_id)
-        return InForce(settings, newest.epoch, by)
+        return SettingsInForce(settings, newest.epoch, by)
 
-    def _kept(self) -> InForce:
-        """Settings in force, with all else that is configured now."""
+    def _current_choice(self) -> SettingsInForce:
+        """Return the metric and policy in force with all other settings as
+        configured.
+        """
         if not self._in_force.epoch:
-            return InForce(self._configured)
+            return SettingsInForce(self._configured)
         before = self._in_force.settings
         return dataclasses.replace(
             self._in_force,

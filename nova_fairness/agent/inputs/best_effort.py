@@ -2,10 +2,9 @@
 
 """VMs that get only leftover resources: the preemptible ones.
 
-A request decides this when it comes, and only the cluster service knows it:
-Nova writes neither metadata of servers nor scheduler hints into domains. The
-agent asks the service beside the rounds. The last answer counts until a new
-one comes, also after a restart, however long the service is away.
+The cluster service decides this for a request, and Nova does not write it into
+libvirt domains. The agent queries the service between rounds. The last answer
+applies until the next one, also after a restart.
 """
 
 from collections.abc import Callable
@@ -32,24 +31,26 @@ _ALL = 'all VMs'
 _WHAT = signatures_module.PREEMPTIBLE
 
 Ask = Callable[[Sequence[str]], object]
-"""Asks which of some servers are preemptible."""
+"""Queries which of some servers are preemptible."""
 
 
 class BestEffort(Protocol):
-    """Knows which VMs get only leftover resources."""
+    """Provides the VMs that get only leftover resources."""
 
     def start(self) -> None:
-        """Begin to ask; returns at once."""
+        """Start the queries on another thread; returns at once."""
 
     def stop(self) -> None:
-        """End it, in bounded time."""
+        """Stop the queries, in bounded time."""
 
-    def of(self, uuids: Collection[str]) -> frozenset[str]:
-        """Those of some VMs, as far as it is known; never blocks."""
+    def subset_of(self, uuids: Collection[str]) -> frozenset[str]:
+        """Return which of some VMs get only leftover resources; never
+        blocks.
+        """
 
 
 class NoBestEffort:
-    """Stands in where the option is off: no VM is best effort."""
+    """Replacement when the option is off: no VM is best effort."""
 
     def start(self) -> None:
         """Do nothing."""
@@ -57,83 +58,86 @@ class NoBestEffort:
     def stop(self) -> None:
         """Do nothing."""
 
-    def of(self, uuids: Collection[str]) -> frozenset[str]:
-        """No VMs."""
+    def subset_of(self, uuids: Collection[str]) -> frozenset[str]:
+        """Return no VMs."""
         return frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Told:
+class _PreemptibleAnswer:
     servers: tuple[limits.Name, ...]
 
 
 class PreemptibleVms:
-    """VMs that the cluster service says are preemptible.
+    """The VMs that the cluster service calls preemptible.
 
-    :param ask: asks it; may block, and raise anything.
-    :param file: what it said last.
-    :param again_s: after which it is asked again, in seconds.
-    :param signatures: that judge who said it; ``None`` where peers have no
-        keys.
+    :param query: queries the cluster service; may block, and raise anything.
+    :param file: stores the last answer.
+    :param query_interval_s: seconds between two queries.
+    :param signatures: checks who signed an answer; ``None`` where peers have
+        no keys.
     """
 
     def __init__(
         self,
-        ask: Ask,
+        query: Ask,
         file: state_file.StateFile,
-        again_s: float,
+        query_interval_s: float,
         signatures: signatures_module.Signatures | None = None,
     ) -> None:
-        self._ask = ask
+        self._ask = query
         self._file = file
         self._signatures = signatures
         self._here: tuple[str, ...] = ()
         self._known: frozenset[str] = file.kept(
-            _read,
+            _parse_saved,
             frozenset(),
             'VMs are best effort once the cluster service says so',
         )
-        self._lookup = lookup.Lookup(_WHAT, self._look, again_s)
+        self._lookup = lookup.Lookup(_WHAT, self._update, query_interval_s)
 
     def start(self) -> None:
-        """Begin to ask; returns at once."""
+        """Start the queries on another thread; returns at once."""
         self._lookup.start()
 
     def stop(self) -> None:
-        """End it, in bounded time."""
+        """Stop the queries, in bounded time."""
         self._lookup.stop()
 
-    def of(self, uuids: Collection[str]) -> frozenset[str]:
-        """Those of some VMs, as the service said last; never blocks."""
+    def subset_of(self, uuids: Collection[str]) -> frozenset[str]:
+        """Return which of some VMs the last answer names; never blocks."""
         self._here = tuple(sorted(uuids))
         self._lookup.known([_ALL])
         return self._known.intersection(uuids)
 
-    def _look(self, _: str) -> frozenset[str]:
-        """Take over what is new."""
+    def _update(self, _: str) -> frozenset[str]:
+        """Query the service, and store a new answer."""
         self._file.retry()
         here = self._here
-        known = self._answer(here) if here else frozenset[str]()
+        known = self._query_preemptible(here) if here else frozenset[str]()
         if known != self._known:
             self._file.write(json.dumps({'servers': sorted(known)}))
             self._known = known
         return known
 
-    def _answer(self, here: Sequence[str]) -> frozenset[str]:
-        """Ask, and believe nothing that was not asked for.
+    def _query_preemptible(self, uuids: Sequence[str]) -> frozenset[str]:
+        """Return the preemptible VMs, after a check of the answer.
 
-        :raises ReportRefused: if it is no answer.
+        :raises ReportRefused: if the answer is malformed or about other
+            servers.
         """
-        told = self._ask(here)
-        servers = limits.converted(told, _Told, _WHAT).servers
+        told = self._ask(uuids)
+        servers = limits.converted(told, _PreemptibleAnswer, _WHAT).servers
         peering_module.check_answer(
-            told, _WHAT, here, sorted(servers), self._signatures
+            told, _WHAT, uuids, sorted(servers), self._signatures
         )
         return frozenset(servers)
 
 
-def _read(told: object) -> frozenset[str]:
-    return frozenset(limits.converted(told, _Told, _WHAT).servers)
+def _parse_saved(content: object) -> frozenset[str]:
+    return frozenset(
+        limits.converted(content, _PreemptibleAnswer, _WHAT).servers
+    )
 
 
 def connect(
@@ -141,9 +145,9 @@ def connect(
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> BestEffort:
-    """Make the reader that ``[fairness] best_effort`` asks for.
+    """Create the provider that ``[fairness] best_effort`` selects.
 
-    :raises ConfigurationError: if there is no cluster service to ask.
+    :raises ConfigurationError: if there is no cluster service to query.
     """
     if not conf.fairness.best_effort:
         return NoBestEffort()
@@ -151,7 +155,7 @@ def connect(
     return PreemptibleVms(
         lambda servers: client.call('get_preemptible', servers=list(servers)),
         state_file.StateFile(state_path / 'best_effort.json'),
-        # So that what is told in a round counts in the next.
+        # So that an answer during a round applies in the next.
         conf.fairness.interval / 2,
         signatures_module.of(conf, conf.fairness_exchange.domain),
     )

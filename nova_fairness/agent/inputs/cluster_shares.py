@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of the queue as weights of what users get of this node.
+"""The shares of the cluster's queue as weights of users on this node.
 
-The agent asks the cluster service beside the rounds. The last answer counts
-until a new one comes, also after a restart, however long the service is away.
+The agent queries the cluster service between rounds. The last answer applies
+until the next one, also after a restart.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,8 @@ from nova_fairness.shares import tree as tree_module
 
 LOG = logging.getLogger(__name__)
 
-SMALLEST = 0.001
-"""Weight of those who have no share, as the smallest that can be set."""
+MIN_WEIGHT = 0.001
+"""Smallest weight, also of owners without a share."""
 
 _TIMEOUT_S = 10.0
 _TREE = 'the tree'
@@ -49,21 +49,20 @@ class _Account:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Told:
+class _TreeAnswer:
     accounts: tuple[_Account, ...]
 
 
 class Shares:
-    """Accounts of one version of the share tree.
+    """The accounts of one version of the share tree.
 
-    :param value: what the cluster service said; nothing is believed.
-    :raises ReportRefused: if it is no tree.
-
-    :ivar version: of the tree, whatever the service said of it.
+    :param value: the answer of the cluster service; it is validated.
+    :raises ReportRefused: if the answer is no share tree.
+    :ivar version: of the tree, computed from its content.
     """
 
     def __init__(self, value: object) -> None:
-        told = limits.converted(value, _Told, 'the share tree')
+        told = limits.converted(value, _TreeAnswer, 'the share tree')
         try:
             self._tree = tree_module.AccountTree(
                 cluster.Account(each.name, each.parent, each.share)
@@ -83,8 +82,10 @@ class Shares:
         return len(self._tree)
 
     @functools.cached_property
-    def _rows(self) -> Mapping[str, list[int]]:
-        """Accounts of projects, and of users in all of their projects."""
+    def _rows_by_owner(self) -> Mapping[str, list[int]]:
+        """The rows of each project, and of each user in all of their
+        projects.
+        """
         rows: dict[str, list[int]] = {}
         for row, name in enumerate(self._tree.names):
             rows.setdefault(name.rpartition('/')[2], []).append(row)
@@ -93,14 +94,16 @@ class Shares:
     def weights(
         self, owners: Iterable[str], *, with_history: bool
     ) -> Mapping[str, float]:
-        """Weights of those who are present; on average 1.
+        """Return the weights of owners, with a mean of 1.
 
         :param owners: ids of users or projects; unknown ones are left out.
-        :param with_history: whether what they used before counts.
-        :returns: :data:`SMALLEST` or more, by id.
+        :param with_history: whether past use reduces a weight.
+        :returns: by id, at least :data:`MIN_WEIGHT`.
         """
         found = {
-            owner: self._rows[owner] for owner in owners if owner in self._rows
+            owner: self._rows_by_owner[owner]
+            for owner in owners
+            if owner in self._rows_by_owner
         }
         wants = np.zeros(len(self), dtype=np.bool_)
         for rows in found.values():
@@ -113,41 +116,45 @@ class Shares:
         }
         scale = len(parts) / (sum(parts.values()) or 1.0)
         return {
-            owner: max(each * scale, SMALLEST) for owner, each in parts.items()
+            owner: max(each * scale, MIN_WEIGHT)
+            for owner, each in parts.items()
         }
 
 
 Ask = Callable[[str | None], object]
-"""Asks for the tree if it is not of this version."""
+"""Queries the share tree; its argument is the version known already."""
 
 
-class ClusterShares(nova_facts.AroundLookup):
-    """A cloud whose shares are those of the queue.
+class ClusterShares(nova_facts.QueryingCloud):
+    """Adds the shares of the cluster's queue to the facts of a cloud.
 
-    :param others: the cloud that knows all else.
-    :param ask: asks the cluster service; may block, and raise anything.
-    :param file: what it said last.
-    :param again_s: after which it is asked again, in seconds.
-    :param with_history: whether what was used before counts.
-    :param signatures: that judge who said it; ``None`` where peers have no
-        keys.
+    :param base: the facts that this class extends.
+    :param query: queries the cluster service; may block, and raise anything.
+    :param file: stores the last answer.
+    :param query_interval_s: seconds between two queries.
+    :param with_history: whether past use reduces a weight.
+    :param signatures: checks who signed an answer; ``None`` where peers have
+        no keys.
     """
 
     def __init__(
         self,
-        others: nova_facts.CloudFacts,
-        ask: Ask,
+        base: nova_facts.CloudFacts,
+        query: Ask,
         file: state_file.StateFile,
-        again_s: float,
+        query_interval_s: float,
         *,
         with_history: bool,
         signatures: signatures_module.Signatures | None = None,
     ) -> None:
         super().__init__(
-            others, lookup.Lookup('shares of the queue', self._look, again_s)
+            base,
+            lookup.Lookup(
+                'shares of the queue', self._update, query_interval_s
+            ),
         )
         self._signatures = signatures
-        self._ask = ask
+        self._ask = query
         self._file = file
         self._with_history = with_history
         self._shares: Shares | None = file.kept(
@@ -155,14 +162,14 @@ class ClusterShares(nova_facts.AroundLookup):
         )
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
-        """Weights by what the service said last; never blocks."""
+        """Return weights by the last answer of the service; never blocks."""
         self._lookup.known([_TREE])
         if self._shares is None:
             return {}
         return self._shares.weights(owners, with_history=self._with_history)
 
-    def _look(self, _: str) -> str:
-        """Take over what is new; the version that counts."""
+    def _update(self, _: str) -> str:
+        """Query the tree and store a new one; return its version."""
         self._file.retry()
         known = self._shares.version if self._shares else None
         told = self._ask(known)
@@ -174,7 +181,7 @@ class ClusterShares(nova_facts.AroundLookup):
         self._file.write(json.dumps(told))
         self._shares = shares
         LOG.info(
-            'The shares of %s count now: version %s of the tree',
+            'Shares of %s are in force now: version %s of the share tree',
             wording.counted(len(shares), 'account'),
             shares.version[:8],
         )
@@ -183,24 +190,24 @@ class ClusterShares(nova_facts.AroundLookup):
 
 def connect(
     conf: cfg.ConfigOpts,
-    others: nova_facts.CloudFacts,
+    base: nova_facts.CloudFacts,
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> nova_facts.CloudFacts:
-    """The cloud with shares of the queue, if ``quota_source`` says so.
+    """Add the queue's shares to a cloud if ``quota_source`` selects them.
 
-    :param others: the cloud without it.
-    :raises ConfigurationError: if there is no cluster service to ask.
+    :param base: facts of the cloud without shares.
+    :raises ConfigurationError: if there is no cluster service to query.
     """
     wanted = conf.fairness.quota_source
     if wanted not in {'shares', 'history'}:
-        return others
+        return base
     client = peering.cluster(_TIMEOUT_S)
     return ClusterShares(
-        others,
+        base,
         lambda known: client.call('get_tree', known=known),
         state_file.StateFile(state_path / 'shares.json'),
-        # So that what is told in a round counts in the next.
+        # So that an answer during a round applies in the next.
         conf.fairness.interval / 2,
         with_history=wanted == 'history',
         signatures=signatures_module.of(conf, conf.fairness_exchange.domain),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A JSON file of the operator that is read again whenever it changes."""
+"""A JSON file of the operator that is read again after each change."""
 
 from collections.abc import Callable
 import json
@@ -13,32 +13,32 @@ from nova_fairness.runtime import watched_file
 _Content = TypeVar('_Content')
 
 
-def watched(
+def watch_json(
     option: str,
     path: str,
-    read: Callable[[object], _Content],
-    nothing: _Content,
+    parse: Callable[[object], _Content],
+    default: _Content,
 ) -> watched_file.WatchedFile[_Content]:
-    """Content of a file that may come and go.
+    """Return the watched content of a file that may be missing.
 
-    :param option: that names the file, for the log.
+    :param option: the option with the file's path, for the log.
     :param path: of the file; empty if there is none.
-    :param read: makes something of what is in it; raises ``ValueError`` or
-        :class:`.exception.BadArgument` if it cannot be used.
-    :param nothing: what it says while there is none.
+    :param parse: converts the decoded JSON; raises ``ValueError`` or
+        :class:`.exception.BadArgument` if it is unusable.
+    :param default: content while the file is missing.
     """
 
     def parsed(place: pathlib.Path) -> _Content:
         try:
             text = place.read_text('utf-8')
         except FileNotFoundError:
-            return nothing
-        return read(json.loads(text))
+            return default
+        return parse(json.loads(text))
 
     return watched_file.WatchedFile(
         pathlib.Path(path) if path else None,
         parsed,
-        nothing,
+        default,
         (OSError, ValueError, exception.BadArgument),
         f'{option} {path} is not taken over',
     )

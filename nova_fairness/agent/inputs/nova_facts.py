@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Facts that an agent gets from its cloud, beside its rounds."""
+"""Facts of VMs and their owners that an agent gets from its cloud."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -12,102 +12,106 @@ from nova_fairness.runtime import lookup
 
 
 class CloudFacts(Protocol):
-    """Knows more of VMs and their owners than the node itself.
+    """Provides facts of VMs and owners that the node cannot read itself.
 
-    Only ``start`` and ``stop`` may take time, and that is bounded.
+    Only ``start`` and ``stop`` may block, for a bounded time.
     """
 
-    def start(self, look_again: Callable[[str], None]) -> None:
-        """Begin to ask and to be known.
+    def start(self, reread_vm: Callable[[str], None]) -> None:
+        """Start the queries, and register the node with Nova.
 
-        :param look_again: called with the UUID of a domain with new facts.
+        :param reread_vm: called with the UUID of a domain that has new facts.
         """
 
     def stop(self) -> None:
-        """End all of it."""
+        """Stop the queries, in bounded time."""
 
     def withdraw(self) -> bool:
-        """Withdraw this node from Nova; tells whether Nova knew it."""
+        """Delete this node's record in Nova; return whether there was one."""
 
     def describe(self, uuid: str) -> instance.Description | None:
-        """Describe a VM whose domain names no owner, if it is known by now."""
+        """Return the description of a VM whose domain names no owner.
+
+        :returns: ``None`` if it is not known yet.
+        """
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
-        """Weights of users or projects that are known by now.
+        """Return the weights of users or projects that are known already.
 
-        :returns: > 0 by id; those not named have what is configured.
+        :returns: > 0 by id; owners without an entry have the configured
+            weight.
         """
 
 
 class NoCloud:
-    """A node on its own."""
+    """A node without a cloud: it has no additional facts."""
 
-    def start(self, look_again: Callable[[str], None]) -> None:
+    def start(self, reread_vm: Callable[[str], None]) -> None:
         """Do nothing."""
 
     def stop(self) -> None:
         """Do nothing."""
 
     def withdraw(self) -> bool:
-        """Do nothing: the node was never known."""
+        """Do nothing: Nova has no record of this node."""
         return False
 
     def describe(self, uuid: str) -> instance.Description | None:
-        """Know nothing."""
+        """Return no description."""
         return None
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
-        """Know nothing."""
+        """Return no weights."""
         return {}
 
 
-class Around:
-    """A cloud that knows something more than another one.
+class CloudWrapper:
+    """Base of clouds that add facts to those of another cloud.
 
-    :param others: the cloud that knows all else.
+    :param base: the cloud whose facts are extended.
     """
 
-    def __init__(self, others: CloudFacts) -> None:
-        self._others = others
+    def __init__(self, base: CloudFacts) -> None:
+        self._base = base
 
-    def start(self, look_again: Callable[[str], None]) -> None:
-        """Begin to ask; returns at once."""
-        self._others.start(look_again)
+    def start(self, reread_vm: Callable[[str], None]) -> None:
+        """Start the queries; returns at once."""
+        self._base.start(reread_vm)
 
     def stop(self) -> None:
-        """End all of it, in bounded time."""
-        self._others.stop()
+        """Stop the queries, in bounded time."""
+        self._base.stop()
 
     def withdraw(self) -> bool:
-        """Withdraw this node from Nova; tells whether Nova knew it."""
-        return self._others.withdraw()
+        """Delete this node's record in Nova; return whether there was one."""
+        return self._base.withdraw()
 
     def describe(self, uuid: str) -> instance.Description | None:
-        """Describe a VM whose domain names no owner, if it is known by now."""
-        return self._others.describe(uuid)
+        """Return the description of a VM whose domain names no owner."""
+        return self._base.describe(uuid)
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
-        """Weights of users or projects that are known by now."""
-        return self._others.weights(owners)
+        """Return the weights of users or projects that are known already."""
+        return self._base.weights(owners)
 
 
-class AroundLookup(Around):
-    """A cloud that asks for something more beside the rounds.
+class QueryingCloud(CloudWrapper):
+    """A cloud wrapper that queries its additional facts between rounds.
 
-    :param others: the cloud that knows all else.
-    :param asked: asks for it.
+    :param base: the cloud whose facts are extended.
+    :param query: queries the additional facts.
     """
 
-    def __init__(self, others: CloudFacts, asked: lookup.Lookup[str]) -> None:
-        super().__init__(others)
-        self._lookup = asked
+    def __init__(self, base: CloudFacts, query: lookup.Lookup[str]) -> None:
+        super().__init__(base)
+        self._lookup = query
 
-    def start(self, look_again: Callable[[str], None]) -> None:
-        """Begin to ask; returns at once."""
-        super().start(look_again)
+    def start(self, reread_vm: Callable[[str], None]) -> None:
+        """Start the queries; returns at once."""
+        super().start(reread_vm)
         self._lookup.start()
 
     def stop(self) -> None:
-        """End all of it, in bounded time."""
+        """Stop the queries, in bounded time."""
         self._lookup.stop()
         super().stop()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preferences of owners among their own VMs, from calls and a file."""
+"""Preferences of owners among their own VMs, from calls and from a file."""
 
 from collections.abc import Mapping
 import json
@@ -17,36 +17,36 @@ from nova_fairness.runtime import state_file as state
 LOG = logging.getLogger(__name__)
 
 VERSION = 1
-MOST = 100_000
+MAX_VMS = 100_000
 """Largest number of VMs with a preference."""
 
 
 class Preferences:
-    """Keeps what was stated; a call comes before the file.
+    """Stores the preferences; one set by a call overrides the file's.
 
-    Calls arrive on other threads; the next round takes what they left.
+    Calls run on other threads; the next round reads their result.
 
-    :param path: where what calls stated is kept over restarts.
-    :param file: an operator's file, ``[fairness] preferences_file``; empty if
+    :param path: of the file that stores the preferences set by calls.
+    :param operator_file: path of ``[fairness] preferences_file``; empty if
         there is none.
     """
 
-    def __init__(self, path: pathlib.Path, file: str = '') -> None:
+    def __init__(self, path: pathlib.Path, operator_file: str = '') -> None:
         self.state_file = state.StateFile(path)
         nothing: Mapping[str, float] = {}
-        self._file = json_file.watched(
-            '[fairness] preferences_file', file, _read, nothing
+        self._file = json_file.watch_json(
+            '[fairness] preferences_file', operator_file, _parse, nothing
         )
         self._lock = threading.Lock()
-        self._by_call = _kept(path)
+        self._by_call = _load_saved(path)
         self._by_file: Mapping[str, float] = {}
         self._all = dict(self._by_call)
 
-    def stated(self) -> Mapping[str, float]:
-        """Preference of each VM that has one, by UUID.
+    def current(self) -> Mapping[str, float]:
+        """Return the preference of each VM that has one, by UUID.
 
-        Reads the file again if it changed; one that cannot be used leaves
-        what it said before.
+        The operator's file is read again after a change. If it is unusable,
+        its last usable content applies.
         """
         by_file = self._file.content()
         if by_file is not self._by_file:
@@ -55,22 +55,23 @@ class Preferences:
                 self._all = {**by_file, **self._by_call}
         return self._all
 
-    def state(self, stated: Mapping[str, float | None]) -> str:
-        """Take over what is said of some VMs.
+    def store(self, changes: Mapping[str, float | None]) -> str:
+        """Set or delete the preferences of some VMs.
 
-        :param stated: by UUID, ``None`` to say nothing of it any more.
-        :returns: why it will not outlive this agent; empty if it will.
-        :raises BadArgument: if a number is not one that can be used; then
-            nothing is taken over.
+        :param changes: preference by UUID; ``None`` deletes it.
+        :returns: why the change will not survive a restart; empty if it will.
+        :raises BadArgument: if a number is unusable; then nothing changes.
         """
-        checked = {uuid: _checked(uuid, n) for uuid, n in stated.items()}
+        checked = {
+            uuid: _checked_preference(uuid, n) for uuid, n in changes.items()
+        }
         with self._lock:
             merged = {**self._by_call, **checked}
             kept = {uuid: n for uuid, n in merged.items() if n is not None}
-            if len(kept) > MOST:
+            if len(kept) > MAX_VMS:
                 raise exception.BadArgument(
                     f'{len(kept)} VMs with a preference, expected at most '
-                    f'{MOST}'
+                    f'{MAX_VMS}'
                 )
             self._by_call = kept
             self._all = {**self._by_file, **kept}
@@ -78,12 +79,12 @@ class Preferences:
             return self.state_file.write(json.dumps(content))
 
 
-def _kept(path: pathlib.Path) -> dict[str, float]:
-    """Read what calls stated before a restart."""
+def _load_saved(path: pathlib.Path) -> dict[str, float]:
+    """Read the preferences that calls set before a restart."""
     try:
         content = json.loads(path.read_text('utf-8'))
         if content['version'] == VERSION:
-            return _read(content['preferences'])
+            return _parse(content['preferences'])
         problem = f'its version is {content["version"]}'
     except FileNotFoundError:
         return {}
@@ -95,25 +96,36 @@ def _kept(path: pathlib.Path) -> dict[str, float]:
         exception.BadArgument,
     ) as error:
         problem = str(error)
-    LOG.warning('%s cannot be read (%s): no preferences', path, problem)
+    LOG.warning(
+        '%s: the file cannot be read: %s; no VM has a preference',
+        path,
+        problem,
+    )
     return {}
 
 
-def _read(content: object) -> dict[str, float]:
-    """Check an object of numbers by UUID.
+def _parse(content: object) -> dict[str, float]:
+    """Validate an object of numbers by UUID.
 
-    :raises ValueError: if it is none.
-    :raises BadArgument: if a number is not one that can be used.
+    :raises ValueError: if it is no such object.
+    :raises BadArgument: if a number is out of range.
     """
-    if not isinstance(content, dict) or len(content) > MOST:
+    if not isinstance(content, dict) or len(content) > MAX_VMS:
         raise ValueError(
-            f'expected an object with a number for each UUID, at most {MOST}'
+            'expected an object with a number for each UUID, at most '
+            f'{MAX_VMS}'
         )
-    found = {str(uuid): _checked(uuid, n) for uuid, n in content.items()}
+    found = {
+        str(uuid): _checked_preference(uuid, n) for uuid, n in content.items()
+    }
     return {uuid: n for uuid, n in found.items() if n is not None}
 
 
-def _checked(uuid: str, number: object) -> float | None:
+def _checked_preference(uuid: str, number: object) -> float | None:
+    """Return a preference as a float; ``None`` for ``None``.
+
+    :raises BadArgument: if it is out of range.
+    """
     if number is None:
         return None
     usable = isinstance(number, int | float) and not isinstance(number, bool)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Spending of owners for the VMs of this node.
+"""Spending rates of owners for the VMs of this node.
 
-A file or the cluster service says it. The agent asks the service beside the
-rounds, and reports how much CPU time VMs have had. The last answer counts
-until a new one comes, also after a restart, however long the service is away.
+A file or the cluster service provides them. The agent queries the service
+between rounds, and reports the CPU time of the VMs. The last answer applies
+until the next one, also after a restart.
 """
 
 from collections.abc import Callable
@@ -32,13 +32,13 @@ from nova_fairness.shares import tree as tree_module
 
 LOG = logging.getLogger(__name__)
 
-MOST = 100_000
+MAX_VMS = 100_000
 """Largest number of VMs with a rate."""
 
 OPTION = '[fairness] rates'
 
 CLUSTER = 'cluster'
-"""In the place of a path: the cluster service says the rates."""
+"""Value of the option that selects the cluster service instead of a file."""
 
 _TIMEOUT_S = 10.0
 _ALL = 'the rates'
@@ -46,28 +46,30 @@ _CPU = resources.RESOURCES.index('cpu_time')
 _MICROSECONDS = 1e6
 
 Meters = Mapping[str, tuple[str, int]]
-"""UUID of the VM, and microseconds of CPU, by process."""
+"""VM UUID and CPU time in microseconds, by the key of the incarnation."""
 
 Ask = Callable[[Meters, str | None], object]
-"""Says what VMs had, and asks for rates if they are not of this version."""
+"""Reports CPU times, and queries the rates unless this version is current."""
 
 
-def read(content: object) -> Mapping[str, float]:
-    """Check an object of rates by UUID.
+def parse_rates(content: object) -> Mapping[str, float]:
+    """Validate an object of rates by UUID.
 
-    :raises BadArgument: if it is none, or a rate is not one.
+    :raises BadArgument: if it is no such object, or a rate is unusable.
     """
-    if not isinstance(content, dict) or len(content) > MOST:
+    if not isinstance(content, dict) or len(content) > MAX_VMS:
         raise exception.BadArgument(
-            f'expected an object with a rate for each UUID, at most {MOST}'
+            f'expected an object with a rate for each UUID, at most {MAX_VMS}'
         )
-    return {str(uuid): checked(uuid, rate) for uuid, rate in content.items()}
+    return {
+        str(uuid): checked_rate(uuid, rate) for uuid, rate in content.items()
+    }
 
 
-def checked(uuid: object, rate: object) -> float:
-    """One rate.
+def checked_rate(uuid: object, rate: object) -> float:
+    """Return a rate as a float.
 
-    :raises BadArgument: if it is none.
+    :raises BadArgument: if it is no number in the allowed range.
     """
     usable = isinstance(rate, int | float) and not isinstance(rate, bool)
     if usable and math.isfinite(rate):  # type: ignore[arg-type]
@@ -80,40 +82,41 @@ def checked(uuid: object, rate: object) -> float:
     )
 
 
-class ClusterRates(nova_facts.AroundLookup):
-    """A cloud whose service says what is spent for VMs.
+class ClusterRates(nova_facts.QueryingCloud):
+    """Adds the spending rates of VMs to the facts of a cloud.
 
-    :param others: the cloud that knows all else.
-    :param ask: asks the cluster service; may block, and raise anything.
-    :param file: what it said last.
-    :param again_s: after which it is asked again, in seconds.
-    :param signatures: that judge who said it; ``None`` where peers have no
-        keys.
+    :param base: the facts that this class extends.
+    :param query: queries the cluster service; may block, and raise anything.
+    :param file: stores the last answer.
+    :param query_interval_s: seconds between two queries.
+    :param signatures: checks who signed an answer; ``None`` where peers have
+        no keys.
     """
 
     def __init__(
         self,
-        others: nova_facts.CloudFacts,
-        ask: Ask,
+        base: nova_facts.CloudFacts,
+        query: Ask,
         file: state_file.StateFile,
-        again_s: float,
+        query_interval_s: float,
         signatures: signatures_module.Signatures | None = None,
     ) -> None:
         super().__init__(
-            others, lookup.Lookup('spending rates', self._look, again_s)
+            base,
+            lookup.Lookup('spending rates', self._update, query_interval_s),
         )
-        self._ask = ask
+        self._ask = query
         self._file = file
         self._signatures = signatures
         self._meters: Meters = {}
         self._rates: Mapping[str, float] = file.kept(
-            read, {}, 'rates count when the cluster service says them'
+            parse_rates, {}, 'rates count when the cluster service says them'
         )
 
-    def of(self, sample: sample_model.Sample) -> Mapping[str, float]:
-        """Rates by what the service said last; never blocks.
+    def rates_of(self, sample: sample_model.Sample) -> Mapping[str, float]:
+        """Return the rates of the last answer; never blocks.
 
-        :param sample: what VMs have had until now.
+        :param sample: resource use of the VMs until now.
         """
         self._meters = {
             item.key: (item.instance.uuid, int(_MICROSECONDS * used))
@@ -127,27 +130,32 @@ class ClusterRates(nova_facts.AroundLookup):
         self._lookup.known([_ALL])
         return self._rates
 
-    def _look(self, _: str) -> str:
-        """Take over what is new; the version that counts."""
+    def _update(self, _: str) -> str:
+        """Report CPU times, query the rates, and return their version."""
         self._file.retry()
         known = tree_module.version([dict(self._rates)])
         told = self._ask(self._meters, known)
         if not isinstance(told, dict):
-            raise exception.BadArgument('the answer is no object')
+            raise exception.BadArgument(
+                'the answer of the cluster service: expected an object'
+            )
         if told.get('version') == known and told.get('rates') is None:
             return known
-        rates = read(told.get('rates'))
+        rates = parse_rates(told.get('rates'))
         version = tree_module.version([dict(rates)])
         if self._signatures:
             self._signatures.check_tree(told, version)
         self._file.write(json.dumps(rates))
         self._rates = rates
-        LOG.debug('Rates are known of %s', wording.counted(len(rates), 'VM'))
+        LOG.debug(
+            'spending rates of %s are in force',
+            wording.counted(len(rates), 'VM'),
+        )
         return version
 
 
-def _asking(call: Callable[..., object], host: str) -> Ask:
-    """Make a function that reports CPU times of VMs, then asks for rates."""
+def _report_and_query(call: Callable[..., object], host: str) -> Ask:
+    """Return a function that reports CPU times of VMs, then queries rates."""
 
     def ask(meters: Meters, known: str | None) -> object:
         had = {
@@ -156,10 +164,10 @@ def _asking(call: Callable[..., object], host: str) -> Ask:
         try:
             call('report_meters', node=host, meters=had)
         except exception.FairnessError as error:
-            # It is said again with the next one: meters only grow.
+            # The next report contains it again: meters only grow.
             LOG.info(
-                'The use of VMs is not charged yet: %s; it is charged '
-                'in a later round',
+                'CPU time of VMs was not reported: %s; it is reported '
+                'again in a later round',
                 error,
             )
         return call('get_rates', servers=sorted(had), known=known)
@@ -169,27 +177,28 @@ def _asking(call: Callable[..., object], host: str) -> Ask:
 
 def connect(
     conf: cfg.ConfigOpts,
-    others: nova_facts.CloudFacts,
+    base: nova_facts.CloudFacts,
     peering: peering_module.Peering,
     state_path: pathlib.Path,
 ) -> tuple[nova_facts.CloudFacts, measurement.Rates]:
-    """The cloud with what ``[fairness] rates`` says, and the rates.
+    """Create the source that ``[fairness] rates`` selects.
 
-    :param others: the cloud without it.
-    :raises ConfigurationError: if there is no cluster service to ask.
+    :param base: facts of the cloud without rates.
+    :returns: the facts with the rates, and a function that returns rates.
+    :raises ConfigurationError: if there is no cluster service to query.
     """
     path = conf.fairness.rates
     if path != CLUSTER:
         nothing: Mapping[str, float] = {}
-        file = json_file.watched(OPTION, path, read, nothing)
-        return others, lambda _: file.content()
+        file = json_file.watch_json(OPTION, path, parse_rates, nothing)
+        return base, lambda _: file.content()
     client = peering.cluster(_TIMEOUT_S)
     made = ClusterRates(
-        others,
-        _asking(client.call, conf.fairness.host),
+        base,
+        _report_and_query(client.call, conf.fairness.host),
         state_file.StateFile(state_path / 'rates.json'),
-        # So that what is told in a round counts in the next.
+        # So that an answer during a round applies in the next.
         conf.fairness.interval / 2,
         signatures_module.of(conf, conf.fairness_exchange.domain),
     )
-    return made, made.of
+    return made, made.rates_of

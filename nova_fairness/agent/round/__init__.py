@@ -2,6 +2,6 @@
 
 """One round: collect, measure, exchange, decide, apply.
 
-Start with ``cycle``: it calls the others in order.
-It never waits for an answer of the cloud or of a guest.
+Start with ``cycle``, which calls the other modules in this sequence. A round
+never waits for an answer of the cloud or of a guest.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Values that a round writes, restores, and expects to find."""
+"""Writes and restores kernel values in a round, and records the result."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ Incarnations = Sequence[instance.Incarnation]
 
 
 class AppliedState:
-    """Remembers what it applied last.
+    """Writes a round's values, and stores the last applied ones.
 
-    :param applier: writes the host.
-    :param missing: why there is no control of some kinds.
+    :param applier: reads and writes the controls of the host.
+    :param missing: cause why a control is missing, by kind.
     """
 
     def __init__(
@@ -52,17 +52,19 @@ class AppliedState:
     ) -> tuple[
         allocation.Allocation, round_model.RoundCounters, tuple[str, ...]
     ]:
-        """Write the difference between what is wanted and what is there.
+        """Write the difference between the wanted and the present values.
 
-        :param present: what the kernel holds before.
-        :param decided: ``None`` if all shall stay as it is.
-        :param enforces: ``False`` gives back everything instead.
-        :returns: what the kernel holds then, counts, and what went wrong.
+        :param present: kernel values before.
+        :param decided: ``None`` leaves all values as they are.
+        :param enforces: ``False`` restores all found values instead.
+        :returns: kernel values afterwards, counts, and error messages.
         """
         drifted = len(control.drift(self._expected, present))
-        let_go = self._let_go(vms, settings, enforces=enforces)
-        outcomes = self._write(present, decided, settings) if enforces else ()
-        applied, kept = _applied(present, outcomes, let_go)
+        let_go = self._restore_unsteered(vms, settings, enforces=enforces)
+        outcomes = (
+            self._write_changes(present, decided, settings) if enforces else ()
+        )
+        applied, kept = _values_after(present, outcomes, let_go)
         self._expected = {
             knob: value
             for knob, value in kept.items()
@@ -79,21 +81,25 @@ class AppliedState:
             tuple(item.error for item in (*let_go, *outcomes) if item.error),
         )
 
-    def held(self, present: allocation.Allocation) -> allocation.Allocation:
-        """Values that this agent, or one before it, applied last.
+    def own_values(
+        self, present: allocation.Allocation
+    ) -> allocation.Allocation:
+        """Return the present values that this agent, or an earlier one,
+        applied.
 
-        Other hands' values are repaired, not built upon.
+        Values written by other programs are replaced with the last applied
+        ones.
         """
         recorded = self._applier.recorded
         inherited = {
             knob: value for knob, value in present.items() if knob in recorded
         }
-        return {**inherited, **self._own(present)}
+        return {**inherited, **self._last_applied(present)}
 
     def restore(self) -> tuple[control.ApplyResult, ...]:
-        """Restore every control to the value it was found with.
+        """Restore every control to the value it had before the agent started.
 
-        :raises StateError: if what was restored cannot be noted.
+        :raises StateError: if the record of found values cannot be written.
         """
         self._expected = {}
         return self._applier.restore()
@@ -101,7 +107,9 @@ class AppliedState:
     def controls(
         self, settings: settings_module.Settings
     ) -> Mapping[resources.ResourceControl, round_model.ControlStatus]:
-        """Tell which controls work on this node."""
+        """Return for each control whether it works on this node, and why
+        not.
+        """
         told = {
             kind: round_model.ControlStatus(False, why)
             for kind, why in self._missing.items()
@@ -119,41 +127,49 @@ class AppliedState:
             if kind in told or kind not in kinds
         }
 
-    def _let_go(
+    def _restore_unsteered(
         self,
         vms: Incarnations,
         settings: settings_module.Settings,
         *,
         enforces: bool,
     ) -> tuple[control.ApplyResult, ...]:
-        """Restore what is not to be steered any more."""
+        """Restore the values of controls and VMs that are not steered any
+        more.
+        """
         try:
             if not enforces:
                 return self._applier.restore()
-            let_go = self._release(self._applier.kinds - settings.controls)
-            keys = exempt(vms, settings)
+            let_go = self._restore_controls(
+                self._applier.kinds - settings.controls
+            )
+            keys = exempt_keys(vms, settings)
             return (*let_go, *(self._applier.restore(keys) if keys else ()))
         except exception.StateError as error:
             LOG.error('%s', error)
             return ()
 
-    def _release(
+    def _restore_controls(
         self, unwanted: frozenset[resources.ResourceControl]
     ) -> tuple[control.ApplyResult, ...]:
-        """Restore controls that are not to be steered, until that is done."""
+        """Restore unwanted controls, repeatedly until all are restored."""
         before, self._released = self._released, unwanted
         left = {knob.control for knob in self._applier.recorded}
         if unwanted <= before and left.isdisjoint(unwanted):
             return ()
         return self._applier.restore(None, unwanted)
 
-    def _write(
+    def _write_changes(
         self,
         present: allocation.Allocation,
         decided: round_model.DecidedRound | None,
         settings: settings_module.Settings,
     ) -> tuple[control.ApplyResult, ...]:
-        wanted = decided.wanted if decided is not None else self._own(present)
+        wanted = (
+            decided.wanted
+            if decided is not None
+            else self._last_applied(present)
+        )
         return self._applier.apply(
             changes.changes(
                 wanted,
@@ -163,8 +179,10 @@ class AppliedState:
             )
         )
 
-    def _own(self, present: allocation.Allocation) -> allocation.Allocation:
-        """Values applied last, of VMs that are still there."""
+    def _last_applied(
+        self, present: allocation.Allocation
+    ) -> allocation.Allocation:
+        """Return the values applied last, without those of VMs that left."""
         return {
             knob: value
             for knob, value in self._expected.items()
@@ -172,27 +190,29 @@ class AppliedState:
         }
 
 
-def exempt(
+def exempt_keys(
     vms: Incarnations, settings: settings_module.Settings
 ) -> frozenset[str]:
-    """Keys of the VMs that an operator exempted."""
+    """Return the keys of the VMs that an operator exempted."""
     return frozenset(
         item.key for item in vms if settings.is_exempt(item.instance)
     )
 
 
-def _applied(
+def _values_after(
     present: allocation.Allocation,
     outcomes: Sequence[control.ApplyResult],
-    let_go: Sequence[control.ApplyResult],
+    restored: Sequence[control.ApplyResult],
 ) -> tuple[allocation.Allocation, allocation.Allocation]:
-    """Values that the kernel holds now, and those of them that are to stay."""
+    """Return the kernel values after a round, and those of them that are in
+    force.
+    """
     applied = dict(present)
-    for item in (*let_go, *outcomes):
+    for item in (*restored, *outcomes):
         if item.written:
             applied[item.change.knob] = item.change.after
         elif item.gone:
             applied.pop(item.change.knob, None)
-    released = {item.change.knob for item in let_go}
+    released = {item.change.knob for item in restored}
     kept = {knob: v for knob, v in applied.items() if knob not in released}
     return applied, kept

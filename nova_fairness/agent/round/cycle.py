@@ -2,9 +2,9 @@
 
 """The node cycle: collect, measure, exchange, decide, apply.
 
-Only the two ends have effects; between them are pure functions over frozen
-values. A round takes one snapshot, computes the wanted state, compares it with
-the present state, and writes only the difference.
+Only the first and the last step have effects; between them are pure functions
+over frozen values. A round reads one snapshot, computes the wanted state,
+compares it with the present state, and writes only the difference.
 """
 
 from collections.abc import Callable
@@ -57,19 +57,21 @@ class Plugins:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rooms:
-    """The parts of a cycle.
+class CycleParts:
+    """The objects that a cycle uses.
 
-    :ivar pressure: ``None`` where no control needs it.
-    :ivar preferences: gives preferences of owners among their VMs, by UUID.
-    :ivar throttling: of disks without weights, if there is any.
-    :ivar pinning: of VCPUs, if there is any.
-    :ivar missing: why there is no control of some kinds.
-    :ivar best_effort: says which of some VMs, by UUID, get only what is left
-        over.
-    :ivar proof: of the effect of CPU weights, if it is looked for.
-    :ivar idling: watches for idle VMs, if configured.
-    :ivar lacking: watches for VMs that lack CPUs, if configured.
+    :ivar pressure: reads memory and disk pressure; ``None`` where no control
+        needs it.
+    :ivar preferences: returns preferences of owners among their VMs, by UUID.
+    :ivar throttling: limits the rates of disks without weights; ``None`` if
+        off.
+    :ivar pinning: pins vCPUs; ``None`` if off.
+    :ivar missing: cause why a control is missing, by kind.
+    :ivar best_effort: returns which of some VMs, by UUID, get only leftover
+        resources.
+    :ivar proof: checks the effect of CPU weights; ``None`` if off.
+    :ivar idling: finds idle VMs; ``None`` if off.
+    :ivar lacking: finds VMs that lack CPUs; ``None`` if off.
     """
 
     inventory: inventory.VmInventory
@@ -89,18 +91,18 @@ class Rooms:
     best_effort: Callable[[Collection[str]], frozenset[str]] = lambda _: (
         frozenset()
     )
-    proof: weight_check.Proof | None = None
+    proof: weight_check.WeightCheck | None = None
     idling: idle.IdleMemory | None = None
     lacking: cpu_shortfall.CpuShortfall | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Seen:
+class _Readings:
     """Readings of a round from the host, and facts about its VMs.
 
-    :ivar present: kernel units by knob.
+    :ivar present: kernel values by control and VM.
     :ivar exempt: keys of the VMs that an operator exempted.
-    :ivar best_effort: keys of those that get only what is left over.
+    :ivar best_effort: keys of the VMs that get only leftover resources.
     """
 
     sample: sample_model.Sample
@@ -111,28 +113,28 @@ class _Seen:
 
 
 class Cycle:
-    """Runs rounds; knows what is in force and what was applied.
+    """Runs rounds, and stores the settings in force and the applied values.
 
-    :param rooms: collect, measure, exchange, decide, apply.
-    :param settings: what is configured.
-    :param plugins: what is configured, loaded.
+    :param parts: the objects that the cycle uses.
+    :param settings: the configured settings.
+    :param plugins: the configured metric and policy.
     :param clock: monotonic, seconds.
-    :param wall_clock: since the epoch, seconds.
-    :ivar paused: nothing is enforced, whatever the settings say.
-    :ivar epoch: of the desired state in force; 0 if the settings are.
-    :ivar chosen_by: who made that epoch.
+    :param wall_clock: seconds since the epoch.
+    :ivar paused: whether enforcement is paused, whatever the settings say.
+    :ivar epoch: of the desired state in force; 0 if the configuration applies.
+    :ivar chosen_by: who created that epoch.
     :ivar paused_by: who began or ended the pause.
     """
 
     def __init__(
         self,
-        rooms: Rooms,
+        parts: CycleParts,
         settings: settings_module.Settings,
         plugins: Plugins,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self._rooms = rooms
+        self._parts = parts
         self._settings = settings
         self._plugins = plugins
         self._clock = clock
@@ -143,36 +145,36 @@ class Cycle:
         self._number = 0
         self._decided_s: float | None = None
         self._application = application.AppliedState(
-            rooms.applier, rooms.missing
+            parts.applier, parts.missing
         )
-        self._known: tuple[instance.Incarnation, ...] = ()
+        self._vms: tuple[instance.Incarnation, ...] = ()
 
     def reconfigure(
         self, settings: settings_module.Settings, plugins: Plugins
     ) -> None:
-        """Take over new settings; sets quarantined plugins free."""
+        """Apply new settings, and end the quarantine of their plugins."""
         self._settings = settings
         self._plugins = plugins
-        self._rooms.guard.deadline_s = settings.metric_deadline_s
-        self._rooms.guard.release(settings.metric)
-        self._rooms.guard.release(settings.policy)
+        self._parts.guard.deadline_s = settings.metric_deadline_s
+        self._parts.guard.release(settings.metric)
+        self._parts.guard.release(settings.policy)
 
     def round(self, missed: int = 0) -> round_model.Round:
-        """Run one round.
+        """Run one round, and return its result.
 
-        :param missed: rounds that were left out before this one.
+        :param missed: number of rounds that were skipped before this one.
         """
         self._number += 1
         started_s, wall_s = self._clock(), self._wall_clock()
         errors: list[str] = []
         seen = self._collect(errors)
-        used = self._rooms.measurement.usage(
+        used = self._parts.measurement.usage(
             seen.sample, self._settings.decay_factor
         )
         measured = decided = None
         try:
             if used is not None:
-                measured = self._weigh(used, seen)
+                measured = self._measure(used, seen)
                 decided = self._decide(measured, seen)
         except exception.PluginMisbehaved as error:
             errors.append(str(error))
@@ -183,7 +185,7 @@ class Cycle:
             self._settings,
             enforces=self._enforces,
         )
-        errors += (*self._rooms.applier.problems(), *failures)
+        errors += (*self._parts.applier.problems(), *failures)
         errors += (*self._throttle(seen, measured, decided), *self._pin(seen))
         return round_model.Round(
             number=self._number,
@@ -193,47 +195,49 @@ class Cycle:
             metric=self._settings.metric,
             policy=self._settings.policy,
             enforced=self._enforces,
-            node=self._rooms.node,
+            node=self._parts.node,
             sample=seen.sample,
             measured=measured,
             decided=decided,
             applied=applied,
             tally=dataclasses.replace(tally, missed=missed),
-            quarantined=self._rooms.guard.quarantined,
+            quarantined=self._parts.guard.quarantined,
             errors=tuple(errors),
             epoch=self.epoch,
             paused=self.paused,
             chosen_by=self.chosen_by,
             paused_by=self.paused_by,
-            **self._watched(used, seen, measured, decided),
+            **self._control_and_vm_states(used, seen, measured, decided),
         )
 
-    def _watched(
+    def _control_and_vm_states(
         self,
         used: usage_model.Usage | None,
-        seen: _Seen,
+        seen: _Readings,
         measured: round_model.MeasuredRound | None,
         decided: round_model.DecidedRound | None,
     ) -> dict[str, Any]:
-        """Tell which controls work and how, and who is idle or lacks."""
-        proof, idling = self._rooms.proof, self._rooms.idling
+        """Return which controls work, and which VMs are idle or lack CPUs."""
+        proof, idling = self._parts.proof, self._parts.idling
         told: dict[str, Any] = {}
         if used is not None and proof is not None:
-            told['effect'] = proof.look(used, seen.present)
+            told['effect'] = proof.check_interval(used, seen.present)
         if used is not None and idling is not None:
             told['idle_since'] = idling.add(used)
-        if used is not None and self._rooms.lacking is not None:
+        if used is not None and self._parts.lacking is not None:
             wanted = None if measured is None else measured.wanted
-            told['lacks'] = self._rooms.lacking.add(used, wanted)
+            told['lacks'] = self._parts.lacking.add(used, wanted)
         controls = self._application.controls(self._settings)
         if decided is not None:
-            controls = safety_net.judged(controls, decided.safety_net)
-        told['controls'] = proof.judged(controls) if proof else controls
+            controls = safety_net.with_safety_net(controls, decided.safety_net)
+        told['controls'] = proof.with_effect(controls) if proof else controls
         return told
 
     @property
-    def _has_net(self) -> bool:
-        """Tell whether what weights do is judged: they must be in force."""
+    def _uses_safety_net(self) -> bool:
+        """Whether the effect of weights is judged: only while they are in
+        force.
+        """
         return self._enforces and self._settings.safety_net
 
     @property
@@ -241,33 +245,36 @@ class Cycle:
         return self._settings.enforce and not self.paused
 
     def reset(self) -> None:
-        """Start again: found values, neutral weights, no memory.
+        """Restore found values and neutral weights, and clear policies'
+        memory.
 
-        :raises StateError: if what was restored cannot be noted.
+        :raises StateError: if the record of found values cannot be written.
         """
-        self._rooms.decision.forget()
+        self._parts.decision.forget()
         self.restore()
 
     def restore(self) -> tuple[control.ApplyResult, ...]:
-        """Restore every control to the value it was found with."""
-        for beside in (self._rooms.throttling, self._rooms.pinning):
+        """Restore every control to the value it had before the agent
+        started.
+        """
+        for beside in (self._parts.throttling, self._parts.pinning):
             for problem in beside.stop() if beside is not None else ():
                 LOG.error('%s', problem)
         return self._application.restore()
 
-    def _collect(self, errors: list[str]) -> _Seen:
-        vms = self._rooms.inventory.incarnations()
-        if problem := self._rooms.inventory.problem:
+    def _collect(self, errors: list[str]) -> _Readings:
+        vms = self._parts.inventory.incarnations()
+        if problem := self._parts.inventory.problem:
             errors.append(problem)
-        self._name_unusable_specs(vms)
+        self._warn_of_unusable_specs(vms)
         kinds = self._settings.controls
-        self._rooms.applier.observe(vms, kinds)
-        sample = self._rooms.counters.read(vms)
-        exempt = application.exempt(vms, self._settings)
-        return _Seen(
+        self._parts.applier.observe(vms, kinds)
+        sample = self._parts.counters.read(vms)
+        exempt = application.exempt_keys(vms, self._settings)
+        return _Readings(
             sample,
             self._pressure(sample, errors),
-            self._rooms.applier.present([item.key for item in vms], kinds),
+            self._parts.applier.present([item.key for item in vms], kinds),
             exempt,
             self._best_effort(vms) - exempt,
         )
@@ -275,49 +282,51 @@ class Cycle:
     def _best_effort(
         self, vms: tuple[instance.Incarnation, ...]
     ) -> frozenset[str]:
-        chosen = self._rooms.best_effort([vm.instance.uuid for vm in vms])
+        chosen = self._parts.best_effort([vm.instance.uuid for vm in vms])
         return frozenset(vm.key for vm in vms if vm.instance.uuid in chosen)
 
     def _pressure(
         self, sample: sample_model.Sample, errors: list[str]
     ) -> pressure_model.Pressure | None:
-        """Read who waits for memory and disks, where a control needs it."""
+        """Read which VMs wait for memory and disks, if a control needs it."""
         wanted = controls.NEED_PRESSURE & self._settings.controls
-        if self._rooms.pressure is None or not wanted:
+        if self._parts.pressure is None or not wanted:
             return None
         try:
-            reading = self._rooms.pressure.read(sample)
-            return self._rooms.measurement.pressure(reading)
+            reading = self._parts.pressure.read(sample)
+            return self._parts.measurement.pressure(reading)
         except Exception as error:
-            # Whatever it was, the CPU and the network are steered.
-            LOG.exception('The pressure on memory and disks is not known')
+            # Steering of the CPU and the network continues after any error.
+            LOG.exception('Pressure on memory and disks: reading failed')
             errors.append(f'pressure on memory and disks: {error}')
             return None
 
     def _throttle(
         self,
-        seen: _Seen,
+        seen: _Readings,
         measured: round_model.MeasuredRound | None,
         decided: round_model.DecidedRound | None,
     ) -> tuple[str, ...]:
-        """Limit rates on disks without weights, if that is configured."""
-        rooms, disk = self._rooms, resources.ResourceControl.DISK
-        if rooms.throttling is None or rooms.pressure is None:
+        """Limit rates on disks without weights, if configured."""
+        parts, disk = self._parts, resources.ResourceControl.DISK
+        if parts.throttling is None or parts.pressure is None:
             return ()
         steers = self._enforces and disk in self._settings.controls
         if not steers or measured is None or decided is None:
-            return rooms.throttling.stop()
-        return rooms.throttling.round(
+            return parts.throttling.stop()
+        return parts.throttling.apply(
             seen.pressure,
-            rooms.pressure.newest,
+            parts.pressure.newest,
             measured.usage,
             decided.weights[:, resources.CONTROLS.index(disk)],
             seen.exempt,
         )
 
-    def _pin(self, seen: _Seen) -> tuple[str, ...]:
-        """Keep VCPUs on cores by what is spent, if that is configured."""
-        pinning = self._rooms.pinning
+    def _pin(self, seen: _Readings) -> tuple[str, ...]:
+        """Pin vCPUs to cores by the spending rates of their VMs, if
+        configured.
+        """
+        pinning = self._parts.pinning
         if pinning is None:
             return ()
         settings = self._settings
@@ -333,25 +342,26 @@ class Cycle:
             for each in seen.sample.incarnations
             if each.key not in left_alone
         ]
-        rates = self._rooms.measurement.rates(
+        rates = self._parts.measurement.rates(
             [each.instance.uuid for each in vms]
         )
-        return pinning.round(vms, rates)
+        return pinning.apply(vms, rates)
 
-    def _name_unusable_specs(
+    def _warn_of_unusable_specs(
         self, vms: tuple[instance.Incarnation, ...]
     ) -> None:
-        if vms == self._known:
+        """Log a warning for each unusable extra spec of a new VM's flavor."""
+        if vms == self._vms:
             return
-        new = [item for item in vms if item not in self._known]
-        self._known = vms
-        for text in self._rooms.decision.unusable_specs(new):
+        new = [item for item in vms if item not in self._vms]
+        self._vms = vms
+        for text in self._parts.decision.unusable_specs(new):
             LOG.warning('%s', text)
 
-    def _weigh(
-        self, used: usage_model.Usage, seen: _Seen
+    def _measure(
+        self, used: usage_model.Usage, seen: _Readings
     ) -> round_model.MeasuredRound:
-        return self._rooms.measurement.weigh(
+        return self._parts.measurement.measure(
             used,
             self._plugins.metric,
             self._settings,
@@ -360,7 +370,7 @@ class Cycle:
         )
 
     def _decide(
-        self, measured: round_model.MeasuredRound, seen: _Seen
+        self, measured: round_model.MeasuredRound, seen: _Readings
     ) -> round_model.DecidedRound:
         now_s = self._clock()
         elapsed_s = (
@@ -368,18 +378,18 @@ class Cycle:
             if self._decided_s is None
             else now_s - self._decided_s
         )
-        ask = decision.Ask(
+        ask = decision.DecisionInput(
             present=seen.present,
-            held=self._application.held(seen.present),
+            held=self._application.own_values(seen.present),
             exempt=seen.exempt,
             elapsed_s=elapsed_s,
             pressure=seen.pressure
-            and pressure_measure.counted(seen.pressure, seen.best_effort),
-            preferences=self._rooms.preferences(),
+            and pressure_measure.without_vms(seen.pressure, seen.best_effort),
+            preferences=self._parts.preferences(),
             best_effort=seen.best_effort,
-            metric=self._plugins.metric if self._has_net else None,
+            metric=self._plugins.metric if self._uses_safety_net else None,
         )
-        decided = self._rooms.decision.decide(
+        decided = self._parts.decision.decide(
             measured, self._plugins.policy, self._settings, ask
         )
         self._decided_s = now_s

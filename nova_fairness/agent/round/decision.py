@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From heaviness to kernel units: the decide room in order."""
+"""Computes kernel units from heaviness: one decision of the node's weights."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -37,18 +37,19 @@ _NOTHING: policy_base.Memory = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Ask:
+class DecisionInput:
     """Input of a decision besides the measurement.
 
-    :ivar present: what the kernel holds.
-    :ivar held: what this agent, or one before it, applied last; VMs that
-        were never steered are absent and begin neutral.
+    :ivar present: kernel values now.
+    :ivar held: values that this agent, or an earlier one, applied last; VMs
+        without an entry start at neutral.
     :ivar exempt: keys of incarnations that are not steered.
-    :ivar elapsed_s: since the last decision, seconds, > 0.
-    :ivar pressure: who waited for memory and disks; ``None`` if unknown.
+    :ivar elapsed_s: seconds since the last decision, > 0.
+    :ivar pressure: which VMs waited for memory and disks; ``None`` if unknown.
     :ivar preferences: of owners among their own VMs, by UUID.
-    :ivar best_effort: keys of incarnations that get only what is left over.
-    :ivar metric: by which it is judged what weights do; ``None``: it is not.
+    :ivar best_effort: keys of incarnations that get only leftover resources.
+    :ivar metric: judges the effect of weights; ``None`` turns the safety net
+        off.
     """
 
     present: allocation.Allocation
@@ -62,12 +63,12 @@ class Ask:
 
 
 class Decision:
-    """Runs a policy and turns its weights into kernel units.
+    """Runs a policy and converts its weights to kernel units.
 
-    :param node: what the node has.
+    :param node: resources of the node.
     :param guard: runs the policy.
-    :param scales: how each control counts that the node can steer.
-    :param memory: what a policy of that name remembered, by policy name.
+    :param scales: converts weights to kernel units, by control.
+    :param memory: stored memory of the policies, by policy name.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Decision:
         self._scales = scales
         self._memory = dict(memory)
         self._last: dict[allocation.Knob, scale_module.LastDecision] = {}
-        self._apart: frozenset[str] = frozenset()
+        self._best_effort: frozenset[str] = frozenset()
         self._preset = policy_base.Preset.DEFAULT
         self._foreseer = foresight.Foreseer(guard)
         self._safety_net = safety_net.SafetyNet(guard)
@@ -90,7 +91,9 @@ class Decision:
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
     ) -> tuple[str, ...]:
-        """Name the flavors' extra specs that cannot be followed."""
+        """Return a message for each unusable extra spec of the VMs'
+        flavors.
+        """
         return tuple(
             text
             for scale in self._scales.values()
@@ -99,11 +102,13 @@ class Decision:
 
     @property
     def memory(self) -> Mapping[str, policy_base.Memory]:
-        """Memory of the policies, by policy name."""
+        """The memory of the policies, by policy name."""
         return dict(self._memory)
 
     def forget(self) -> None:
-        """Forget weights and what policies remember: all begin neutral."""
+        """Delete all weights and the policies' memory: all VMs start at
+        neutral.
+        """
         self._memory = {}
         self._last = {}
         self._safety_net.forget()
@@ -113,69 +118,71 @@ class Decision:
         measured: round_model.MeasuredRound,
         policy: policy_base.Policy,
         settings: settings_module.Settings,
-        ask: Ask,
+        inputs: DecisionInput,
     ) -> round_model.DecidedRound:
         """Decide the weights of one round.
 
         :raises PluginMisbehaved: if the policy fails.
         """
-        facts = _facts(measured, policy, settings, ask)
+        facts = _scale_facts(measured, policy, settings, inputs)
         situation = dataclasses.replace(
             self._situation(measured, settings, facts),
             foresight=self._foreseer.of_node(
-                measured, policy, settings.ratios(), facts.left_alone
+                measured, policy, settings.max_ratios(), facts.left_alone
             ),
         )
-        previous = self._previous(facts, ask.held)
-        sizes = self._sizes(facts)
-        net = self._judged(measured, settings, ask, facts)
-        preference = preferences.of_instances(facts.vms, ask.preferences)
-        owner = _alone(situation.user, facts.apart)
+        previous = self._previous_weights(facts, inputs.held)
+        sizes = self._vm_sizes(facts)
+        net = self._safety_verdict(measured, settings, inputs, facts)
+        preference = preferences.of_instances(facts.vms, inputs.preferences)
+        owner = _separate_owners(situation.user, facts.apart)
         chosen = preferences.concerned(preference, owner)
         # The weights of the other preset are places in a range.
         chosen &= policy.preset is policy_base.Preset.DEFAULT
-        weights = self._bounded(
+        weights = self._bounded_weights(
             policy,
             settings,
-            *_of_users(situation, previous, sizes, chosen),
-            ask.elapsed_s,
+            *_with_equal_vms(situation, previous, sizes, chosen),
+            inputs.elapsed_s,
             is_neutral=net is not None and net.rest > 0,
         )
         if chosen.any():
             weights = preferences.divided(
-                weights, preference, sizes, owner, settings.ratios()
+                weights, preference, sizes, owner, settings.max_ratios()
             )
         weights[facts.apart] = allocation.LEAST
-        wanted = self._wanted(weights, settings, facts)
-        self._remember(facts, weights, wanted)
+        wanted = self._kernel_units(weights, settings, facts)
+        self._store_decision(facts, weights, wanted)
         return round_model.DecidedRound(
             contended=situation.contended,
             wanting=situation.wanting,
             weights=weights,
             wanted=wanted,
             preference=preference,
-            best_effort=ask.best_effort,
+            best_effort=inputs.best_effort,
             safety_net=net,
         )
 
-    def _judged(
+    def _safety_verdict(
         self,
         measured: round_model.MeasuredRound,
         settings: settings_module.Settings,
-        ask: Ask,
+        inputs: DecisionInput,
         facts: scale_module.ScaleFacts,
     ) -> round_model.SafetyVerdict | None:
-        """Judge what CPU weights did, where there are any."""
+        """Judge whether CPU weights did harm; ``None`` if that is not
+        judged.
+        """
         scale = self._scales.get(_CONTROL)
         if (
-            ask.metric is None
+            inputs.metric is None
             or scale is None
             or _CONTROL not in settings.controls
             or facts.preset is not policy_base.Preset.DEFAULT
         ):
             return None
         return self._safety_net.judge(
-            measured, ask.metric, settings, scale, facts
+            measured, inputs.metric, settings, scale, facts
         )
 
     def _situation(
@@ -184,7 +191,10 @@ class Decision:
         settings: settings_module.Settings,
         facts: scale_module.ScaleFacts,
     ) -> policy_base.Situation:
-        """Judge every control; one that cannot be judged is not contended."""
+        """Find which VMs compete for which control.
+
+        A control that cannot be judged counts as not contended.
+        """
         found = contention.situation(
             measured.weighed,
             measured.heaviness,
@@ -199,9 +209,10 @@ class Decision:
             try:
                 judged = scale.judge(facts)
             except Exception:
-                # Whatever it was, the other controls go on.
+                # The other controls continue after any error.
                 LOG.exception(
-                    'VMs that wait for %s could not be found', control.value
+                    'Control %s: VMs that wait for it could not be found',
+                    control.value,
                 )
                 continue
             if judged is not None:
@@ -209,7 +220,7 @@ class Decision:
                 contended[column], wanting[:, column] = judged
         return dataclasses.replace(found, contended=contended, wanting=wanting)
 
-    def _bounded(
+    def _bounded_weights(
         self,
         policy: policy_base.Policy,
         settings: settings_module.Settings,
@@ -219,12 +230,13 @@ class Decision:
         *,
         is_neutral: bool,
     ) -> allocation.Weights:
-        """Run the policy; give its weights as far as they are allowed.
+        """Run the policy, and return its weights within the allowed bounds.
 
-        :param is_neutral: whether CPU weights are neutral whatever it wants.
+        :param is_neutral: whether CPU weights stay neutral, whatever the
+            policy wants.
         """
         if is_neutral:
-            situation = _uncontended(situation)
+            situation = _without_cpu_contention(situation)
         remembered = self._memory.get(settings.policy, _NOTHING)
         wished, memory = self._guard.call(
             settings.policy,
@@ -236,25 +248,25 @@ class Decision:
         if policy.preset is not policy_base.Preset.DEFAULT:
             return wished
         weights = decide_round.bounded(
-            wished, previous, settings.ratios(), settings.steps()
+            wished, previous, settings.max_ratios(), settings.max_steps()
         )
         if is_neutral:
             weights[:, _CPU] = 1.0
         return weights
 
-    def _sizes(self, facts: scale_module.ScaleFacts) -> allocation.Weights:
+    def _vm_sizes(self, facts: scale_module.ScaleFacts) -> allocation.Weights:
         sizes = np.ones((len(facts.vms), len(resources.CONTROLS)))
         for control, scale in self._scales.items():
             sizes[:, resources.CONTROLS.index(control)] = scale.sizes(facts)
         return sizes
 
-    def _wanted(
+    def _kernel_units(
         self,
         weights: allocation.Weights,
         settings: settings_module.Settings,
         facts: scale_module.ScaleFacts,
     ) -> allocation.Allocation:
-        """Kernel units of the controls that can and may be written."""
+        """Return the kernel units of the controls that are to be written."""
         wanted: dict[allocation.Knob, int] = {}
         for control, scale in self._scales.items():
             if control not in settings.controls:
@@ -264,9 +276,9 @@ class Decision:
                 rows = scale.rows(facts)
                 units = scale.units(column, rows, facts)
             except Exception:
-                # Whatever it was, the other controls go on.
+                # The other controls continue after any error.
                 LOG.exception(
-                    'The control %s is not written in this round',
+                    'Control %s: not written in this round',
                     control.value,
                 )
                 continue
@@ -275,14 +287,14 @@ class Decision:
                 wanted[knobs[row]] = value
         return wanted
 
-    def _remember(
+    def _store_decision(
         self,
         facts: scale_module.ScaleFacts,
         weights: allocation.Weights,
         wanted: allocation.Allocation,
     ) -> None:
         self._preset = facts.preset
-        self._apart = facts.best_effort
+        self._best_effort = facts.best_effort
         self._last = {
             knob: scale_module.LastDecision(weight, wanted.get(knob))
             for control in self._scales
@@ -293,10 +305,10 @@ class Decision:
             )
         }
 
-    def _previous(
+    def _previous_weights(
         self, facts: scale_module.ScaleFacts, held: allocation.Allocation
     ) -> allocation.Weights:
-        """Weights in force, neutral of what is not steered."""
+        """Return the weights in force; 1 for controls that are not steered."""
         weights = np.ones((len(facts.vms), len(resources.CONTROLS)))
         known = {} if facts.preset is not self._preset else self._last
         for control, scale in self._scales.items():
@@ -306,68 +318,75 @@ class Decision:
                 [known.get(knob) for knob in knobs],
                 facts,
             )
-        # Whoever was best effort until now begins neutral.
-        begun = self._apart | facts.best_effort
+        # A VM that was best effort until now starts at neutral.
+        begun = self._best_effort | facts.best_effort
         weights[[vm.key in begun for vm in facts.vms]] = 1.0
         return weights
 
 
-def _facts(
+def _scale_facts(
     measured: round_model.MeasuredRound,
     policy: policy_base.Policy,
     settings: settings_module.Settings,
-    ask: Ask,
+    inputs: DecisionInput,
 ) -> scale_module.ScaleFacts:
     return scale_module.ScaleFacts(
         usage=measured.weighed,
         preset=policy.preset,
-        present=ask.present,
-        exempt=ask.exempt,
+        present=inputs.present,
+        exempt=inputs.exempt,
         tolerance=settings.tolerance,
-        pressure=ask.pressure,
-        best_effort=ask.best_effort,
+        pressure=inputs.pressure,
+        best_effort=inputs.best_effort,
     )
 
 
-def _uncontended(situation: policy_base.Situation) -> policy_base.Situation:
-    """Take the CPU out of the contention when weights do not divide it."""
+def _without_cpu_contention(
+    situation: policy_base.Situation,
+) -> policy_base.Situation:
+    """Mark the CPU as not contended, because its weights are neutral."""
     contended = situation.contended.copy()
     contended[_CPU] = False
     return dataclasses.replace(situation, contended=contended)
 
 
-def _alone(
-    user: usage_model.Indices, apart: resources.Mask
+def _separate_owners(
+    user: usage_model.Indices, separated: resources.Mask
 ) -> usage_model.Indices:
-    """Owners, as if each VM that is apart had one of its own."""
+    """Return the owners' indices, with an owner of its own for some VMs.
+
+    :param separated: (n,) the VMs that get an owner of their own.
+    """
     owners = user.copy()
-    owners[apart] = user.max(initial=-1) + 1 + np.arange(apart.sum())
+    owners[separated] = user.max(initial=-1) + 1 + np.arange(separated.sum())
     return owners
 
 
-def _of_users(
+def _with_equal_vms(
     situation: policy_base.Situation,
     previous: allocation.Weights,
     sizes: allocation.Weights,
-    chosen: resources.Mask,
+    with_preference: resources.Mask,
 ) -> tuple[policy_base.Situation, allocation.Weights]:
-    """Let a policy see VMs of owners with preferences as equals.
+    """Give all VMs of an owner with preferences the same heaviness and weight.
 
-    Otherwise it would take from a preferred VM, because it uses more, what
-    its owner gives to it.
+    Otherwise a policy would lower the weight of a preferred VM because it uses
+    more. That would undo the preference.
     """
-    if not chosen.any():
+    if not with_preference.any():
         return situation, previous
     user = situation.user
     heaviness = preferences.together(
-        situation.heaviness, np.ones(len(user)), user, chosen
+        situation.heaviness, np.ones(len(user)), user, with_preference
     )
     weights = np.column_stack(
         [
-            preferences.together(previous[:, place], size, user, chosen)
+            preferences.together(
+                previous[:, place], size, user, with_preference
+            )
             for place, size in enumerate(sizes.T)
         ]
     )
-    ahead = foresight.of_owners(situation, chosen)
+    ahead = foresight.of_owners(situation, with_preference)
     alike = dataclasses.replace(situation, heaviness=heaviness)
     return dataclasses.replace(alike, foresight=ahead), weights

@@ -41,8 +41,8 @@ def knowledge_of_node(
     :param used: newest usage of the node's own VMs.
     """
     name = settings.metric
-    owners = ownership.of_node(used.incarnations, settings.entity)
-    hosts = [item.host for item in totals.usable(view, name)]
+    owners = ownership.owners_of_node(used.incarnations, settings.entity)
+    hosts = [item.host for item in totals.usable_reports(view, name)]
     known = measure_foresight.knowledge(
         view, used.interval_s, metric, name, combined.totals
     )
@@ -52,7 +52,7 @@ def knowledge_of_node(
             known, hosts=hosts, users=combined.users
         ),
         place=hosts.index(host),
-        user=ownership.extended(owners, combined.users).user_index,
+        user=ownership.with_other_users(owners, combined.users).user_index,
     )
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From a sample to heaviness: the measure and exchange rooms in order."""
+"""Computes heaviness from a sample: the measure and exchange steps of a
+round.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -35,34 +37,36 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.runtime import guard as guard_module
 
 Weights = Callable[[Iterable[str]], Mapping[str, float]]
-"""Gives the weights > 0 of some users, those that are known; never blocks."""
+"""Returns the known weights > 0 of some users, by id; never blocks."""
 
 
 Rates = Callable[[sample_model.Sample], Mapping[str, float]]
-"""Says what is spent for VMs, > 0 by UUID; empty if nothing is. Never
-blocks."""
+"""Returns the spending rates > 0 of VMs, by UUID; never blocks.
+
+It returns an empty mapping if spending rates are not in use.
+"""
 
 
 def no_rates(_sample: sample_model.Sample) -> Mapping[str, float]:
-    """Know no rates."""
+    """Return no spending rates."""
     return {}
 
 
-def configured_only(_users: Iterable[str]) -> Mapping[str, float]:
-    """Know no weights but those in the settings."""
+def no_weights(_users: Iterable[str]) -> Mapping[str, float]:
+    """Return no weights, so that only those of the settings apply."""
     return {}
 
 
 class Measurement:
-    """Remembers the last sample and usage, and weighs the newest.
+    """Measures usage and heaviness; stores the last sample and usage.
 
-    :param node: what the node has.
-    :param exchange: where reports go to and come from.
+    :param node: resources of the node.
+    :param exchange: publishes and receives reports.
     :param guard: runs the metric.
-    :param boot_id: identity of this run of the agent.
+    :param boot_id: identifier of this run of the agent.
     :param clock: monotonic, seconds.
-    :param weights: of users that the settings give none.
-    :param rates: of VMs; those not named have 1.
+    :param weights: returns weights of users that the settings do not name.
+    :param rates: returns spending rates of VMs; the default rate is 1.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class Measurement:
         guard: guard_module.Guard,
         boot_id: str,
         clock: Callable[[], float],
-        weights: Weights = configured_only,
+        weights: Weights = no_weights,
         rates: Rates = no_rates,
     ) -> None:
         self._node = node
@@ -82,44 +86,44 @@ class Measurement:
         self._clock = clock
         self._weights = weights
         self._rates = rates
-        self._before: sample_model.Sample | None = None
-        self._past: usage_model.Usage | None = None
+        self._last_sample: sample_model.Sample | None = None
+        self._last_usage: usage_model.Usage | None = None
         self._reading: pressure_model.PressureSample | None = None
-        self._silent = Silent()
-        self._wants = Wants(node)
+        self._silent_nodes = SilentNodes()
+        self._wants = WantsHistory(node)
 
     def usage(
         self, sample: sample_model.Sample, decay_factor: float
     ) -> usage_model.Usage | None:
-        """Usage since the last sample.
+        """Return the usage since the last sample.
 
         :returns: ``None`` for the first sample.
         """
-        before, self._before = self._before, sample
+        before, self._last_sample = self._last_sample, sample
         if before is None or sample.time_s <= before.time_s:
             return None
-        self._past = usage_measure.between(
+        self._last_usage = usage_measure.usage_between(
             before,
             sample,
             self._node.speed_factor,
-            self._past,
+            self._last_usage,
             decay_factor,
         )
-        return self._past
+        return self._last_usage
 
     def pressure(
         self, reading: pressure_model.PressureSample
     ) -> pressure_model.Pressure | None:
-        """Pressure of VMs since the last reading.
+        """Return the pressure of VMs since the last reading.
 
         :returns: ``None`` for the first reading.
         """
         before, self._reading = self._reading, reading
         if before is None or reading.time_s <= before.time_s:
             return None
-        return pressure_measure.between(before, reading)
+        return pressure_measure.pressure_between(before, reading)
 
-    def weigh(
+    def measure(
         self,
         used: usage_model.Usage,
         metric: metric_base.Metric,
@@ -127,22 +131,22 @@ class Measurement:
         number: int,
         best_effort: frozenset[str] = frozenset(),
     ) -> round_model.MeasuredRound:
-        """Say how heavy the VMs of this node are, cloud-wide.
+        """Return the heaviness of this node's VMs, by the totals of all nodes.
 
-        :param number: of the round, the sequence number of the report.
-        :param best_effort: keys of VMs that must not count for others or for
-            their owners.
+        :param number: of the round; it is the sequence number of the report.
+        :param best_effort: keys of VMs whose usage must not count, neither for
+            other VMs nor for their owners.
         :raises PluginMisbehaved: if the metric fails in any stage.
         """
-        counted = usage_measure.counted(used, best_effort)
-        measured = self._weighed(
+        counted = usage_measure.without_vms(used, best_effort)
+        measured = self._measure(
             counted, metric, settings, number, best_effort
         )
         if not best_effort:
             return measured
         return dataclasses.replace(measured, usage=used, counted=counted)
 
-    def _weighed(
+    def _measure(
         self,
         used: usage_model.Usage,
         metric: metric_base.Metric,
@@ -150,28 +154,28 @@ class Measurement:
         number: int,
         best_effort: frozenset[str],
     ) -> round_model.MeasuredRound:
-        owners = ownership.of_node(used.incarnations, settings.entity)
-        demands = _without(
+        owners = ownership.owners_of_node(used.incarnations, settings.entity)
+        demands = _without_best_effort(
             self._demands(used, owners, settings), used, best_effort
         )
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
         found = self._wants.judge(used)
-        vcpus = demand_buckets.of_node(
+        vcpus = demand_buckets.grades_of_node(
             used, found.wanted, owners, self._node, _exempt(used, settings)
         )
-        told = totals.by_user(
+        told = totals.sum_by_user(
             owners, own, demands.endowment, demands.usage, found.wanted, *vcpus
         )
         self._publish(number, settings.metric, used.interval_s, told)
         view = self._exchange.view(self._clock(), settings.metric)
-        combined = self._combined(view, used, settings)
-        owners = ownership.extended(owners, combined.users)
+        combined = self._combined_totals(view, used, settings)
+        owners = ownership.with_other_users(owners, combined.users)
         of_all, user = combined.totals, owners.user_index
         of_users, treated = self._guard.call(
             settings.metric,
-            lambda: measure_round.treated(metric, of_all, user, own),
+            lambda: measure_round.run_user_stages(metric, of_all, user, own),
         )
         return round_model.MeasuredRound(
             usage=used,
@@ -187,16 +191,18 @@ class Measurement:
             basis=_basis(demands, of_all),
             wanted=found.wanted,
             waiting=found.waiting,
-            knowledge=self._knowledge(view, combined, used, metric, settings),
+            knowledge=self._foresight_input(
+                view, combined, used, metric, settings
+            ),
         )
 
-    def _combined(
+    def _combined_totals(
         self,
         view: report.View,
         used: usage_model.Usage,
         settings: settings_module.Settings,
     ) -> totals.CombinedTotals:
-        return totals.combined(
+        return totals.combine_reports(
             view,
             used.interval_s,
             settings.metric,
@@ -204,7 +210,7 @@ class Measurement:
             settings.overcommit,
         )
 
-    def _knowledge(
+    def _foresight_input(
         self,
         view: report.View,
         combined: totals.CombinedTotals,
@@ -212,12 +218,17 @@ class Measurement:
         metric: metric_base.Metric,
         settings: settings_module.Settings,
     ) -> Callable[[], foresight_model.NodeKnowledge] | None:
-        """Count those, too, who are silent by chance."""
-        held = self._silent.extended(view, self._clock(), used.interval_s)
+        """Return a function for the policy's knowledge of other nodes.
+
+        It includes nodes whose newest reports are missing by chance.
+        """
+        held = self._silent_nodes.extended(
+            view, self._clock(), used.interval_s
+        )
         if not held.reports:
             return None
         if held is not view:
-            combined = self._combined(held, used, settings)
+            combined = self._combined_totals(held, used, settings)
         return functools.partial(
             foresight.knowledge_of_node,
             self._node.host,
@@ -236,12 +247,12 @@ class Measurement:
     ) -> metric_base.Demands:
         vms = [item.instance for item in used.incarnations]
         own_supply = self._node.supply(used.interval_s)
-        view = self._others(settings.metric)
+        view = self._other_nodes_reports(settings.metric)
         users = {
             *owners.users,
             *totals.known_users(view, settings.metric),
         }
-        return measure_round.demands(
+        return measure_round.instance_input(
             used.amounts,
             endowment.endowments(
                 np.array([vm.vcpus for vm in vms], dtype=np.float64),
@@ -251,15 +262,15 @@ class Measurement:
             ),
             owners.node_index,
             own_supply
-            + totals.supply_of(view, used.interval_s, settings.metric),
+            + totals.supply_of_nodes(view, used.interval_s, settings.metric),
             settings.overcommit,
             len(users),
             self.rates([vm.uuid for vm in vms]),
         )
 
     def rates(self, uuids: Iterable[str]) -> usage_model.Scalars | None:
-        """Rates that are spent for VMs; ``None`` if none is said."""
-        known = self._rates(self._before) if self._before else {}
+        """Return the spending rates of VMs; ``None`` if there are none."""
+        known = self._rates(self._last_sample) if self._last_sample else {}
         if not known:
             return None
         return np.array([known.get(uuid, 1.0) for uuid in uuids])
@@ -270,8 +281,8 @@ class Measurement:
         users = totals.known_users(view, settings.metric)
         return {**self._weights(users), **settings.quota_weights}
 
-    def _others(self, metric: str) -> report.View:
-        """Reports of the other nodes before this round."""
+    def _other_nodes_reports(self, metric: str) -> report.View:
+        """Return the reports of the other nodes before this round."""
         view = self._exchange.view(self._clock(), metric)
         peers = {
             host: item
@@ -303,12 +314,12 @@ class Measurement:
 def _exempt(
     used: usage_model.Usage, settings: settings_module.Settings
 ) -> resources.Mask:
-    """VMs that an operator exempted, (n,)."""
+    """Return which VMs an operator exempted, (n,)."""
     vms = [item.instance for item in used.incarnations]
     return np.array([settings.is_exempt(vm) for vm in vms], dtype=np.bool_)
 
 
-def _without(
+def _without_best_effort(
     demands: metric_base.Demands,
     used: usage_model.Usage,
     best_effort: frozenset[str],
@@ -335,81 +346,95 @@ def _basis(
     )
 
 
-class Wants:
-    """Wants of this node's VMs over more than a moment.
+class WantsHistory:
+    """Estimates the wants of this node's VMs over several intervals.
 
-    :param node: what the node has.
+    :param node: resources of the node.
     """
 
     def __init__(self, node: node_model.NodeResources) -> None:
         self._node = node
         self._rows: dict[str, int] = {}
-        self._past = measure_round.VmHistory.unknown(0)
+        self._last_usage = measure_round.VmHistory.unknown(0)
 
     def judge(self, usage: usage_model.Usage) -> measure_round.WaitJudgement:
-        """Judge what VMs want, once for each interval."""
+        """Estimate the wants of the VMs; call it once for each interval."""
         keys = [item.key for item in usage.incarnations]
         rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
-        found = measure_round.judge(
-            wants.interval(usage, self._node),
-            self._past.picked(rows),
+        found = measure_round.judge_wants(
+            wants.cpu_interval(usage, self._node),
+            self._last_usage.select(rows),
             usage.newest,
             self._node.speed_factor * usage.interval_s,
             usage.interval_s,
             np.array([vm.paused for vm in usage.incarnations], dtype=np.bool_),
         )
-        self._past = found.past
+        self._last_usage = found.past
         self._rows = {key: row for row, key in enumerate(keys)}
         return found
 
 
 @dataclasses.dataclass
-class _Heard:
-    """The newest report of a node.
+class _LastReport:
+    """The newest report of a node, and how often its reports are missing.
 
-    :ivar arrived_s: when, monotonic clock.
-    :ivar part: of its reports that was missing, 0..1.
+    :ivar newest: the newest report.
+    :ivar arrived_s: time of arrival, monotonic clock.
+    :ivar missing_part: part of its reports that was missing, 0..1.
     """
 
-    said: report.NodeReport
+    newest: report.NodeReport
     arrived_s: float
-    part: float = 0.0
+    missing_part: float = 0.0
 
-    def hear(
-        self, said: report.NodeReport, arrived_s: float, interval_s: float
+    def receive(
+        self,
+        new_report: report.NodeReport,
+        arrived_s: float,
+        interval_s: float,
     ) -> None:
-        if said is self.said:
+        """Store a report, and update the missing part."""
+        if new_report is self.newest:
             return
         gap = (arrived_s - self.arrived_s) / interval_s
-        self.part = float(
-            report_expiry.heard(np.array(self.part), np.array(gap))
+        self.missing_part = float(
+            report_expiry.updated_missing_part(
+                np.array(self.missing_part), np.array(gap)
+            )
         )
-        self.said, self.arrived_s = said, arrived_s
+        self.newest, self.arrived_s = new_report, arrived_s
 
-    def silent(self, now_s: float, interval_s: float) -> float:
-        """Intervals since it came."""
-        return (now_s - self.arrived_s) / max(interval_s, self.said.interval_s)
+    def silent_intervals(self, now_s: float, interval_s: float) -> float:
+        """Return the number of intervals since the last report."""
+        return (now_s - self.arrived_s) / max(
+            interval_s, self.newest.interval_s
+        )
 
-    def patience(self) -> float:
-        return float(report_expiry.patience(np.array(self.part)))
+    def allowed_intervals(self) -> float:
+        """Return for how many intervals the node counts as silent by
+        chance.
+        """
+        return float(
+            report_expiry.allowed_silence(np.array(self.missing_part))
+        )
 
 
-class Silent:
-    """Last reports of nodes whose new reports are missing by chance.
+class SilentNodes:
+    """Stores last reports of nodes whose new reports are missing by chance.
 
-    Their VMs go on wanting what they wanted. A forecast without them would
-    move all weights there and back whenever some reports get lost.
+    The VMs of such a node still want resources. A forecast without them would
+    change all weights whenever reports get lost.
     """
 
     def __init__(self) -> None:
-        self._heard: dict[str, _Heard] = {}
+        self._last_reports: dict[str, _LastReport] = {}
 
     def extended(
         self, view: report.View, now_s: float, interval_s: float
     ) -> report.View:
         """Add the last reports of nodes that may be silent by chance.
 
-        The reports of the view are remembered for the next rounds.
+        The reports of the view are stored for the next rounds.
 
         :param now_s: seconds of a monotonic clock.
         :param interval_s: seconds between two rounds of this node; it reads
@@ -418,18 +443,22 @@ class Silent:
         """
         for host, said in view.reports.items():
             arrived_s = now_s - view.age_s.get(host, 0.0)
-            known = self._heard.setdefault(host, _Heard(said, arrived_s))
-            known.hear(said, arrived_s, max(interval_s, said.interval_s))
-        self._heard = {
+            known = self._last_reports.setdefault(
+                host, _LastReport(said, arrived_s)
+            )
+            known.receive(said, arrived_s, max(interval_s, said.interval_s))
+        self._last_reports = {
             host: known
-            for host, known in self._heard.items()
-            if known.silent(now_s, interval_s) <= report_expiry.MOST
+            for host, known in self._last_reports.items()
+            if known.silent_intervals(now_s, interval_s)
+            <= report_expiry.MAX_INTERVALS
         }
         by_chance = {
-            host: known.said
-            for host, known in self._heard.items()
+            host: known.newest
+            for host, known in self._last_reports.items()
             if host not in view.reports
-            and known.silent(now_s, interval_s) <= known.patience()
+            and known.silent_intervals(now_s, interval_s)
+            <= known.allowed_intervals()
         }
         if not by_chance:
             return view

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Forecast of a node's VMs with weights in force, by metric.
+"""Forecasts the CPUs of a node's VMs with weights in force, for a metric.
 
-The rounds of measure and decide run one after the other, from neutral weights
-on, on a model of the node's CPUs. VMs want as much as on average in the last
-minutes. They share by their kernel units the CPU time that they have in all.
-The units in the end divide the CPU time of each of the rounds of these
-minutes: that gives a mean, and how far rounds are from it. Nothing is written.
-Only the CPU is forecast: for other resources the wants of VMs are not known.
+The rounds of measure and decide run one after another, starting from neutral
+weights, on a model of the node's CPUs. VMs want the mean of the last minutes.
+Their kernel units divide the CPU time that all VMs had. Then the final units
+divide the CPU time of each sampled round of these minutes, which gives a mean
+and a spread. Nothing is written. Only the CPU is forecast, because the wants
+of other resources are unknown.
 """
 
 from collections.abc import Callable
@@ -45,32 +45,31 @@ from nova_fairness.runtime import guard as guard_module
 from nova_fairness.shares import filling
 from nova_fairness.shares import grouping
 
-ROUNDS = 100
-"""After which nothing is waited for any more."""
+MAX_ROUNDS = 100
+"""Largest number of rounds of a preview."""
 
-SETTLED = 0.01
-"""Part by which a weight moves at most in each of the last rounds of a preview
-that is at its end."""
+SETTLED_CHANGE = 0.01
+"""Largest relative change of a weight in a round that counts as settled."""
 
-STILL = 3
-"""... and so many of these there are."""
+SETTLED_ROUNDS = 3
+"""Number of successive settled rounds that end a preview."""
 
-CONTENT = 0.99
-"""Part of what it wants from which a VM waits for nothing more."""
+SATISFIED_PART = 0.99
+"""Part of its wanted CPU time from which a VM does not wait."""
 
-KEPT_S = 300.0
-"""Age of the oldest round that counts. Two previews within seconds have nearly
-the same rounds, and so nearly the same result."""
+MAX_SAMPLE_AGE_S = 300.0
+"""Age of the oldest round that counts, in seconds. Two previews within
+seconds use nearly the same rounds, so their results are nearly equal."""
 
-STEP_S = 10.0
-"""Between two rounds that count, at least: cycles may be of a second."""
+SAMPLE_STEP_S = 10.0
+"""Smallest time between two rounds that count, in seconds."""
 
-AGAIN_S = 60.0
-"""Seconds after which a metric that failed is tried again."""
+RETRY_AFTER_S = 60.0
+"""Seconds until a metric that failed runs again."""
 
-NOT_MEASURED = 'nothing is measured yet: ask again after the next round'
+NOT_MEASURED = 'nothing is measured yet; ask again after the next round'
 NO_CONTROL = 'this node cannot steer the CPU'
-UNKNOWN = 'the newest round does not tell what VMs want'
+WANTS_UNKNOWN = 'the newest round has no estimate of what VMs want'
 
 _CONTROL = resources.ResourceControl.CPU
 _COLUMN = resources.CONTROLS.index(_CONTROL)
@@ -81,19 +80,21 @@ _TIME = resources.RESOURCES.index('cpu_time')
 class CpuSample:
     """CPU time of a node's VMs in a round.
 
-    :ivar wall_s: end of the round, since the epoch.
-    :ivar rates: amounts a second that each VM had, and wanted at least, by
-        key.
-    :ivar short: whether more was wanted of the node than it has, (1,).
+    :ivar wall_s: end of the round, seconds since the epoch.
+    :ivar rates: pairs by key: the amount a second that the VM had, and the
+        smallest amount a second that it wanted.
+    :ivar contended: whether VMs wanted more than the node has, (1,).
     """
 
     wall_s: float
     rates: Mapping[str, tuple[float, float]]
-    short: resources.Mask
+    contended: resources.Mask
 
     @classmethod
-    def of(cls, done: round_model.Round) -> 'CpuSample | None':
-        """Take it from a round; ``None`` if that does not tell."""
+    def from_round(cls, done: round_model.Round) -> 'CpuSample | None':
+        """Return the sample of a round; ``None`` if it lacks wants or
+        waits.
+        """
         measured = done.measured
         if measured is None:
             return None
@@ -118,7 +119,7 @@ class PreviewInput:
 
     :ivar done: a round that was measured and decided.
     :ivar settings: in force.
-    :ivar scales: how each control counts that the node can steer.
+    :ivar scales: converts weights to kernel units, by control.
     :ivar preferences: of owners among their own VMs, by UUID.
     :ivar samples: of earlier rounds, or of this one.
     """
@@ -133,15 +134,15 @@ class PreviewInput:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preview:
-    """Forecast of the VMs of a round, with one metric.
+    """Forecast of the VMs of a round with one metric.
 
-    :ivar gets: (k, n) CPUs that each has in each of the rounds.
-    :ivar wants: (k, n) that it wants.
-    :ivar would_get: (k, n) that it would get.
+    :ivar gets: (k, n) CPUs that each VM got in each sampled round.
+    :ivar wants: (k, n) CPUs that it wanted.
+    :ivar would_get: (k, n) CPUs that it would get.
     :ivar weights: (n,) of the CPU.
-    :ivar units: kernel units of each; ``None`` where it is not steered.
-    :ivar rounds: that were run.
-    :ivar settled: whether nothing moved any more in the last of them.
+    :ivar units: kernel units of each VM; ``None`` where it is not steered.
+    :ivar rounds: number of rounds of the forecast.
+    :ivar settled: whether the weights were stable in the last rounds.
     """
 
     gets: usage_model.Scalars
@@ -154,132 +155,149 @@ class Preview:
 
 
 def preview(
-    start: PreviewInput,
+    inputs: PreviewInput,
     name: str,
     metric: metric_base.Metric,
     policy: policy_base.Policy,
     guard: guard_module.Guard,
 ) -> Preview:
-    """Run rounds with a metric until weights stand still.
+    """Run rounds with a metric until the weights are stable.
 
     :param name: of the metric.
     :param guard: runs metric and policy.
     :raises PluginMisbehaved: if one of them fails.
-    :raises StateError: if the round does not tell enough.
+    :raises StateError: if the round lacks the VMs' wants.
     """
-    model = _Model(start, name, metric, guard)
+    model = _CpuModel(inputs, name, metric, guard)
     room = decision.Decision(
-        start.done.node, guard, {_CONTROL: start.scales[_CONTROL]}
+        inputs.done.node, guard, {_CONTROL: inputs.scales[_CONTROL]}
     )
     only = frozenset({_CONTROL})
-    settings = dataclasses.replace(start.settings, controls=only)
+    settings = dataclasses.replace(inputs.settings, controls=only)
     got = model.newest
     held: allocation.Allocation = {}
     log = np.zeros(len(got))
     still = number = 0
-    while still < STILL and number < ROUNDS:
+    while still < SETTLED_ROUNDS and number < MAX_ROUNDS:
         decided = room.decide(
-            model.measured(got), policy, settings, model.ask(held)
+            model.measured_round(got),
+            policy,
+            settings,
+            model.decision_input(held),
         )
         held = decided.wanted
-        got = model.divided(held)
+        got = model.cpu_time(held)
         before, log = log, np.log(decided.weights[:, _COLUMN])
         moved = float(np.abs(log - before).max(initial=0.0))
-        still = still + 1 if moved <= SETTLED else 0
+        still = still + 1 if moved <= SETTLED_CHANGE else 0
         number += 1
     return Preview(
         gets=model.cpus(model.had),
         wants=model.cpus(model.wanted),
-        would_get=model.cpus(model.divided_in_each(held)),
+        would_get=model.cpus(model.cpu_time_by_round(held)),
         weights=np.exp(log),
         units=[held.get(knob) for knob in model.knobs],
         rounds=number,
-        settled=still >= STILL,
+        settled=still >= SETTLED_ROUNDS,
     )
 
 
-class _Model:
-    """The CPUs of a node on which all want what the last rounds found.
+class _CpuModel:
+    """A model of the node's CPUs: kernel units divide the CPU time of the VMs.
 
-    :ivar had: (k, n) amounts of CPU time that VMs had in each of the rounds,
-        as long as the newest.
-    :ivar wanted: (k, n) that they wanted.
-    :ivar newest: (n,) that they had on average.
-    :ivar knobs: of the CPU, of each VM.
-    :raises StateError: if the round does not tell enough.
+    :ivar had: (k, n) CPU time that the VMs had in each sampled round, scaled
+        to the length of the newest round.
+    :ivar wanted: (k, n) CPU time that they wanted.
+    :ivar newest: (n,) their mean CPU time.
+    :ivar knobs: identifiers of the VMs' CPU controls.
+    :raises StateError: if the round lacks the VMs' wants.
     """
 
     def __init__(
         self,
-        start: PreviewInput,
+        inputs: PreviewInput,
         name: str,
         metric: metric_base.Metric,
         guard: guard_module.Guard,
     ) -> None:
-        given, now = parts.given_to(start.measured), CpuSample.of(start.done)
+        given, now = (
+            parts.metric_input(inputs.measured),
+            CpuSample.from_round(inputs.done),
+        )
         if given is None or now is None:
-            raise exception.StateError(UNKNOWN)
-        samples = start.samples or (now,)
-        self._start = start
+            raise exception.StateError(WANTS_UNKNOWN)
+        samples = inputs.samples or (now,)
+        self._start = inputs
         self._metric = metric
         self._given = given
         # Weights that moved in one of the rounds are at work in all of them.
-        self._short = np.any([each.short for each in samples], axis=0)
-        self.had, self.wanted = _amounts(start.measured.usage, samples, now)
+        self._short = np.any([each.contended for each in samples], axis=0)
+        self.had, self.wanted = _cpu_amounts(
+            inputs.measured.usage, samples, now
+        )
         self.newest = self.had.mean(axis=0)
         self._wanted = self.wanted.mean(axis=0)
         self._weigh = functools.partial(guard.call, f'the preview with {name}')
-        vms = start.measured.usage.incarnations
+        vms = inputs.measured.usage.incarnations
         self.knobs = [allocation.Knob(vm.key, _CONTROL) for vm in vms]
         # VMs with CPUs of their own share with nobody.
-        scale = start.scales[_CONTROL]
+        scale = inputs.scales[_CONTROL]
         self._sharing = np.flatnonzero(
             [scale.is_steered(vm.instance) for vm in vms]
         )
-        self._sizes = self._kernel_units()
-        decided = start.done.decided
+        self._sizes = self._initial_units()
+        decided = inputs.done.decided
         self._best_effort = decided.best_effort if decided else frozenset()
         self._elsewhere = (
-            _told_elsewhere(start, given)
-            if name == start.done.metric
-            else self._weigh(lambda: _like_elsewhere(start, given, metric))
+            _reported_elsewhere(inputs, given)
+            if name == inputs.done.metric
+            else self._weigh(
+                lambda: _estimated_elsewhere(inputs, given, metric)
+            )
         )
 
     def cpus(self, amounts: usage_model.Scalars) -> usage_model.Scalars:
-        """Turn CPU time of the interval into CPUs."""
+        """Convert CPU time of the interval to CPUs."""
         usage = self._start.measured.usage
         speed = self._start.done.node.speed_factor
         return np.asarray(amounts / (usage.interval_s * speed))
 
-    def ask(self, held: allocation.Allocation) -> decision.Ask:
-        """Other input of a decision, if some units are held."""
+    def decision_input(
+        self, held: allocation.Allocation
+    ) -> decision.DecisionInput:
+        """Return the other input of a decision, with these units applied.
+
+        :param held: kernel units that are applied.
+        """
         start = self._start
         vms = start.measured.usage.incarnations
-        return decision.Ask(
+        return decision.DecisionInput(
             present={**start.done.applied, **held},
             held=held,
-            exempt=application.exempt(vms, start.settings),
+            exempt=application.exempt_keys(vms, start.settings),
             elapsed_s=start.measured.usage.interval_s,
             preferences=start.preferences,
             best_effort=self._best_effort,
         )
 
-    def divided(self, held: allocation.Allocation) -> usage_model.Scalars:
-        """CPUs of VMs if kernel units divide all that they have, (n,)."""
-        return self._divided(held, self.newest, self._wanted)
+    def cpu_time(self, held: allocation.Allocation) -> usage_model.Scalars:
+        """Return the CPU time of VMs with these kernel units, (n,)."""
+        return self._fill_cpus(held, self.newest, self._wanted)
 
-    def divided_in_each(
+    def cpu_time_by_round(
         self, held: allocation.Allocation
     ) -> usage_model.Scalars:
-        """The same in each of the rounds, (k, n)."""
+        """Return the CPU time of VMs with these units in each round, (k,
+        n).
+        """
         return np.array(
             [
-                self._divided(held, *each)
+                self._fill_cpus(held, *each)
                 for each in zip(self.had, self.wanted, strict=True)
             ]
         )
 
-    def _divided(
+    def _fill_cpus(
         self,
         held: allocation.Allocation,
         had: usage_model.Scalars,
@@ -299,11 +317,16 @@ class _Model:
         )
         return got
 
-    def measured(self, got: usage_model.Scalars) -> round_model.MeasuredRound:
-        """Measurement of a round if VMs got some CPU time, (n,)."""
+    def measured_round(
+        self, cpu_time: usage_model.Scalars
+    ) -> round_model.MeasuredRound:
+        """Return the measurement of a round with other CPU time.
+
+        :param cpu_time: (n,) of the VMs.
+        """
         given, before = self._given, self._start.measured
         users = given.totals.user_count
-        usage = self._using(got)
+        usage = self._with_cpu_time(cpu_time)
         demands = dataclasses.replace(given.demands, usage=usage.amounts)
         own = self._weigh(lambda: stages.instance_stage(self._metric, demands))
         more = grouping.sum_by(
@@ -316,7 +339,7 @@ class _Model:
             usage=(given.totals.usage + more).clip(0.0),
         )
         of_users, treated = self._weigh(
-            lambda: measure_round.treated(
+            lambda: measure_round.run_user_stages(
                 self._metric, of_all, given.owner, own
             )
         )
@@ -328,37 +351,44 @@ class _Model:
             heaviness=treated,
             user_heaviness=of_users,
             user_usage=of_all.usage,
-            waiting=self._waiting(got),
-            knowledge=functools.partial(self._knowledge, of_all),
+            waiting=self._cpu_waits(cpu_time),
+            knowledge=functools.partial(self._foresight_input, of_all),
         )
 
-    def _using(self, got: usage_model.Scalars) -> usage_model.Usage:
-        """Use that counts if VMs get some CPU time, (n,)."""
-        usage = _using(self._start.measured.usage, got)
-        return usage_measure.counted(usage, self._best_effort)
+    def _with_cpu_time(
+        self, cpu_time: usage_model.Scalars
+    ) -> usage_model.Usage:
+        """Return the usage that counts, with other CPU time of the VMs,
+        (n,).
+        """
+        usage = _with_cpu_time(self._start.measured.usage, cpu_time)
+        return usage_measure.without_vms(usage, self._best_effort)
 
-    def _waiting(self, got: usage_model.Scalars) -> usage_model.CpuWaits:
+    def _cpu_waits(
+        self, cpu_time: usage_model.Scalars
+    ) -> usage_model.CpuWaits:
+        """Return which VMs wait for the CPU with this CPU time, (n,)."""
         wanted = np.where(self._wanted > 0, self._wanted, 1.0)
-        part = np.where(self._wanted > 0, got / wanted, 1.0)
+        part = np.where(self._wanted > 0, cpu_time / wanted, 1.0)
         return usage_model.CpuWaits(
-            vms=part < CONTENT, nodes=self._short, lacking=1.0 - part
+            vms=part < SATISFIED_PART, nodes=self._short, lacking=1.0 - part
         )
 
-    def _knowledge(self, of_all: metric_base.Totals) -> Any:
+    def _foresight_input(self, totals_of_users: metric_base.Totals) -> Any:
         measured = self._start.measured
         return foresight.knowledge_of_node(
             self._start.done.node.host,
             measured.view,
             totals.CombinedTotals(
-                measured.ownership.users, of_all, measured.supply
+                measured.ownership.users, totals_of_users, measured.supply
             ),
             measured.usage,
             self._metric,
             self._start.settings,
         )
 
-    def _kernel_units(self) -> list[float]:
-        """Units of each VM while it is not steered."""
+    def _initial_units(self) -> list[float]:
+        """Return the kernel units of each VM at the start of the preview."""
         start = self._start
         sizes = start.scales[_CONTROL].sizes(
             scale_module.ScaleFacts(
@@ -376,17 +406,17 @@ class _Model:
         ]
 
 
-def _amounts(
-    usage: usage_model.Usage, samples: Sequence[CpuSample], now: CpuSample
+def _cpu_amounts(
+    usage: usage_model.Usage, samples: Sequence[CpuSample], current: CpuSample
 ) -> tuple[usage_model.Scalars, usage_model.Scalars]:
-    """CPU time that VMs had and wanted in each round, (k, n) each.
+    """Return CPU time that VMs had and wanted in each round, (k, n) each.
 
-    A VM that was not there yet counts as it is now.
+    A VM that is missing in a sample has its present values there.
     """
     keys = [vm.key for vm in usage.incarnations]
     rates = np.array(
         [
-            [each.rates.get(key, now.rates[key]) for key in keys]
+            [each.rates.get(key, current.rates[key]) for key in keys]
             for each in samples
         ]
     ).reshape(len(samples), len(keys), 2)
@@ -394,54 +424,62 @@ def _amounts(
     return had, wanted
 
 
-def _using(
-    usage: usage_model.Usage, got: usage_model.Scalars
+def _with_cpu_time(
+    usage: usage_model.Usage, cpu_time: usage_model.Scalars
 ) -> usage_model.Usage:
-    """The same usage with other CPU time."""
+    """Return a copy of the usage with other CPU time."""
     amounts, newest = usage.amounts.copy(), usage.newest.copy()
-    amounts[:, _TIME] = newest[:, _TIME] = got
+    amounts[:, _TIME] = newest[:, _TIME] = cpu_time
     return dataclasses.replace(usage, amounts=amounts, unsmoothed=newest)
 
 
-def _told_elsewhere(
-    start: PreviewInput, given: parts.MetricInput
+def _reported_elsewhere(
+    inputs: PreviewInput, metric_input: parts.MetricInput
 ) -> metric_base.Heaviness:
-    """Sums of the instance stage over users' VMs on other nodes, (u,).
+    """Return the reported heaviness of users' VMs on other nodes, (u,).
 
-    Reports tell them for the metric in force.
+    Reports contain it for the metric in force only.
     """
-    own, users = start.measured.instance_heaviness, given.totals.user_count
-    here = grouping.sum_by(given.owner, own, users)
-    return np.asarray(given.totals.instance_heaviness - here)
+    own, users = (
+        inputs.measured.instance_heaviness,
+        metric_input.totals.user_count,
+    )
+    here = grouping.sum_by(metric_input.owner, own, users)
+    return np.asarray(metric_input.totals.instance_heaviness - here)
 
 
-def _like_elsewhere(
-    start: PreviewInput, given: parts.MetricInput, metric: metric_base.Metric
+def _estimated_elsewhere(
+    inputs: PreviewInput,
+    metric_input: parts.MetricInput,
+    metric: metric_base.Metric,
 ) -> metric_base.Heaviness:
-    """The same for a metric that is in no report, (u,).
+    """Estimate the heaviness of users' VMs on other nodes, (u,).
 
-    All that a user has on a node counts as one VM.
+    It is for a metric that no report contains. All use of a user on a node
+    counts as one VM.
     """
-    of_all, name = given.totals, start.done.metric
-    view = start.measured.view
-    known = measure_foresight.told(view, start.measured.usage.interval_s, name)
+    of_all, name = metric_input.totals, inputs.done.metric
+    view = inputs.measured.view
+    known = measure_foresight.told(
+        view, inputs.measured.usage.interval_s, name
+    )
     weighing = measure_foresight.HeavinessProbe(
         metric, known, of_all.quota, of_all.supply
     )
-    hosts = [item.host for item in totals.usable(view, name)]
-    others = known.node != hosts.index(start.done.node.host)
+    hosts = [item.host for item in totals.usable_reports(view, name)]
+    others = known.node != hosts.index(inputs.done.node.host)
     heavy = np.where(others, weighing.instances(known.used), 0.0)
     return grouping.sum_by(known.user, heavy, of_all.user_count)
 
 
 class Previewer:
-    """Previews of the last rounds, with each metric that is installed.
+    """Computes previews from the last rounds, for any installed metric.
 
-    Rounds never wait for it, and a metric or policy that fails here is not
-    taken from them.
+    Rounds never wait for it. A metric or policy that fails here stays in use
+    by the rounds.
 
-    :param scales: how each control counts that the node can steer.
-    :param deadline_s: seconds that a metric or policy may take at a time.
+    :param scales: converts weights to kernel units, by control.
+    :param deadline_s: longest run time of a metric or policy call in seconds.
     :param clock: monotonic, seconds.
     """
 
@@ -458,50 +496,50 @@ class Previewer:
         self._failed: dict[str, tuple[float, str]] = {}
         self._samples: tuple[CpuSample, ...] = ()
 
-    def see(self, done: round_model.Round) -> None:
-        """Let a round count; never waits for a preview."""
+    def add_round(self, done: round_model.Round) -> None:
+        """Store a sample of a round; never waits for a preview."""
         last = self._samples[-1].wall_s if self._samples else -np.inf
-        if last <= done.wall_s < last + STEP_S:
+        if last <= done.wall_s < last + SAMPLE_STEP_S:
             return
-        if (sample := CpuSample.of(done)) is not None:
+        if (sample := CpuSample.from_round(done)) is not None:
             # A clock that went back leaves no samples of the future.
             self._samples = (
                 *(
                     each
                     for each in self._samples
-                    if 0 <= done.wall_s - each.wall_s < KEPT_S
+                    if 0 <= done.wall_s - each.wall_s < MAX_SAMPLE_AGE_S
                 ),
                 sample,
             )
 
-    def told(
+    def previews(
         self,
         done: round_model.Round | None,
         settings: settings_module.Settings,
         preferences: Mapping[str, float],
         names: Sequence[str],
     ) -> list[Mapping[str, Any]]:
-        """Say what would become of the VMs of a round, metric by metric.
+        """Return the preview of each metric for the VMs of a round.
 
         :param settings: in force.
         :param names: of metrics.
-        :returns: JSON types, in the order of the names.
+        :returns: JSON types, in the sequence of the names.
         """
         with self._lock:
             return [
                 {
                     'metric': name,
                     'in_force': name == settings.metric,
-                    **self._of(name, done, settings, preferences),
+                    **self._preview_values(name, done, settings, preferences),
                 }
                 for name in names
             ]
 
     def stop(self) -> None:
-        """End the thread; may be called twice."""
+        """Stop the thread; may be called twice."""
         self._guard.stop()
 
-    def _of(
+    def _preview_values(
         self,
         name: str,
         done: round_model.Round | None,
@@ -509,9 +547,9 @@ class Previewer:
         preferences: Mapping[str, float],
     ) -> Mapping[str, Any]:
         if done is None or done.measured is None:
-            return _nothing(NOT_MEASURED)
+            return _no_preview(NOT_MEASURED)
         if _CONTROL not in self._scales:
-            return _nothing(NO_CONTROL)
+            return _no_preview(NO_CONTROL)
         # What is in force may be newer than the newest round.
         known = dataclasses.replace(settings, metric=done.metric)
         start = PreviewInput(
@@ -523,18 +561,18 @@ class Previewer:
             self._samples,
         )
         try:
-            return _of_node(start, self._preview(name, start))
+            return _node_values(start, self._preview(name, start))
         except exception.FairnessError as error:
-            return _nothing(str(error))
+            return _no_preview(str(error))
 
-    def _preview(self, name: str, start: PreviewInput) -> Preview:
-        failed_s, why = self._failed.get(name, (-AGAIN_S, ''))
-        if self._clock() - failed_s < AGAIN_S and why:
+    def _preview(self, name: str, inputs: PreviewInput) -> Preview:
+        failed_s, why = self._failed.get(name, (-RETRY_AFTER_S, ''))
+        if self._clock() - failed_s < RETRY_AFTER_S and why:
             raise exception.PluginMisbehaved(why)
         metric = plugins.load_metric(name)
-        policy = plugins.load_policy(start.settings.policy)
+        policy = plugins.load_policy(inputs.settings.policy)
         try:
-            return preview(start, name, metric, policy, self._guard)
+            return preview(inputs, name, metric, policy, self._guard)
         except exception.PluginMisbehaved as error:
             self._failed[name] = self._clock(), str(error)
             for held in self._guard.quarantined:
@@ -542,8 +580,8 @@ class Previewer:
             raise
 
 
-def not_foreseen(done: round_model.Round | None) -> list[str]:
-    """Name what VMs compete for besides the CPU: weights of it move, too."""
+def contended_besides_cpu(done: round_model.Round | None) -> list[str]:
+    """Return the contended controls that a preview does not forecast."""
     if done is None or done.decided is None:
         return []
     return [
@@ -555,7 +593,7 @@ def not_foreseen(done: round_model.Round | None) -> list[str]:
     ]
 
 
-def _nothing(problem: str) -> Mapping[str, Any]:
+def _no_preview(problem: str) -> Mapping[str, Any]:
     return {
         'problem': problem,
         'settled': False,
@@ -566,54 +604,54 @@ def _nothing(problem: str) -> Mapping[str, Any]:
     }
 
 
-def _of_node(start: PreviewInput, found: Preview) -> Mapping[str, Any]:
-    """Gains and losses of each VM and of each owner here, as JSON types."""
-    owners = start.measured.ownership
+def _node_values(inputs: PreviewInput, forecast: Preview) -> Mapping[str, Any]:
+    """Return the forecast of each VM and each owner here, as JSON types."""
+    owners = inputs.measured.ownership
     here = np.unique(owners.user_index)
     return {
         'problem': '',
-        'settled': found.settled,
-        'rounds_count': found.rounds,
-        'sampled_rounds_count': len(found.gets),
+        'settled': forecast.settled,
+        'rounds_count': forecast.rounds,
+        'sampled_rounds_count': len(forecast.gets),
         'users': {
-            owners.users[owner]: _of_owner(
-                start, found, np.flatnonzero(owners.user_index == owner)
+            owners.users[owner]: _owner_values(
+                inputs, forecast, np.flatnonzero(owners.user_index == owner)
             )
             for owner in here
         },
         'instances': [
-            _of_instance(start, found, row)
-            for row in range(len(start.measured.usage.incarnations))
+            _vm_values(inputs, forecast, row)
+            for row in range(len(inputs.measured.usage.incarnations))
         ],
     }
 
 
-def _of_owner(
-    start: PreviewInput, found: Preview, rows: usage_model.Indices
+def _owner_values(
+    inputs: PreviewInput, forecast: Preview, rows: usage_model.Indices
 ) -> dict[str, Any]:
-    vm = start.measured.usage.incarnations[rows[0]].instance
+    vm = inputs.measured.usage.incarnations[rows[0]].instance
     return {
-        'name': _names(vm)[f'{start.settings.entity}_name'],
+        'name': _owner_names(vm)[f'{inputs.settings.entity}_name'],
         'instances_here_count': len(rows),
-        **_together(found, rows),
+        **_cpu_means(forecast, rows),
     }
 
 
-def _of_instance(
-    start: PreviewInput, found: Preview, row: int
+def _vm_values(
+    inputs: PreviewInput, forecast: Preview, row: int
 ) -> dict[str, Any]:
-    vm = start.measured.usage.incarnations[row].instance
+    vm = inputs.measured.usage.incarnations[row].instance
     return {
         'uuid': vm.uuid,
         'name': vm.display_name or vm.domain_name,
-        **_names(vm),
-        **_together(found, np.array([row])),
-        'weight_ratio': float(found.weights[row]),
-        'cpu_units': found.units[row],
+        **_owner_names(vm),
+        **_cpu_means(forecast, np.array([row])),
+        'weight_ratio': float(forecast.weights[row]),
+        'cpu_units': forecast.units[row],
     }
 
 
-def _names(vm: instance_model.Instance) -> dict[str, str]:
+def _owner_names(vm: instance_model.Instance) -> dict[str, str]:
     return {
         'user': vm.user_id,
         'user_name': vm.user_name or vm.user_id,
@@ -622,13 +660,13 @@ def _names(vm: instance_model.Instance) -> dict[str, str]:
     }
 
 
-def _together(
-    found: Preview, rows: usage_model.Indices
+def _cpu_means(
+    forecast: Preview, rows: usage_model.Indices
 ) -> dict[str, float | None]:
-    """CPUs of some VMs on average, and how far rounds are from that."""
+    """Return mean CPUs of some VMs, and the spread over the rounds."""
     gets, wants, would_get = (
         each[:, rows].sum(axis=1)
-        for each in (found.gets, found.wants, found.would_get)
+        for each in (forecast.gets, forecast.wants, forecast.would_get)
     )
     change = would_get - gets
     return {

@@ -30,18 +30,18 @@ _TIME = resources.RESOURCES.index('cpu_time')
 
 
 class SafetyNet:
-    """Remembers what weights did, until metric or policy change.
+    """Judges the effect of weights; starts again for a new metric or policy.
 
     :param guard: runs the metric.
     """
 
     def __init__(self, guard: guard_module.Guard) -> None:
         self._guard = guard
-        self._of = ('', '')
+        self._settings_pair = ('', '')
         self.forget()
 
     def forget(self) -> None:
-        """Forget what weights did."""
+        """Delete the recorded effects of weights."""
         self._past = safety_net.RoundCounts.unknown(1)
 
     def judge(
@@ -52,21 +52,23 @@ class SafetyNet:
         scale: scale_module.Scale,
         facts: scale_module.ScaleFacts,
     ) -> round_model.SafetyVerdict:
-        """Judge an interval.
+        """Judge the effect of the CPU weights in an interval.
 
-        :param scale: how the CPU counts.
-        :param facts: of the round: what the kernel held in the interval.
+        :param scale: converts CPU weights to kernel units.
+        :param facts: of the round, with the kernel values in the interval.
         :raises PluginMisbehaved: if the metric fails.
         """
         chosen = (settings.metric, settings.policy)
-        if self._of != chosen:
-            self._of = chosen
+        if self._settings_pair != chosen:
+            self._settings_pair = chosen
             self.forget()
         was_neutral = bool(self._past.rest[0])
         found = safety_net.judge(
             _division(measured, scale, facts),
             self._past,
-            functools.partial(self._weigh, measured, metric, settings),
+            functools.partial(
+                self._heaviness_without, measured, metric, settings
+            ),
         )
         self._past = found.past
         told = round_model.SafetyVerdict(
@@ -78,7 +80,7 @@ class SafetyNet:
             LOG.warning(
                 'node %s: returned to neutral CPU weights for %s: user'
                 ' %s has %.0f %% less with the weights of policy %s than'
-                ' without; if this comes again, set another policy',
+                ' without; if this happens again, set another policy',
                 settings.host,
                 wording.counted(told.rest, 'round'),
                 measured.ownership.users[found.harmed[0]],
@@ -93,55 +95,56 @@ class SafetyNet:
             )
         return told
 
-    def _weigh(
+    def _heaviness_without(
         self,
         measured: round_model.MeasuredRound,
         metric: metric_base.Metric,
         settings: settings_module.Settings,
-        less: usage_model.Scalars,
+        cpu_time: usage_model.Scalars,
     ) -> usage_model.Scalars:
-        if not less.any():
+        if not cpu_time.any():
             return measured.heaviness
         return self._guard.call(
-            settings.metric, lambda: weighed(measured, metric, less)
+            settings.metric,
+            lambda: heaviness_with_less_cpu(measured, metric, cpu_time),
         )
 
 
-def weighed(
+def heaviness_with_less_cpu(
     measured: round_model.MeasuredRound,
     metric: metric_base.Metric,
-    less: usage_model.Scalars,
+    cpu_time: usage_model.Scalars,
 ) -> usage_model.Scalars:
-    """Weigh the VMs of a round as if they had less CPU time.
+    """Return the heaviness of VMs as if they had used less CPU time.
 
-    :param less: (n,) amounts of the interval; below 0 is more.
-    :returns: (n,) by which each would be treated.
+    :param cpu_time: (n,) amounts to subtract; below 0 adds.
+    :returns: (n,).
     :raises PluginMisbehaved: if the metric fails in any stage.
     """
     basis, of_all = measured.basis, measured.user_usage
     if basis is None or of_all is None:
         return measured.heaviness
     usage = measured.weighed.amounts.copy()
-    usage[:, _TIME] = (usage[:, _TIME] - less).clip(0.0)
+    usage[:, _TIME] = (usage[:, _TIME] - cpu_time).clip(0.0)
     users, place = grouping.present(measured.ownership.user_index)
     of_users = measure_foresight.of_users(
         metric, measured.quota[users], basis.user_supply
     )
     if of_users is None:
-        return _treated(measured, metric, basis, of_all, usage)
-    # Such a metric looks at no other users, of whom there may be many.
+        return _heaviness_by_stages(measured, metric, basis, of_all, usage)
+    # Such a metric needs no other users, and there may be many.
     change = usage - measured.weighed.amounts
-    return of_users(_changed(of_all[users], place, change))[place]
+    return of_users(_add_by_user(of_all[users], place, change))[place]
 
 
-def _treated(
+def _heaviness_by_stages(
     measured: round_model.MeasuredRound,
     metric: metric_base.Metric,
     basis: round_model.Basis,
     of_all: resources.Vector,
     usage: resources.Vector,
 ) -> usage_model.Scalars:
-    """Run all stages with other usage of the VMs of this node, (n,)."""
+    """Run all stages of the metric with other usage of the VMs, (n,)."""
     user = measured.ownership.user_index
     own = stages.instance_stage(
         metric,
@@ -158,31 +161,39 @@ def _treated(
     totals = metric_base.Totals(
         instance_heaviness=basis.user_instance_heaviness
         + grouping.sum_by(user, heavier, len(of_all)),
-        usage=_changed(of_all, user, usage - measured.weighed.amounts),
+        usage=_add_by_user(of_all, user, usage - measured.weighed.amounts),
         endowment=basis.user_endowment,
         quota=measured.quota,
         supply=basis.user_supply,
     )
-    return measure_round.treated(metric, totals, user, own)[1]
+    return measure_round.run_user_stages(metric, totals, user, own)[1]
 
 
-def _changed(
+def _add_by_user(
     of_all: resources.Vector, user: usage_model.Indices, more: resources.Vector
 ) -> resources.Vector:
     return (of_all + grouping.sum_by(user, more, len(of_all))).clip(0.0)
 
 
-def judged(
+def with_safety_net(
     controls: Mapping[resources.ResourceControl, round_model.ControlStatus],
-    found: round_model.SafetyVerdict | None,
+    verdict: round_model.SafetyVerdict | None,
 ) -> Mapping[resources.ResourceControl, round_model.ControlStatus]:
-    """Tell which controls work, by whether weights are neutral, too."""
+    """Return the state of the controls; CPU weights do not work while
+    neutral.
+    """
     working = controls.get(_CPU)
-    if found is None or not found.rest or working is None or not working.works:
+    if (
+        verdict is None
+        or not verdict.rest
+        or working is None
+        or not working.works
+    ):
         return controls
     why = (
         'returned to neutral: users had less with the weights than without;'
-        f' the policy decides again in {wording.counted(found.rest, "round")}'
+        f' the policy decides again in'
+        f' {wording.counted(verdict.rest, "round")}'
     )
     return {
         **controls,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Means of a round: controls, throttles, pinned cores and their effect.
+"""Controls, throttles and pins of a node, and the check of their effect.
 
-Start with ``controls``: it builds those that the node has.
-It never decides how heavy a user is.
+Start with ``controls``, which creates those that the node supports. This
+package never decides how heavy a user is.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Builds the controls of a node, each for itself."""
+"""Creates the controls of a node, each independently of the others."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -43,20 +43,20 @@ _VERSIONS = {
     1: cpu_scale.CgroupVersion.V1,
     2: cpu_scale.CgroupVersion.V2,
 }
-_HELPED = {
-    resources.ResourceControl.CPU: privileged.door,
-    resources.ResourceControl.MEMORY: privileged.door,
-    resources.ResourceControl.DISK: privileged.door,
-    resources.ResourceControl.NETWORK: privileged_network.door,
+_HELPERS = {
+    resources.ResourceControl.CPU: privileged.client,
+    resources.ResourceControl.MEMORY: privileged.client,
+    resources.ResourceControl.DISK: privileged.client,
+    resources.ResourceControl.NETWORK: privileged_network.client,
 }
 NEED_PRESSURE = frozenset(
     {resources.ResourceControl.MEMORY, resources.ResourceControl.DISK}
 )
-"""The controls that it judges."""
+"""The controls that depend on memory and disk pressure."""
 
 
 class PressureWatch:
-    """Reads who waits for memory and disks, and keeps the newest reading."""
+    """Reads which VMs wait for memory and disks; stores the newest reading."""
 
     def __init__(self) -> None:
         self._reader = pressure_collect.PressureReader()
@@ -65,24 +65,24 @@ class PressureWatch:
     def read(
         self, sample: sample_model.Sample
     ) -> pressure_model.PressureSample:
-        """Read the VMs of a sample."""
+        """Read the pressure of the VMs of a sample."""
         self.newest = None
         self.newest = self._reader.read(sample)
         return self.newest
 
     def close(self) -> None:
-        """Close all descriptors."""
+        """Close all file descriptors."""
         self._reader.close()
 
 
 @dataclasses.dataclass(frozen=True)
-class Site:
-    """Where controls are built.
+class ControlContext:
+    """Configuration and node for which controls are created.
 
-    :ivar node: what the node has.
-    :ivar inventory: knows the VMs that run, once it is started.
-    :ivar state_path: where records are kept.
-    :ivar pressure: of the node.
+    :ivar node: resources of the node.
+    :ivar inventory: lists the running VMs, once it is started.
+    :ivar state_path: directory of the state files.
+    :ivar pressure: reads memory and disk pressure.
     """
 
     conf: cfg.ConfigOpts
@@ -94,15 +94,14 @@ class Site:
 
 @dataclasses.dataclass
 class Controls:
-    """Controls that this node can steer.
+    """The controls that this node supports.
 
-    :ivar throttling: of disks without weights; ``None`` if there is no
-        control of disks.
-    :ivar pinning: of VCPUs; ``None`` if there is no control of CPUs.
-
-    :ivar built: one control of each kind that exists here.
-    :ivar scales: of the same kinds.
-    :ivar missing: why there is no control of the other kinds.
+    :ivar throttling: of disks without weights; ``None`` without a disk
+        control.
+    :ivar pinning: of vCPUs; ``None`` without a CPU control.
+    :ivar built: one control of each supported kind.
+    :ivar scales: conversions to kernel units, of the same kinds.
+    :ivar missing: cause why a control of another kind is missing.
     :ivar records: of found values besides those of VMs; locked until closed.
     """
 
@@ -119,16 +118,16 @@ class Controls:
     throttling: throttling_module.Throttling | None = None
     pinning: pinning_module.Pinning | None = None
 
-    def lift(self) -> tuple[str, ...]:
-        """Take back what is in force beside the controls.
+    def restore(self) -> tuple[str, ...]:
+        """Remove all throttles and pins.
 
-        :returns: what went wrong.
+        :returns: error messages.
         """
         beside = [self.throttling, self.pinning]
         return tuple(text for item in beside if item for text in item.stop())
 
     def close(self) -> None:
-        """Release descriptors and locks."""
+        """Close file descriptors and release locks."""
         for item in self.built:
             item.close()
         for record in self.records:
@@ -137,13 +136,15 @@ class Controls:
     def pressure_if_needed(
         self, pressure: PressureWatch
     ) -> PressureWatch | None:
-        """Reader of the pressure, ``None`` if no control needs it."""
+        """Return the reader of the pressure; ``None`` if no control
+        needs it.
+        """
         return pressure if NEED_PRESSURE & self.scales.keys() else None
 
-    def record(self, path: pathlib.Path) -> found_values.FoundValues:
-        """Open one more record.
+    def open_record(self, path: pathlib.Path) -> found_values.FoundValues:
+        """Open another file of found values.
 
-        :raises StateError: if another agent has it, or it cannot be opened.
+        :raises StateError: if another agent uses it, or it cannot be opened.
         """
         opened = found_values.FoundValues(path)
         self.records.append(opened)
@@ -152,10 +153,10 @@ class Controls:
         return opened
 
 
-def build(site: Site) -> Controls:
-    """Build the controls of this node; the log names missing ones once.
+def build_controls(site: ControlContext) -> Controls:
+    """Create the controls of this node; log each missing one once.
 
-    :raises StateError: if another agent uses the same records.
+    :raises StateError: if another agent uses the same state files.
     """
     made = Controls()
     for kind, builder in _BUILDERS.items():
@@ -172,37 +173,37 @@ def build(site: Site) -> Controls:
     return made
 
 
-def warm_up(kinds: Sequence[resources.ResourceControl]) -> None:
-    """Start the privileged helpers of some controls, so no round has to."""
-    for door in dict.fromkeys(_HELPED[kind] for kind in kinds):
+def start_helpers(kinds: Sequence[resources.ResourceControl]) -> None:
+    """Start the privileged helpers of some controls before the first round."""
+    for door in dict.fromkeys(_HELPERS[kind] for kind in kinds):
         try:
-            door.knock()
+            door.start()
         except exception.ApplyError as error:
             LOG.error('%s', error)
 
 
-def prepare(config_files: Sequence[str]) -> None:
-    """Choose how the helpers are started; call once, after configuration."""
-    privileged.door.prepare(config_files)
-    privileged_network.door.prepare(config_files, like=privileged.SECTION)
+def prepare_helpers(config_files: Sequence[str]) -> None:
+    """Set how the helpers are started; call once, after configuration."""
+    privileged.client.prepare(config_files)
+    privileged_network.client.prepare(config_files, like=privileged.SECTION)
 
 
-Built = tuple[control.Control, scale_module.Scale]
+BuiltControl = tuple[control.Control, scale_module.Scale]
 
 
-def _cpu(site: Site, made: Controls) -> Built:
+def _build_cpu(site: ControlContext, made: Controls) -> BuiltControl:
     item = group_control.CpuShares()
     made.pinning = pinning_module.Pinning(
-        pins.VcpuPins(made.record(site.state_path / 'pins.json'))
+        pins.VcpuPins(made.open_record(site.state_path / 'pins.json'))
     )
     scale = cpu_scale.CpuScale(_VERSIONS[item.version], item.can_idle)
     return item, scale
 
 
-def _memory(site: Site, made: Controls) -> Built:
+def _build_memory(site: ControlContext, made: Controls) -> BuiltControl:
     options = site.conf.fairness_memory
     item = memory.MemoryProtection(
-        made.record(site.state_path / 'groups.json')
+        made.open_record(site.state_path / 'groups.json')
     )
     capacity = site.node.capacity[resources.RESOURCES.index('memory')]
     rules = memory_scale.MemoryRules(
@@ -211,21 +212,23 @@ def _memory(site: Site, made: Controls) -> Built:
     return item, memory_scale.MemoryScale(float(capacity), rules)
 
 
-def _disk(site: Site, made: Controls) -> Built:
-    record = made.record(site.state_path / 'disks.json')
+def _build_disk(site: ControlContext, made: Controls) -> BuiltControl:
+    record = made.open_record(site.state_path / 'disks.json')
     item = disk.DiskWeight(record, lambda: site.pressure.newest)
     options = site.conf.fairness_disk
     made.throttling = throttling_module.Throttling(
-        throttle.DiskThrottle(made.record(site.state_path / 'limits.json')),
+        throttle.DiskThrottle(
+            made.open_record(site.state_path / 'limits.json')
+        ),
         is_on=options.throttle,
     )
     return item, disk_scale.DiskScale(item.file_of)
 
 
-def _network(site: Site, _made: Controls) -> Built:
+def _build_network(site: ControlContext, _made: Controls) -> BuiltControl:
     options, node = site.conf.fairness_network, site.conf.fairness_node
     # What is only assumed must not become a limit.
-    bandwidth = node.network_bandwidth or link_speed.of_link(
+    bandwidth = node.network_bandwidth or link_speed.link_speed(
         pathlib.Path('/proc'),
         pathlib.Path('/sys'),
         options.uplink or None,
@@ -244,10 +247,11 @@ def _network(site: Site, _made: Controls) -> Built:
 
 
 _BUILDERS: dict[
-    resources.ResourceControl, Callable[[Site, Controls], Built]
+    resources.ResourceControl,
+    Callable[[ControlContext, Controls], BuiltControl],
 ] = {
-    resources.ResourceControl.CPU: _cpu,
-    resources.ResourceControl.MEMORY: _memory,
-    resources.ResourceControl.DISK: _disk,
-    resources.ResourceControl.NETWORK: _network,
+    resources.ResourceControl.CPU: _build_cpu,
+    resources.ResourceControl.MEMORY: _build_memory,
+    resources.ResourceControl.DISK: _build_disk,
+    resources.ResourceControl.NETWORK: _build_network,
 }

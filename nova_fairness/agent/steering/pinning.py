@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""VCPUs get cores of their host by what is spent for their VMs."""
+"""Pins vCPUs to cores of the host by the spending rates of their VMs."""
 
 from collections.abc import Sequence
 import logging
@@ -14,12 +14,12 @@ LOG = logging.getLogger(__name__)
 
 
 class Pinning:
-    """Brings pins into force round by round.
+    """Applies pins in each round.
 
-    Pins that an earlier agent left in force are lifted at once, whatever is
-    configured now.
+    Pins of an earlier agent are removed at the start, whatever the
+    configuration.
 
-    :param pins: writes them.
+    :param pins: writes the pins.
     """
 
     def __init__(self, pins: pins_module.VcpuPins) -> None:
@@ -27,16 +27,18 @@ class Pinning:
         for problem in pins.lift():
             LOG.error('%s', problem)
 
-    def round(
+    def apply(
         self,
         vms: Sequence[instance.Incarnation],
         rates: usage_model.Scalars | None,
     ) -> tuple[str, ...]:
-        """Pin the VCPUs of VMs without foreign pins; let others go.
+        """Pin the vCPUs of VMs without pins of other programs; unpin other
+        VMs.
 
-        :param vms: that may be pinned.
-        :param rates: (n,) of them, > 0; ``None`` if all are alike.
-        :returns: what went wrong.
+        :param vms: VMs that may be pinned.
+        :param rates: (n,) spending rates of the VMs, > 0; ``None`` if all are
+            equal.
+        :returns: error messages.
         """
         cores = self._pins.cores()
         if not cores:
@@ -58,5 +60,5 @@ class Pinning:
         )
 
     def stop(self) -> tuple[str, ...]:
-        """Let all go that were pinned."""
+        """Remove all pins; return error messages."""
         return self._pins.lift()

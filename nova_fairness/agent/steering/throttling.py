@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Throttles disks whose devices keep no weights, while VMs compete."""
+"""Throttles disks on devices that ignore weights, while VMs compete."""
 
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ Limits = dict[throttle_module.Place, throttle_module.Rates]
 
 
 class Throttling:
-    """Brings limits into force round by round; off unless configured.
+    """Applies limits in each round; off unless configured.
 
-    Limits that an earlier agent left in force are lifted at once, whatever is
-    configured now.
+    Limits of an earlier agent are removed at the start, whatever the
+    configuration.
 
     :param throttle: writes the limits.
     :param is_on: whether anything is limited.
@@ -39,7 +39,7 @@ class Throttling:
         for problem in throttle.lift():
             LOG.error('%s', problem)
 
-    def round(
+    def apply(
         self,
         pressure: pressure_model.Pressure | None,
         devices: pressure_model.PressureSample | None,
@@ -47,14 +47,14 @@ class Throttling:
         weights: usage_model.Scalars,
         exempt: Collection[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Throttle those who compete for a device; lift all other limits.
+        """Throttle VMs that compete for a device; remove all other limits.
 
         :param pressure: of the interval; ``None`` if unknown.
-        :param devices: the newest reading, which knows the schedulers.
-        :param usage: rows of all arrays.
+        :param devices: the newest reading, with the devices' I/O schedulers.
+        :param usage: its VMs are the rows of all arrays.
         :param weights: (n,) of block I/O, finite, > 0.
-        :param exempt: keys of VMs that are left alone.
-        :returns: what went wrong.
+        :param exempt: keys of VMs that are not throttled.
+        :returns: error messages.
         """
         if not self._is_on or pressure is None or devices is None:
             return self._throttle.lift()
@@ -70,7 +70,7 @@ class Throttling:
         )
 
     def stop(self) -> tuple[str, ...]:
-        """Lift every limit."""
+        """Remove all limits; return error messages."""
         return self._throttle.lift()
 
     def _limits(
@@ -91,7 +91,7 @@ class Throttling:
                 continue
             rates = disk.throttles(weights, traffic, rows)
             for row, pair in rates.items():
-                for top in _tops(pressure.disks[row], number):
+                for top in _entry_devices(pressure.disks[row], number):
                     limits[usage.incarnations[row].key, top] = pair
         return limits
 
@@ -105,10 +105,10 @@ def _keeps_weights(
     )
 
 
-def _tops(
+def _entry_devices(
     disks: tuple[pressure_model.DiskPath, ...], number: str
 ) -> Iterator[str]:
-    """Yield where the process itself hands in requests for a device."""
+    """Yield the devices that receive the VM's requests for a device first."""
     for path in disks:
         if number in path.devices:
             yield path.devices[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Proves round by round that CPU weights have an effect on this node."""
+"""Checks in each round that CPU weights have an effect on this node."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -22,58 +22,69 @@ from nova_fairness.shares import waiting
 _CPU = resources.ResourceControl.CPU
 
 
-class Proof:
-    """Compares what VMs had of the CPU with what their weights promised.
+class WeightCheck:
+    """Compares the CPU time of VMs with the part that their weights promise.
 
-    :param node: what the node has.
-    :param scale: how the CPU counts; ``None`` if this node cannot steer it.
-    :param scheduler: names a scheduler that replaces the kernel's, if any.
+    :param node: resources of the node.
+    :param scale: converts CPU weights to kernel units; ``None`` if this node
+        cannot steer the CPU.
+    :param scheduler: returns the name of a scheduler that replaces the
+        kernel's, or an empty text.
     """
 
     def __init__(
         self,
         node: node_model.NodeResources,
         scale: scale_module.Scale | None,
-        scheduler: Callable[[], str] = scheduler_module.extension,
+        scheduler: Callable[[], str] = scheduler_module.sched_ext_name,
     ) -> None:
         self._node = node
         self._scale = scale
         self._scheduler = scheduler
-        self._evidence = effect.Evidence()
+        self._effect_history = effect.Evidence()
 
-    def look(
+    def check_interval(
         self, used: usage_model.Usage, present: allocation.Allocation
     ) -> round_model.Effect | None:
-        """Judge an interval.
+        """Compare expected and received CPU time of an interval.
 
-        :param used: by all VMs.
-        :param present: what the kernel held in it, kernel units by knob.
+        :param used: use of all VMs.
+        :param present: kernel values in the interval.
+        :returns: ``None`` if this node cannot steer the CPU.
         """
         if self._scale is None:
             return None
-        rows, found = self._competition(self._scale, used, present)
-        self._evidence = self._evidence.after(found.followed())
+        rows, found = self._competing_vms(self._scale, used, present)
+        self._effect_history = self._effect_history.after(found.followed())
         whole = float(found.had.sum()) or np.nan
         expected = np.full(len(used.incarnations), np.nan)
         received = expected.copy()
         expected[rows] = found.by(found.parts) / whole
         received[rows] = found.had / whole
-        return round_model.Effect(expected, received, self._evidence.told)
+        return round_model.Effect(
+            expected, received, self._effect_history.told
+        )
 
-    def judged(
+    def with_effect(
         self,
         controls: Mapping[
             resources.ResourceControl, round_model.ControlStatus
         ],
     ) -> Mapping[resources.ResourceControl, round_model.ControlStatus]:
-        """Tell which controls work, by what was seen of their effect, too."""
+        """Return the state of the controls; a CPU control without effect
+        fails.
+        """
         working = controls.get(_CPU)
-        if working is None or not working.works or not self._evidence.is_bad:
+        if (
+            working is None
+            or not working.works
+            or not self._effect_history.is_bad
+        ):
             return controls
         name = self._scheduler()
         why = (
             f'{working.why} is written, but VMs follow it by'
-            f' {self._evidence.mean:.0%} only'
+            f' {self._effect_history.mean:.0%} only'
         )
         if name:
             why += f': the scheduler {name} (sched_ext) runs in the kernel'
@@ -82,19 +93,21 @@ class Proof:
             _CPU: dataclasses.replace(working, works=False, why=why),
         }
 
-    def _competition(
+    def _competing_vms(
         self,
         scale: scale_module.Scale,
         used: usage_model.Usage,
         present: allocation.Allocation,
     ) -> tuple[usage_model.Indices, effect.Competition]:
-        """The VMs that compete by weight, and what each had and wanted."""
+        """Return the VMs that compete by weight, with what they had and
+        wanted.
+        """
         units = [
             present.get(allocation.Knob(vm.key, _CPU))
             for vm in used.incarnations
         ]
         vms = [vm.instance for vm in used.incarnations]
-        now = wants.interval(used, self._node)
+        now = wants.cpu_interval(used, self._node)
         rows = np.flatnonzero(
             [
                 value is not None and bool(ready) and scale.is_steered(vm)

@@ -2,6 +2,6 @@
 
 """Observations over many rounds: idle VMs and lack of CPU time.
 
-Start with ``idle``.
-It never changes a weight and never evicts a server.
+Start with ``idle``. This package never changes a weight and never evicts a
+server.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Watches since when the VMs of this node do next to nothing."""
+"""Finds since when the VMs of this node are idle."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -21,27 +21,28 @@ from nova_fairness.shares import waiting
 
 LOG = logging.getLogger(__name__)
 
-EVERY_S = 60.0
-"""Activity of VMs is read this often, and added up meanwhile."""
+CHECK_INTERVAL_S = 60.0
+"""Seconds between two checks; the activity in between is summed."""
 
-SAVE_S = 600.0
-"""It is written this often; a crash loses at most an hour's mean."""
+SAVE_INTERVAL_S = 600.0
+"""Seconds between two saves; a crash loses the time since the last one."""
 
 _CPU = resources.RESOURCES.index('cpu_time')
-_MOVED = [
+_TRAFFIC = [
     resources.RESOURCES.index(name)
     for name in ('disk_read', 'disk_written', 'net_sent')
 ]
-"""Received traffic does not count: broadcasts reach idle VMs, too."""
+"""Resources that count as traffic. Received traffic does not count, because
+broadcasts reach idle VMs, too."""
 
 
 class IdleMemory:
-    """Remembers since when VMs are idle, over restarts of the agent.
+    """Stores since when VMs are idle, also over restarts of the agent.
 
-    :param file: of what is remembered; need not be durable.
-    :param limits: of what an idle VM does.
+    :param file: of the stored state; need not be durable.
+    :param limits: largest activity of an idle VM.
     :param speed_factor: of the node's CPUs.
-    :param clock: seconds of the epoch.
+    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -65,28 +66,28 @@ class IdleMemory:
         self._since: Mapping[str, float] = {}
 
     def add(self, used: usage_model.Usage) -> Mapping[str, float]:
-        """Take note of an interval.
+        """Add an interval.
 
-        :returns: since when VMs are idle, seconds of the epoch, by UUID; as
-            of the last look.
+        :returns: start of the idle time of each idle VM, seconds since the
+            epoch, by UUID; of the last check.
         """
         now = self._clock()
         if used.incarnations != self._vms:
-            self._look(now)
+            self._judge(now)
             self._vms = used.incarnations
-            self._begin()
-            self._look(now)
-        self._work += self._done(used)
+            self._clear_work()
+            self._judge(now)
+        self._work += self._work_of_interval(used)
         self._known &= used.known
-        if not 0 <= now - self._looked < EVERY_S:
-            self._look(now)
-            self._begin()
-        if not 0 <= now - self._saved < SAVE_S:
+        if not 0 <= now - self._looked < CHECK_INTERVAL_S:
+            self._judge(now)
+            self._clear_work()
+        if not 0 <= now - self._saved < SAVE_INTERVAL_S:
             self.save()
         return self._since
 
     def save(self) -> None:
-        """Write what is remembered."""
+        """Write the stored state to the file."""
         self._saved = self._clock()
         self._file.write(
             json.dumps(
@@ -97,21 +98,23 @@ class IdleMemory:
             )
         )
 
-    def _done(self, used: usage_model.Usage) -> usage_model.Scalars:
-        """CPU seconds per vCPU and bytes that VMs moved, (2, n)."""
+    def _work_of_interval(
+        self, used: usage_model.Usage
+    ) -> usage_model.Scalars:
+        """Return CPU seconds per vCPU and bytes of traffic, (2, n)."""
         vcpus = np.array([vm.instance.vcpus for vm in used.incarnations])
         cpu_s = used.newest[:, _CPU] / self._speed / np.maximum(vcpus, 1)
         stall = np.nan_to_num(used.cpu_stall)
         most = np.full(len(vcpus), used.interval_s)
         wanted = waiting.closed(cpu_s, stall, most)
-        return np.stack([wanted, used.newest[:, _MOVED].sum(axis=1)])
+        return np.stack([wanted, used.newest[:, _TRAFFIC].sum(axis=1)])
 
-    def _begin(self) -> None:
+    def _clear_work(self) -> None:
         self._work = np.zeros((2, len(self._vms)))
         self._known = np.ones(len(self._vms), dtype=np.bool_)
 
-    def _look(self, now: float) -> None:
-        """Judge what was added up since the last look."""
+    def _judge(self, now: float) -> None:
+        """Judge the activity that was summed since the last check."""
         self._looked = now
         for row, vm in enumerate(self._vms):
             # One that could not be read is out of sight.
@@ -119,7 +122,7 @@ class IdleMemory:
                 uuid = vm.instance.uuid
                 before = self._quiet.get(uuid) or idleness.Quiet.fresh(now)
                 work = idleness.VmWork(*self._work[:, row].tolist())
-                self._quiet[uuid] = before.after(work, now, self._limits)
+                self._quiet[uuid] = before.updated(work, now, self._limits)
         self._quiet = {
             uuid: each
             for uuid, each in self._quiet.items()
@@ -134,14 +137,14 @@ class IdleMemory:
 
 
 def _quiet(told: Mapping[str, Any]) -> dict[str, idleness.Quiet]:
-    return {str(uuid): _read(each) for uuid, each in told.items()}
+    return {str(uuid): _parse_entry(each) for uuid, each in told.items()}
 
 
-def _read(told: Mapping[str, Any]) -> idleness.Quiet:
-    work = told['work']
+def _parse_entry(entry: Mapping[str, Any]) -> idleness.Quiet:
+    work = entry['work']
     return idleness.Quiet(
-        float(told['since']),
-        float(told['begun']),
-        float(told['seen']),
+        float(entry['since']),
+        float(entry['begun']),
+        float(entry['seen']),
         idleness.VmWork(float(work['cpu_s']), float(work['moved'])),
     )

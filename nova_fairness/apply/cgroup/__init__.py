@@ -2,6 +2,6 @@
 
 """Control groups: CPU, memory, disks, pins and throttles.
 
-Start with ``files``: the files that may be written.
-It never writes a file that ``files`` does not name.
+Start with ``files``, which lists the files that may be written. The package
+never writes any other file.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Controls that are one file of each VM's own control group."""
+"""Controls that consist of one file in each VM's own control group."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -21,13 +21,14 @@ Writer = Callable[[Sequence[privileged.Request]], list[int]]
 
 
 class GroupControl(control.Control):
-    """Steers the group of each VM by one file; subclasses say which.
+    """Steers each VM by one file of its control group; subclasses name the
+    file.
 
     :param proc: where procfs is mounted.
-    :param mounts: by controller, as :func:`cgroup.mounts` gives them.
-    :param name: the file, one of :data:`files.FILES`.
+    :param mounts: by controller, as returned by :func:`cgroup.mounts`.
+    :param name: of the file, one of :data:`files.FILES`.
     :param writer: as :func:`privileged.write_controls`.
-    :param max_open: at most so many descriptors are kept between reads.
+    :param max_open: largest number of file descriptors that stay open.
     """
 
     def __init__(
@@ -40,73 +41,75 @@ class GroupControl(control.Control):
     ) -> None:
         self._name = name
         self._file = files.FILES[name]
-        self._open = files.OpenControls(
+        self._open_files = files.OpenControls(
             proc, mounts, name, max_open, self.parsed
         )
         self._writer = writer
-        self._named: set[str] = set()
+        self._reported: set[str] = set()
         self._problems: dict[str, str] = {}
 
     def availability(self) -> tuple[bool, str]:
-        """Tell by which file VMs are steered."""
+        """Return that the control works, with the name of its file."""
         return True, self._name
 
     @property
     def name(self) -> str:
-        """The file that is read and written."""
+        """The name of the file that is read and written."""
         return self._name
 
     @property
     def version(self) -> int:
-        """Version of control groups that the file belongs to: 1 or 2."""
+        """The version of control groups that the file belongs to: 1 or 2."""
         return 2 if self._file.controller == cgroup.UNIFIED else 1
 
     def parsed(self, content: bytes) -> int:
-        """The value that a file's content says.
+        """Return the value in a file's content.
 
-        :raises ValueError: if it says none.
+        :raises ValueError: if the content has no value.
         """
         # A control is one line; what a shorter value leaves behind it is no
         # part of it.
         return int(content.partition(b'\n')[0])
 
     def formatted(self, value: int) -> str:
-        """Text that is written for a value."""
+        """Return the text that is written for a value."""
         return str(value)
 
     def unit_range(self) -> tuple[int, int]:
-        """The smallest and largest value that the kernel accepts."""
+        """Return the smallest and the largest value that the kernel
+        accepts.
+        """
         return self._file.lowest, self._file.highest
 
     def default(self) -> int:
-        """Value that the kernel sets in a new group."""
+        """Return the value that the kernel sets in a new group."""
         return self._file.default
 
     def problems(self) -> tuple[str, ...]:
-        """Name VMs that cannot be steered, each once while it is seen."""
+        """Return errors of VMs that cannot be steered, each once per VM."""
         fresh = sorted(self._problems.items())
-        self._named.update(self._problems)
+        self._reported.update(self._problems)
         self._problems = {}
         return tuple(f'{key}: {text}' for key, text in fresh)
 
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
-        """Read what the kernel holds now, from descriptors kept open.
+        """Read the present values from files that stay open.
 
         :param keys: of incarnations.
-        :returns: kernel units by key; absent are VMs that vanished and
-            those that cannot be steered, see :meth:`problems`.
+        :returns: kernel units by key, without VMs that vanished or cannot be
+            steered; see :meth:`problems`.
         """
-        self._open.next_round(len(keys))
-        if len(self._named) > len(keys):
-            self._named.intersection_update(keys)
+        self._open_files.next_round(len(keys))
+        if len(self._reported) > len(keys):
+            self._reported.intersection_update(keys)
         values: dict[str, int] = {}
         for key in keys:
             try:
-                value = self._held(key)
+                value = self._read_value(key)
                 if value is not None:
                     values[key] = value
             except exception.WriteRefused as error:
-                if key not in self._named:
+                if key not in self._reported:
                     self._problems[key] = str(error)
         return values
 
@@ -115,12 +118,13 @@ class GroupControl(control.Control):
     ) -> tuple[control.ApplyResult, ...]:
         """Write each change, in one call of the privileged helper.
 
-        The value is read back: the kernel bounds some without saying so.
+        Each value is read back, because the kernel limits some without an
+        error.
 
         :param changes: for this control.
-        :returns: one outcome per change, in order.
+        :returns: one result per change, in the same sequence.
         """
-        outcomes = [self._refused(change) for change in changes]
+        outcomes = [self._refused_result(change) for change in changes]
         places = [i for i, known in enumerate(outcomes) if known is None]
         written = self._write([changes[place] for place in places])
         for place, outcome in zip(places, written, strict=True):
@@ -128,30 +132,32 @@ class GroupControl(control.Control):
         return tuple(outcome for outcome in outcomes if outcome is not None)
 
     def close(self) -> None:
-        """Close all descriptors; the control can still be used."""
-        self._open.close()
+        """Close all file descriptors; the control can still be used."""
+        self._open_files.close()
 
-    def _held(self, key: str) -> int | None:
-        """Read one VM; ``None`` if it is gone.
+    def _read_value(self, key: str) -> int | None:
+        """Read the value of one VM; ``None`` if the VM vanished.
 
-        :raises WriteRefused: if it has no such control, or an odd value.
+        :raises WriteRefused: if it has no such file, or a value out of range.
         """
-        value = self._open.read(key)
-        return None if value is None else self._checked(value)
+        value = self._open_files.read(key)
+        return None if value is None else self._checked_value(value)
 
-    def _checked(self, value: int) -> int:
+    def _checked_value(self, value: int) -> int:
         low, high = self.unit_range()
         if low <= value <= high:
             return value
         raise exception.WriteRefused(
             f'{self._name} is {value}, expected {low}..{high}; the group is '
-            f'left alone'
+            f'not changed'
         )
 
-    def _refused(
+    def _refused_result(
         self, change: allocation.Change
     ) -> control.ApplyResult | None:
-        """The outcome of a change that need not be tried."""
+        """Return the error result of a value out of range; ``None`` if in
+        range.
+        """
         low, high = self.unit_range()
         if not low <= change.after <= high:
             return control.ApplyResult(
@@ -174,37 +180,41 @@ class GroupControl(control.Control):
             ]
         numbers = [[next(errors) for _ in part] for part in parts]
         return [
-            self._outcome(change, next(filter(None, each), 0))
+            self._result_of_write(change, next(filter(None, each), 0))
             for change, each in zip(changes, numbers, strict=True)
         ]
 
     def _requests(self, change: allocation.Change) -> list[privileged.Request]:
-        """Requests that write a change, in order."""
+        """Return the helper's requests that write a change, in sequence."""
         _, pid, ticks = instance.parse_key(change.knob.incarnation)
         return [(self._name, self.formatted(change.after), pid, ticks)]
 
-    def _outcome(
+    def _result_of_write(
         self, change: allocation.Change, number: int
     ) -> control.ApplyResult:
-        """Judge one write by its error number and by what is there now."""
+        """Return the result of a write, by its error number and the value
+        read back.
+        """
         try:
-            kept = self._held(change.knob.incarnation)
+            kept = self._read_value(change.knob.incarnation)
         except exception.WriteRefused as error:
-            return self._failed(change, str(error))
+            return self._failed_result(change, str(error))
         if kept is None:
             return control.ApplyResult(change, gone=True)
         if number:
-            return self._failed(change, os.strerror(number))
+            return self._failed_result(change, os.strerror(number))
         if kept != change.after:
-            return self._failed(change, f'the kernel made it {kept}')
+            return self._failed_result(
+                change, f'the kernel set {kept} instead'
+            )
         return control.ApplyResult(change)
 
-    def _failed(
+    def _failed_result(
         self, change: allocation.Change, reason: str
     ) -> control.ApplyResult:
         key = change.knob.incarnation
-        self._open.forget(key)
-        if self._open.is_gone(key):
+        self._open_files.forget(key)
+        if self._open_files.is_gone(key):
             return control.ApplyResult(change, gone=True)
         return control.ApplyResult(
             change, f'{self._name} of {key} = {change.after}: {reason}'
@@ -212,9 +222,9 @@ class GroupControl(control.Control):
 
 
 def has_unified(mounts: Mapping[str, cgroup.Mount], controller: str) -> bool:
-    """Tell whether cgroup v2 has a controller on this host.
+    """Check whether cgroup v2 has a controller on this host.
 
-    :raises ControlUnavailable: if that cannot be read.
+    :raises ControlUnavailable: if the list of controllers cannot be read.
     """
     unified = mounts.get(cgroup.UNIFIED)
     if unified is None:
@@ -224,47 +234,49 @@ def has_unified(mounts: Mapping[str, cgroup.Mount], controller: str) -> bool:
         return controller in path.read_text('ascii').split()
     except OSError as error:
         raise exception.ControlUnavailable(
-            f'cannot read which controllers cgroup v2 has: {error}'
+            f'controllers of cgroup v2: the list cannot be read: {error}'
         ) from error
 
 
 def version_of(
-    mounts: Mapping[str, cgroup.Mount], first: str, second: str, missing: str
+    mounts: Mapping[str, cgroup.Mount],
+    v1_controller: str,
+    v2_controller: str,
+    missing: str,
 ) -> int:
-    """Version of control groups that has a controller on this host, 1 or 2.
+    """Return the version of control groups that has a controller, 1 or 2.
 
-    A controller is in one hierarchy only. If v1 has it, the version is 1, also
-    if a v2 tree is mounted.
+    A controller belongs to one hierarchy only. If v1 has it, the version is 1,
+    also if a v2 tree is mounted.
 
-    :param first: name of the controller in v1.
-    :param second: name of the controller in v2.
+    :param v1_controller: its name in v1.
+    :param v2_controller: its name in v2.
     :param missing: text of the error if neither version has it.
     :raises ControlUnavailable: if neither version has it.
     """
-    if first in mounts:
+    if v1_controller in mounts:
         return 1
-    if has_unified(mounts, second):
+    if has_unified(mounts, v2_controller):
         return 2
     raise exception.ControlUnavailable(missing)
 
 
 _IDLE_SHOWS = {files.CPU_SHARES: 3, files.CPU_WEIGHT: 0}
-"""Values of the files of an idle group (Linux 5.15 and later)."""
+"""Values that the files of an idle group show (Linux 5.15 and later)."""
 
 
 class CpuShares(GroupControl):
-    """Steers the group of each VM; all of its threads share one value.
+    """Steers the CPU shares or weight of each VM's group.
 
-    A controller is in one hierarchy only: where v1 has ``cpu``, v1 it is,
-    also if a v2 tree without it is mounted beside.
-
-    :data:`allocation.IDLE` stands for ``cpu.idle``. A group takes no shares
-    while it is idle. After that it has the default shares.
+    All threads of a VM share one value. Where v1 has the ``cpu`` controller,
+    v1 is used, also if a v2 tree is mounted. The value :data:`allocation.IDLE`
+    means ``cpu.idle``. An idle group accepts no shares; when it stops being
+    idle, it has the default shares.
 
     :param proc: where procfs is mounted.
-    :param mountinfo_path: says where the hierarchies are mounted.
+    :param mountinfo_path: file that lists the mounted hierarchies.
     :param writer: as :func:`privileged.write_controls`.
-    :param max_open: at most so many descriptors are kept between reads.
+    :param max_open: largest number of file descriptors that stay open.
     :raises ControlUnavailable: if this host has no CPU controller.
     """
 
@@ -282,39 +294,39 @@ class CpuShares(GroupControl):
         self._idle = files.OpenControls(proc, mounts, files.CPU_IDLE, max_open)
 
     def can_idle(self, key: str) -> bool:
-        """Tell whether the kernel lets a VM be idle."""
+        """Check whether the kernel supports ``cpu.idle`` for a VM."""
         try:
             return self._idle.read(key) is not None
         except exception.WriteRefused:
             return False
 
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
-        """Read what the kernel holds now."""
+        """Read the present values of VMs, by key."""
         self._idle.next_round(len(keys))
         return super().read(keys)
 
     def close(self) -> None:
-        """Close all descriptors; the control can still be used."""
+        """Close all file descriptors; the control can still be used."""
         super().close()
         self._idle.close()
 
-    def _held(self, key: str) -> int | None:
-        value = self._open.read(key)
+    def _read_value(self, key: str) -> int | None:
+        value = self._open_files.read(key)
         if value == _IDLE_SHOWS[self._name] and self._is_idle(key):
             return allocation.IDLE
-        return None if value is None else self._checked(value)
+        return None if value is None else self._checked_value(value)
 
     def _is_idle(self, key: str) -> bool:
         return self.can_idle(key) and self._idle.read(key) == 1
 
-    def _refused(
+    def _refused_result(
         self, change: allocation.Change
     ) -> control.ApplyResult | None:
         if change.after == allocation.IDLE and self.can_idle(
             change.knob.incarnation
         ):
             return None
-        return super()._refused(change)
+        return super()._refused_result(change)
 
     def _requests(self, change: allocation.Change) -> list[privileged.Request]:
         key = change.knob.incarnation
@@ -322,18 +334,20 @@ class CpuShares(GroupControl):
         if change.after == allocation.IDLE:
             return [(files.CPU_IDLE, '1', pid, ticks)]
         wakes: list[privileged.Request] = (
-            [(files.CPU_IDLE, '0', pid, ticks)] if self._wakes(change) else []
+            [(files.CPU_IDLE, '0', pid, ticks)]
+            if self._ends_idle(change)
+            else []
         )
         return [*wakes, *super()._requests(change)]
 
-    def _wakes(self, change: allocation.Change) -> bool:
+    def _ends_idle(self, change: allocation.Change) -> bool:
         if change.before is None:
             return self._is_idle(change.knob.incarnation)
         return change.before == allocation.IDLE
 
 
 def _cpu_file(mounts: Mapping[str, cgroup.Mount]) -> str:
-    """Name of the file that steers the CPU on this host."""
+    """Return the name of the file that steers the CPU on this host."""
     version = version_of(
         mounts,
         files.FILES[files.CPU_SHARES].controller,

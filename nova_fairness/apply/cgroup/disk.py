@@ -2,9 +2,9 @@
 
 """Weights of VMs' block I/O: v1 ``blkio.*weight``, v2 ``io.*weight``.
 
-A weight does something only where a device's scheduler keeps it (BFQ, or
-the cost model of v2). VMs whose disks are all elsewhere are not steered, and
-are named.
+A weight has an effect only on a device whose scheduler supports weights (BFQ,
+or the cost model of v2). VMs without such a disk are not steered, and the
+control reports the cause.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ FILES = (
     files.IO_BFQ_WEIGHT,
     files.IO_WEIGHT,
 )
-"""In the order of preference; a record names them by their place."""
+"""The files in the sequence of preference; a record stores the index."""
 
 LOWEST, HIGHEST, NEUTRAL = 1, 1000, 100
 
@@ -41,31 +41,33 @@ _NO_DEVICE = 'no disk has an I/O scheduler with weights'
 Source = Callable[[], pressure.PressureSample | None]
 
 
-class _OneFile(group_control.GroupControl):
-    """Weights in one file."""
+class _WeightFile(group_control.GroupControl):
+    """Weights in one file of each VM's group."""
 
     kind = resources.ResourceControl.DISK
 
     def parsed(self, content: bytes) -> int:
-        """The weight for all devices, in either form of the file."""
+        """Return the weight for all devices, from either format of the
+        file.
+        """
         line = content.partition(b'\n')[0].strip()
         return int(line.removeprefix(b'default').strip())
 
 
 class DiskWeight(control.Control):
-    """Steers the group of each VM by the file that its devices heed.
+    """Steers the block I/O of each VM by the file that its devices support.
 
-    A VM stays with the file that was first written for it until that is
-    restored, also if its device changes the scheduler.
+    A VM keeps the file that was first written for it until that is restored,
+    also if its device changes the scheduler.
 
-    :param chosen: record of the file that steers each VM, loaded; ``None``
-        forgets it with the process.
-    :param source: gives the newest reading of disks and devices; ``None``
-        from it while there is none: then only VMs in the record are known.
+    :param record: of the file that steers each VM, loaded; ``None`` stores it
+        in memory only.
+    :param source: returns the newest reading of disks and devices, ``None``
+        before the first. Until then only VMs in the record are known.
     :param proc: where procfs is mounted.
-    :param mountinfo_path: says where the hierarchies are mounted.
+    :param mountinfo_path: file that lists the mounted hierarchies.
     :param writer: as :func:`privileged.write_controls`.
-    :param max_open: at most so many descriptors per file are kept.
+    :param max_open: largest number of descriptors per file that stay open.
     :raises ControlUnavailable: if this host has no block I/O controller.
     """
 
@@ -73,7 +75,7 @@ class DiskWeight(control.Control):
 
     def __init__(
         self,
-        chosen: found_values.FoundValues | None = None,
+        record: found_values.FoundValues | None = None,
         source: Source = lambda: None,
         proc: str = '/proc',
         mountinfo_path: str = '/proc/self/mountinfo',
@@ -82,32 +84,34 @@ class DiskWeight(control.Control):
     ) -> None:
         mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_bytes())
         self._files = {
-            name: _OneFile(proc, mounts, name, writer, max_open)
-            for name in file_names(mounts)
+            name: _WeightFile(proc, mounts, name, writer, max_open)
+            for name in weight_files(mounts)
         }
         self._source = source
-        self._record = chosen
+        self._record = record
         self._chosen: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
-        self._named: set[str] = set()
+        self._reported: set[str] = set()
         self._failed: set[str] = set()
-        if chosen is not None:
+        if record is not None:
             self._chosen = {
                 knob.incarnation: FILES[place]
-                for knob, place in chosen.values.items()
+                for knob, place in record.values.items()
                 if FILES[place] in self._files
             }
 
     def unit_range(self) -> tuple[int, int]:
-        """1..1000, which every file takes that this kernel has."""
+        """Return 1 and 1000, which all of the kernel's weight files accept."""
         return LOWEST, HIGHEST
 
     def default(self) -> int:
-        """Value that the kernel sets in a new group."""
+        """Return the value that the kernel sets in a new group."""
         return NEUTRAL
 
     def availability(self) -> tuple[bool, str]:
-        """Tell whether any device of a VM keeps weights now."""
+        """Return whether any device of a VM supports weights now, and the
+        cause.
+        """
         names = ', '.join(dict.fromkeys(self._chosen.values()))
         if names:
             return True, names
@@ -117,29 +121,29 @@ class DiskWeight(control.Control):
         return True, ' or '.join(self._files)
 
     def file_of(self, key: str) -> str:
-        """The file by which a VM is steered.
+        """Return the name of the file that steers a VM.
 
-        :returns: the preferred one of this host for a VM that is not.
+        :returns: the host's preferred file for a VM that is not steered.
         """
         return self._chosen.get(key, next(iter(self._files)))
 
     def without_effect(self) -> Mapping[str, str]:
-        """Say why a weight does nothing for a VM, by key."""
+        """Return why a weight has no effect on some VMs, by key."""
         return dict(self._reasons)
 
     def problems(self) -> tuple[str, ...]:
-        """Name VMs that cannot be steered, each once while it is seen."""
+        """Return errors of VMs that cannot be steered, each once per VM."""
         return tuple(
             text for item in self._files.values() for text in item.problems()
         )
 
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
-        """Read what the kernel holds now.
+        """Read the present weights.
 
-        :returns: weights by key; absent are VMs that vanished and those on
-            whose disks a weight has no effect.
+        :returns: weights by key, without VMs that vanished and VMs on whose
+            disks a weight has no effect.
         """
-        self._judge(self._source(), keys)
+        self._choose_files(self._source(), keys)
         values: dict[str, int] = {}
         for name, item in self._files.items():
             own = [key for key in keys if self._chosen.get(key) == name]
@@ -149,9 +153,9 @@ class DiskWeight(control.Control):
     def write(
         self, changes: Sequence[allocation.Change]
     ) -> tuple[control.ApplyResult, ...]:
-        """Write each change, after the file that it goes to is recorded."""
+        """Write each change, after its file is recorded."""
         try:
-            self._remember(changes)
+            self._record_files(changes)
         except exception.StateError as error:
             return tuple(
                 control.ApplyResult(change, str(error)) for change in changes
@@ -166,7 +170,7 @@ class DiskWeight(control.Control):
             written = item.write([changes[place] for place in places])
             outcomes.update(zip(places, written, strict=True))
         done = tuple(
-            outcomes.get(place) or self._unweighed(change)
+            outcomes.get(place) or self._without_effect_result(change)
             for place, change in enumerate(changes)
         )
         for outcome in done:
@@ -178,7 +182,7 @@ class DiskWeight(control.Control):
         return done
 
     def release(self) -> tuple[str, ...]:
-        """Forget which VM was steered by which file, if it is restored."""
+        """Delete the records of VMs that are restored."""
         if self._record is None:
             return ()
         self._record.forget(
@@ -195,14 +199,14 @@ class DiskWeight(control.Control):
         return ()
 
     def close(self) -> None:
-        """Close all descriptors; the control can still be used."""
+        """Close all file descriptors; the control can still be used."""
         for item in self._files.values():
             item.close()
 
-    def _judge(
+    def _choose_files(
         self, sample: pressure.PressureSample | None, keys: Sequence[str]
     ) -> None:
-        """Choose the file of every VM that has none."""
+        """Choose the file of each VM that has none."""
         if sample is None:
             return
         rows = {item.key: row for row, item in enumerate(sample.incarnations)}
@@ -211,17 +215,19 @@ class DiskWeight(control.Control):
             if key not in rows:
                 continue
             disks = sample.disks[rows[key]]
-            file = self._fitting(disks, sample.devices)
+            file = self._effective_file(disks, sample.devices)
             if file is not None:
                 if not self._is_recorded(key):
                     self._chosen[key] = file
                 continue
-            self._say(key, _why(disks, sample.devices))
+            self._report_without_effect(
+                key, _cause_without_effect(disks, sample.devices)
+            )
             if not self._is_recorded(key):
                 self._chosen.pop(key, None)
-        self._forget_others(set(rows))
+        self._forget_absent(set(rows))
 
-    def _fitting(
+    def _effective_file(
         self,
         disks: Sequence[pressure.DiskPath],
         devices: Mapping[str, pressure.DeviceTotals],
@@ -240,14 +246,14 @@ class DiskWeight(control.Control):
     def _is_recorded(self, key: str) -> bool:
         return self._record is not None and _knob(key) in self._record.values
 
-    def _say(self, key: str, reason: str) -> None:
-        """Note why a VM is not steered; the log names each reason once."""
+    def _report_without_effect(self, key: str, reason: str) -> None:
+        """Store why a VM is not steered; log each cause once."""
         self._reasons[key] = f'without effect: {reason}'
-        if reason not in self._named:
-            self._named.add(reason)
+        if reason not in self._reported:
+            self._reported.add(reason)
             LOG.warning('weights of disks are without effect: %s', reason)
 
-    def _forget_others(self, present: set[str]) -> None:
+    def _forget_absent(self, present: set[str]) -> None:
         for key in self._chosen.keys() - present:
             del self._chosen[key]
         if self._record is not None:
@@ -257,7 +263,7 @@ class DiskWeight(control.Control):
                 if knob.incarnation not in present
             )
 
-    def _remember(self, changes: Sequence[allocation.Change]) -> None:
+    def _record_files(self, changes: Sequence[allocation.Change]) -> None:
         if self._record is not None:
             self._record.remember(
                 {
@@ -269,7 +275,9 @@ class DiskWeight(control.Control):
                 }
             )
 
-    def _unweighed(self, change: allocation.Change) -> control.ApplyResult:
+    def _without_effect_result(
+        self, change: allocation.Change
+    ) -> control.ApplyResult:
         key = change.knob.incarnation
         return control.ApplyResult(
             change,
@@ -278,7 +286,7 @@ class DiskWeight(control.Control):
         )
 
 
-def _why(
+def _cause_without_effect(
     disks: Sequence[pressure.DiskPath],
     devices: Mapping[str, pressure.DeviceTotals],
 ) -> str:
@@ -290,8 +298,8 @@ def _knob(key: str) -> allocation.Knob:
     return allocation.Knob(key, resources.ResourceControl.DISK)
 
 
-def file_names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
-    """The files that the hierarchy of the controller may have."""
+def weight_files(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
+    """Return the names of the weight files, by the controller's hierarchy."""
     version = group_control.version_of(
         mounts,
         'blkio',

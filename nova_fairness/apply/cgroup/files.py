@@ -19,17 +19,17 @@ from nova_fairness.model import instance
 CPU_CONTROLLER = 'cpu'
 
 OWN = 0
-"""Level of a VM's own group; its parent is 1, and so on up to the root."""
+"""Level of a VM's own group; its parent has level 1, and so on to the root."""
 
 INNER = -1
-"""Level of the group between a VM's own and those of its threads, which
-libvirt makes where systemd manages the VM's own."""
+"""Level of a group between a VM's own group and those of its threads.
+libvirt creates it where systemd manages the VM's own group."""
 
 
-def of_vcpu(number: int) -> int:
-    """Level of the group of a VCPU's thread.
+def vcpu_level(number: int) -> int:
+    """Return the level of the group of a vCPU's thread.
 
-    :param number: of the VCPU, >= 0.
+    :param number: of the vCPU, >= 0.
     """
     return cgroup.FIRST_VCPU - number
 
@@ -42,19 +42,19 @@ _DEVICE = r'[0-9]{1,7}:[0-9]{1,7}'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ControlFile:
-    """A file of the kernel that the agent may write.
+    """A kernel file that the agent may write.
 
-    :ivar controller: whose hierarchy it is in, as
-        :func:`nova_fairness.model.cgroup.groups_of_process` names it.
+    :ivar controller: of the file's hierarchy, as named by
+        :func:`nova_fairness.model.cgroup.groups_of_process`.
     :ivar lowest: smallest value that the kernel accepts.
     :ivar highest: largest value that the kernel accepts.
-    :ivar default: what a new group has.
-    :ivar pattern: what may be written, whole.
-    :ivar everywhere: whether it may be written also outside a VM's own group,
-        see :data:`INNER` and :data:`OWN`.
-    :ivar otherwise: the controller where that one is not mounted.
-    :ivar of_vcpus: whether it is written in groups of VCPUs, and only there;
-        see :func:`of_vcpu`.
+    :ivar default: value of a new group.
+    :ivar pattern: regular expression of the whole text that may be written.
+    :ivar everywhere: whether it may also be written in groups other than a
+        VM's own; see :data:`INNER` and :data:`OWN`.
+    :ivar otherwise: the controller where ``controller`` is not mounted.
+    :ivar of_vcpus: whether it is written in groups of vCPUs only; see
+        :func:`vcpu_level`.
     """
 
     controller: str
@@ -67,7 +67,7 @@ class ControlFile:
     of_vcpus: bool = False
 
     def allows(self, text: str, level: int) -> bool:
-        """Tell whether a value may be written to the group of a level."""
+        """Check whether a value may be written to the group of a level."""
         is_place = level <= cgroup.FIRST_VCPU
         if not self.of_vcpus:
             is_place = level == OWN or (self.everywhere and level >= INNER)
@@ -133,19 +133,20 @@ FILES: Mapping[str, ControlFile] = types.MappingProxyType(
         ),
     }
 )
-"""Every file that is ever written, by name: nothing else can be."""
+"""All files that the agent may write, by name."""
 
 
 def start_ticks(proc: str, pid: int) -> int | None:
-    """Read when a process started.
+    """Read the start time of a process.
 
     :param proc: where procfs is mounted.
-    :returns: clock ticks since boot; ``None`` if it is gone or a zombie,
-        whose groups are not its own any more.
-    :raises OSError: if that cannot be known, for want of descriptors say.
+    :returns: clock ticks since boot; ``None`` if the process ended or is a
+        zombie, which has left its groups.
+    :raises OSError: if it cannot be read, for example without free
+        descriptors.
     """
     try:
-        text = _text(f'{proc}/{pid}/stat')
+        text = _read_text(f'{proc}/{pid}/stat')
     except OSError as error:
         if error.errno in _GONE:
             return None
@@ -156,17 +157,17 @@ def start_ticks(proc: str, pid: int) -> int | None:
 
 
 def is_running(proc: str, key: str) -> bool:
-    """Tell whether an incarnation's process still is the one it was.
+    """Check whether an incarnation's process is still the same process.
 
     :param key: of the incarnation.
-    :raises OSError: if that cannot be known.
+    :raises OSError: if that is unknown.
     """
     _, pid, ticks = instance.parse_key(key)
     return start_ticks(proc, pid) == ticks
 
 
-class Paths(NamedTuple):
-    """Where a control of a VM is.
+class ControlPaths(NamedTuple):
+    """Paths of a control of a VM.
 
     :ivar group: directory of the group of the whole VM.
     :ivar control: the file, which may not exist.
@@ -176,28 +177,30 @@ class Paths(NamedTuple):
     control: str
 
 
-def paths(
+def control_paths(
     proc: str,
     mounts: Mapping[str, cgroup.Mount],
     pid: int,
     name: str,
     level: int = OWN,
-) -> Paths:
-    """The paths of a control of the VM that a process is, seen at once.
+) -> ControlPaths:
+    """Return the paths of a control of a VM, from one reading.
 
+    :param pid: process of the VM.
     :param name: one of :data:`FILES`.
-    :param level: whose group: the VM's own, :data:`INNER`, so many above
-        the VM's own, or that of a VCPU.
-    :raises OSError: if the process is gone.
-    :raises WriteRefused: if its group is not the VM's alone, or not visible
-        from here, or has no group of that level.
+    :param level: of the group: the VM's own, :data:`INNER`, a level above the
+        VM's own, or that of a vCPU.
+    :raises OSError: if the process ended.
+    :raises WriteRefused: if the group is shared by VMs, is not visible, or has
+        no group of that level.
     """
     if (level <= cgroup.FIRST_VCPU) is not FILES[name].of_vcpus:
         raise exception.WriteRefused(
-            f'control groups of level {level} have no file {name}'
+            f'file {name}: it does not exist in control groups of level '
+            f'{level}'
         )
-    mount, own = _own_group(proc, mounts, pid, name)
-    return Paths(
+    mount, own = _group_and_mount(proc, mounts, pid, name)
+    return ControlPaths(
         str(_directory(mount, own, OWN, pid)),
         str(_directory(mount, own, level, pid) / name),
     )
@@ -210,30 +213,32 @@ def control_path(
     name: str,
     level: int = OWN,
 ) -> str:
-    """The path of a control; see :func:`paths`."""
-    return paths(proc, mounts, pid, name, level).control
+    """Return the path of a control file; see :func:`control_paths`."""
+    return control_paths(proc, mounts, pid, name, level).control
 
 
-def _own_group(
+def _group_and_mount(
     proc: str, mounts: Mapping[str, cgroup.Mount], pid: int, name: str
 ) -> tuple[cgroup.Mount, str]:
-    """The group of a VM's main thread, and where its hierarchy is mounted."""
+    """Return the mount of a file's hierarchy and the group of a VM's
+    process.
+    """
     file = FILES[name]
     controller = file.controller
     if file.otherwise is not None and controller not in mounts:
         controller = file.otherwise
-    text = _text(f'{proc}/{pid}/cgroup')
+    text = _read_text(f'{proc}/{pid}/cgroup')
     own = cgroup.groups_of_process(text).get(controller)
     mount = mounts.get(controller)
     if own is None or mount is None:
         raise exception.WriteRefused(
-            f'process {pid} is in no control group that has {name}'
+            f'process {pid}: none of its control groups has the file {name}'
         )
     group = cgroup.group_of_vm(own)
     if not cgroup.is_private(group):
         raise exception.WriteRefused(
-            f'process {pid} is in control group {group}, which is not that '
-            f'of one VM; expected the group that libvirt makes for it'
+            f'process {pid}: its control group {group} is not that '
+            f'of one VM; expected the group that libvirt creates for it'
         )
     return mount, own
 
@@ -245,12 +250,14 @@ def _directory(
         return cgroup.directory(mount, cgroup.relative(own, level))
     except ValueError as error:
         raise exception.WriteRefused(
-            f'control group of process {pid} is not visible here: {error}'
+            f'process {pid}: its control group is not visible here: {error}'
         ) from error
 
 
-def _text(path: str) -> str:
-    """Read a file of procfs, with a third of the calls that open() makes."""
+def _read_text(path: str) -> str:
+    """Read a file of procfs, with a third of the system calls of
+    ``open()``.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = [os.read(descriptor, 4096)]
@@ -262,15 +269,15 @@ def _text(path: str) -> str:
 
 
 _IDLE_ROUNDS = 8
-_LONGEST = 4096
+_MAX_VALUE_BYTES = 4096
 
 
 @dataclasses.dataclass(slots=True)
-class _Open:
-    """One open control.
+class _OpenFile:
+    """One open control file.
 
-    :ivar descriptor: of the file; it stays that of its group for ever.
-    :ivar last_round: number of the last round that read it.
+    :ivar descriptor: of the file; it never refers to another group.
+    :ivar last_round: number of the last round that read the file.
     """
 
     descriptor: int
@@ -278,13 +285,13 @@ class _Open:
 
 
 class OpenControls:
-    """The values of one control file of many VMs.
+    """Reads one control file of many VMs, and leaves the files open.
 
     :param proc: where procfs is mounted.
-    :param mounts: by controller, as :func:`cgroup.mounts` gives them.
-    :param name: the file, one of :data:`FILES`.
-    :param max_open: at most so many descriptors are kept.
-    :param parse: gives the value that a file's content says, or raises
+    :param mounts: by controller, as returned by :func:`cgroup.mounts`.
+    :param name: of the file, one of :data:`FILES`.
+    :param max_open: largest number of descriptors that stay open.
+    :param parse: converts a file's content to a value, or raises
         ``ValueError``.
     :param level: of the group, see :func:`control_path`.
     """
@@ -304,24 +311,24 @@ class OpenControls:
         self._max_open = max_open
         self._parse = parse
         self._level = level
-        self._open: dict[str, _Open] = {}
+        self._files: dict[str, _OpenFile] = {}
         self._round = 0
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._files)
 
     def read(self, key: str) -> int | None:
-        """Read what the kernel holds for a VM.
+        """Read the present value of a VM.
 
         :param key: of the incarnation.
-        :returns: kernel units; ``None`` if the VM is gone.
+        :returns: kernel units; ``None`` if the VM ended.
         :raises WriteRefused: if the VM has no such control of its own.
         """
         try:
-            opened = self._open.get(key) or self._opened(key)
+            opened = self._files.get(key) or self._open_file(key)
             opened.last_round = self._round
-            raw = os.pread(opened.descriptor, _LONGEST, 0)
-            if len(self._open) > self._max_open:
+            raw = os.pread(opened.descriptor, _MAX_VALUE_BYTES, 0)
+            if len(self._files) > self._max_open:
                 self.forget(key)
             return self._parse(raw)
         except (OSError, ValueError, exception.WriteRefused) as error:
@@ -333,15 +340,15 @@ class OpenControls:
             ) from error
 
     def is_gone(self, key: str) -> bool:
-        """Tell whether a VM's process ended; not if that is unknown."""
+        """Check whether a VM's process ended; ``False`` if that is unknown."""
         try:
             return not is_running(self._proc, key)
         except OSError:
             return False
 
     def forget(self, key: str) -> None:
-        """Close one control; it is looked up again when next read."""
-        opened = self._open.pop(key, None)
+        """Close one file; the next read opens it again."""
+        opened = self._files.pop(key, None)
         if opened is not None:
             os.close(opened.descriptor)
 
@@ -351,33 +358,35 @@ class OpenControls:
         :param expected: number of VMs that the round will read.
         """
         self._round += 1
-        if len(self._open) <= expected:
+        if len(self._files) <= expected:
             return
-        for key, opened in list(self._open.items()):
+        for key, opened in list(self._files.items()):
             if opened.last_round + _IDLE_ROUNDS < self._round:
                 self.forget(key)
 
     def close(self) -> None:
-        """Close everything."""
-        for key in list(self._open):
+        """Close all files."""
+        for key in list(self._files):
             self.forget(key)
 
-    def _opened(self, key: str) -> _Open:
-        """Open the control of a VM.
+    def _open_file(self, key: str) -> _OpenFile:
+        """Open the file of a VM.
 
-        :raises OSError: if the VM is gone or has no such control.
-        :raises WriteRefused: if its group is not its own.
+        :raises OSError: if the VM ended or has no such control.
+        :raises WriteRefused: if its group is shared.
         """
         _, pid, _ = instance.parse_key(key)
         path = control_path(
             self._proc, self._mounts, pid, self._name, self._level
         )
-        opened = _Open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), self._round)
-        self._open[key] = opened
-        # Asked after opening: had the process ended before that, another
+        opened = _OpenFile(
+            os.open(path, os.O_RDONLY | os.O_CLOEXEC), self._round
+        )
+        self._files[key] = opened
+        # Checked after opening: had the process ended before that, another
         # one with its number would show another start.
         if not is_running(self._proc, key):
             raise ProcessLookupError(
-                f'process {pid} is no longer that of the VM'
+                f'process {pid}: it is no longer the process of the VM'
             )
         return opened

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Cores of VCPUs: on which CPU of the host each of them runs.
+"""Pins vCPUs to cores of the host.
 
-Pins are written to the groups that libvirt makes for the threads of VCPUs, and
-not by libvirt. A pin by libvirt becomes part of the domain, and would go with
-the VM to a host that may have other CPUs. VMs that have other pins are not
-touched.
+Pins are written to the groups that libvirt creates for the threads of vCPUs,
+not by libvirt itself. A pin by libvirt becomes part of the domain and would
+move with the VM to a host with other CPUs. VMs with other pins are not
+changed.
 """
 
 from collections.abc import Callable
@@ -28,25 +28,26 @@ from nova_fairness.model import instance
 from nova_fairness.model import resources
 
 Place = tuple[str, int]
-"""Key of an incarnation, and number of its VCPU."""
+"""Key of an incarnation, and number of its vCPU."""
 
 ONLINE = '/sys/devices/system/cpu/online'
 
 _GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV})
-_THREADS = {1: 'tasks', 2: 'cgroup.threads'}
-"""Says which threads are in a group, by version."""
+_THREAD_LISTS = {1: 'tasks', 2: 'cgroup.threads'}
+"""Name of the file that lists a group's threads, by cgroup version."""
 
 
 class VcpuPins:
-    """Keeps VCPUs on cores, and lets them go.
+    """Pins vCPUs to cores, and removes the pins.
 
-    :param record: of what pinned VCPUs had, loaded: CPUs as bits, 0 for all of
-        the group above. After a crash the agent finds it there.
+    :param record: of the CPUs that pinned vCPUs had before, loaded; a bit per
+        CPU, 0 for all CPUs of the group above. It survives a crash of the
+        agent.
     :param proc: where procfs is mounted.
-    :param mountinfo_path: says where the hierarchies are mounted.
+    :param mountinfo_path: file that lists the mounted hierarchies.
     :param writer: as :func:`privileged.write_controls`.
     :param online: file that lists the CPUs of the host.
-    :param affinity: CPUs on which a thread may run.
+    :param affinity: returns the CPUs on which a thread may run.
     """
 
     def __init__(
@@ -68,18 +69,18 @@ class VcpuPins:
 
     @property
     def in_force(self) -> tuple[Place, ...]:
-        """VCPUs that are pinned by us, sorted."""
+        """The vCPUs that this agent pinned, sorted."""
         return tuple(sorted(map(_place, self._record.values)))
 
     def cores(self) -> tuple[int, ...]:
-        """CPUs of the host that run; empty if that cannot be known."""
+        """Return the online CPUs of the host; empty if unknown."""
         try:
             return cpus.numbers(self._online.read_text('ascii'))
         except (OSError, ValueError):
             return ()
 
     def may_pin(self, key: str, vcpus: int, cores: Collection[int]) -> bool:
-        """Tell whether all VCPUs of a VM are ours, or may run anywhere.
+        """Check that each vCPU of a VM has this agent's pin, or no pin.
 
         :param key: of the incarnation.
         :param cores: of the host.
@@ -90,17 +91,17 @@ class VcpuPins:
         )
 
     def apply(self, pins: Mapping[Place, int]) -> tuple[str, ...]:
-        """Bring pins into force, and let all others of ours go.
+        """Write these pins, and remove all other pins of this agent.
 
         :param pins: CPU of the host, by place.
-        :returns: what went wrong, each about one VCPU.
+        :returns: error messages, each about one vCPU.
         """
-        problems = self._let_go(
+        problems = self._restore_pins(
             [place for place in self.in_force if place not in pins]
         )
-        present = {place: self._read(place) for place in sorted(pins)}
+        present = {place: self._read_cpus(place) for place in sorted(pins)}
         fresh = {
-            _knob(place): _bits(found)
+            _knob(place): _cpu_bits(found)
             for place, found in present.items()
             if found is not None and not self._is_ours(place)
         }
@@ -108,7 +109,7 @@ class VcpuPins:
             self._record.remember(fresh)
         except exception.StateError as error:
             return (*problems, str(error))
-        failed = self._write(
+        failed = self._write_cpus(
             {
                 place: (pins[place],)
                 for place, found in present.items()
@@ -118,22 +119,22 @@ class VcpuPins:
         return (*problems, *failed.values())
 
     def lift(self) -> tuple[str, ...]:
-        """Let every VCPU go that we pinned.
+        """Remove all pins of this agent.
 
-        :returns: what went wrong; that stays recorded.
+        :returns: error messages; vCPUs with an error stay recorded.
         """
-        return tuple(self._let_go(self.in_force))
+        return tuple(self._restore_pins(self.in_force))
 
-    def _let_go(self, places: Sequence[Place]) -> list[str]:
+    def _restore_pins(self, places: Sequence[Place]) -> list[str]:
         if not places:
             return []
         online = set(self.cores())
         before = {}
         for place in places:
-            had = _numbers(self._record.values[_knob(place)])
+            had = _cpus_of_bits(self._record.values[_knob(place)])
             # The kernel takes no CPU that is gone.
             before[place] = tuple(n for n in had if n in online) or had
-        failed = self._write(before)
+        failed = self._write_cpus(before)
         self._record.forget(
             _knob(place) for place in places if place not in failed
         )
@@ -144,17 +145,17 @@ class VcpuPins:
             problems.append(str(error))
         return problems
 
-    def _write(
+    def _write_cpus(
         self, chosen: Mapping[Place, tuple[int, ...]]
     ) -> dict[Place, str]:
-        """Write CPUs of VCPUs; forget those that are gone.
+        """Write CPUs of vCPUs; delete the records of vanished ones.
 
-        :returns: what went wrong, by place.
+        :returns: error messages, by place.
         """
         requests: list[privileged.Request] = []
         for (key, number), numbers in chosen.items():
             _, pid, ticks = instance.parse_key(key)
-            level = files.of_vcpu(number)
+            level = files.vcpu_level(number)
             text = cpus.text(numbers)
             requests.append((files.CPUSET_CPUS, text, pid, ticks, level))
         try:
@@ -175,37 +176,37 @@ class VcpuPins:
         return _knob(place) in self._record.values
 
     def _runs_anywhere(self, place: Place, cores: Collection[int]) -> bool:
-        """Tell whether a VCPU has a thread of its own without pins."""
+        """Check whether a vCPU has its own thread without a pin."""
         try:
-            threads = self._threads(place)
+            threads = self._thread_ids(place)
             return len(threads) > 0 and all(
                 set(self._affinity(each)) == set(cores) for each in threads
             )
         except (OSError, ValueError, exception.WriteRefused):
             return False
 
-    def _threads(self, place: Place) -> tuple[int, ...]:
+    def _thread_ids(self, place: Place) -> tuple[int, ...]:
         path = self._path(place)
         version = 2 if 'cpuset' not in self._mounts else 1
-        text = path.with_name(_THREADS[version]).read_text('ascii')
+        text = path.with_name(_THREAD_LISTS[version]).read_text('ascii')
         return tuple(map(int, text.split()))
 
-    def _read(self, place: Place) -> tuple[int, ...] | None:
-        """CPUs that the group of a VCPU says; ``None`` if it is gone."""
+    def _read_cpus(self, place: Place) -> tuple[int, ...] | None:
+        """Return the CPUs of a vCPU's group; ``None`` if it vanished."""
         try:
             return cpus.numbers(self._path(place).read_text('ascii'))
         except (OSError, ValueError, exception.WriteRefused):
             return None
 
     def _path(self, place: Place) -> pathlib.Path:
-        """The file of a VCPU.
+        """Return the path of a vCPU's file.
 
-        :raises OSError: if the VM is gone.
-        :raises WriteRefused: if the VCPU has no group of its own.
+        :raises OSError: if the VM ended.
+        :raises WriteRefused: if the vCPU has no group of its own.
         """
         key, number = place
         _, pid, _ = instance.parse_key(key)
-        level = files.of_vcpu(number)
+        level = files.vcpu_level(number)
         name = files.CPUSET_CPUS
         return pathlib.Path(
             files.control_path(self._proc, self._mounts, pid, name, level)
@@ -220,13 +221,13 @@ def _knob(place: Place) -> allocation.Knob:
 
 
 def _place(knob: allocation.Knob) -> Place:
-    key, number = found_values.part_of(knob)
+    key, number = found_values.vm_and_part(knob)
     return key, int(number)
 
 
-def _bits(numbers: Collection[int]) -> int:
+def _cpu_bits(numbers: Collection[int]) -> int:
     return sum(1 << number for number in numbers)
 
 
-def _numbers(bits: int) -> tuple[int, ...]:
+def _cpus_of_bits(bits: int) -> tuple[int, ...]:
     return tuple(n for n in range(bits.bit_length()) if bits >> n & 1)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits of rates for disks whose devices keep no weights.
+"""Limits the rates of disks whose devices ignore weights.
 
-Off unless configured, and in force only while VMs compete: a limit, unlike a
-weight, also holds when no other VM wants the device. A device is touched only
-if the VM has no other limit on it. To lift a limit is to remove it.
+It is off unless configured, and in force only while VMs compete: unlike a
+weight, a limit also applies when no other VM uses the device. A device is
+limited only if the VM has no other limit on it.
 """
 
 from collections.abc import Mapping
@@ -30,18 +30,18 @@ Rates = tuple[int, int]
 """Bytes per second that may be read, and written."""
 
 TOLERANCE = 0.05
-"""A limit that would change by less than this part of it is left."""
+"""Smallest relative change of a limit that is written."""
 
 _GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV})
 
 
 class DiskThrottle:
-    """Keeps limits of rates in the groups of VMs, and takes them back.
+    """Writes rate limits to the groups of VMs, and removes them.
 
-    :param record: of the limits that are in force, loaded. After a crash with
-        limits in force the agent finds them there.
+    :param record: of the limits in force, loaded; it survives a crash of the
+        agent.
     :param proc: where procfs is mounted.
-    :param mountinfo_path: says where the hierarchies are mounted.
+    :param mountinfo_path: file that lists the mounted hierarchies.
     :param writer: as :func:`privileged.write_controls`.
     :raises ControlUnavailable: if this host has no block I/O controller.
     """
@@ -58,20 +58,22 @@ class DiskThrottle:
         self._writer = writer
         mountinfo = pathlib.Path(mountinfo_path).read_bytes()
         self._mounts = cgroup.mounts(mountinfo)
-        self._files = _files(self._mounts)
+        self._limit_files = _limit_files(self._mounts)
         self._last: dict[Place, Rates] = {}
 
     @property
     def in_force(self) -> tuple[Place, ...]:
-        """Where limits of ours are, sorted."""
-        return tuple(sorted(map(found_values.part_of, self._record.values)))
+        """The VMs and devices that this agent limits, sorted."""
+        return tuple(
+            sorted(map(found_values.vm_and_part, self._record.values))
+        )
 
     def apply(self, limits: Mapping[Place, Rates]) -> tuple[str, ...]:
-        """Bring limits into force, and lift all others of ours.
+        """Write these limits, and remove all other limits of this agent.
 
-        :returns: what went wrong, each about one VM and device.
+        :returns: error messages, each about one VM and device.
         """
-        problems = self._lift(
+        problems = self._remove_limits(
             [place for place in self.in_force if place not in limits]
         )
         fresh = [place for place in sorted(limits) if not self._is_ours(place)]
@@ -85,34 +87,38 @@ class DiskThrottle:
             for place in sorted(limits)
             if self._is_ours(place) and self._differs(place, limits[place])
         }
-        problems += self._write(changed)
+        problems += self._write_limits(changed)
         return tuple(problems)
 
     def lift(self) -> tuple[str, ...]:
-        """Remove every limit of ours.
+        """Remove all limits of this agent.
 
-        :returns: what went wrong; that stays recorded.
+        :returns: error messages; limits with an error stay recorded.
         """
-        return tuple(self._lift(self.in_force)) if self.in_force else ()
+        return (
+            tuple(self._remove_limits(self.in_force)) if self.in_force else ()
+        )
 
-    def _lift(self, places: Sequence[Place]) -> list[str]:
+    def _remove_limits(self, places: Sequence[Place]) -> list[str]:
         if not places:
             return []
-        problems = self._write(dict.fromkeys(places, (0, 0)))
+        problems = self._write_limits(dict.fromkeys(places, (0, 0)))
         try:
             self._record.flush()
         except exception.StateError as error:
             problems.append(str(error))
         return problems
 
-    def _write(self, limits: Mapping[Place, Rates]) -> list[str]:
-        """Write limits, 0 for none; forget those that are gone or lifted."""
+    def _write_limits(self, limits: Mapping[Place, Rates]) -> list[str]:
+        """Write limits, 0 for none; delete records of removed or vanished
+        ones.
+        """
         requests: list[privileged.Request] = []
         for (key, device), rates in limits.items():
             _, pid, ticks = instance.parse_key(key)
             requests += [
                 (name, text, pid, ticks)
-                for name, text in self._texts(device, rates)
+                for name, text in self._file_texts(device, rates)
             ]
         try:
             results = self._writer(requests) if requests else []
@@ -120,12 +126,12 @@ class DiskThrottle:
             return [str(error)]
         problems: list[str] = []
         for number, (place, rates) in enumerate(limits.items()):
-            count = len(self._files)
+            count = len(self._limit_files)
             codes = results[number * count : (number + 1) * count]
-            problems += self._judged(place, rates, codes)
+            problems += self._errors_of_write(place, rates, codes)
         return problems
 
-    def _judged(
+    def _errors_of_write(
         self, place: Place, rates: Rates, codes: Sequence[int]
     ) -> list[str]:
         # A device that is gone has no limits either.
@@ -141,13 +147,13 @@ class DiskThrottle:
             self._last[place] = rates
         return []
 
-    def _texts(self, device: str, rates: Rates) -> list[tuple[str, str]]:
-        if self._files == (files.IO_MAX,):
+    def _file_texts(self, device: str, rates: Rates) -> list[tuple[str, str]]:
+        if self._limit_files == (files.IO_MAX,):
             read, written = (rate or 'max' for rate in rates)
             return [(files.IO_MAX, f'{device} rbps={read} wbps={written}')]
         return [
             (name, f'{device} {rate}')
-            for name, rate in zip(self._files, rates, strict=True)
+            for name, rate in zip(self._limit_files, rates, strict=True)
         ]
 
     def _is_ours(self, place: Place) -> bool:
@@ -161,14 +167,15 @@ class DiskThrottle:
         )
 
     def _has_limit(self, place: Place) -> bool:
-        """Tell whether a VM has a foreign limit on a device.
+        """Check whether a VM has a limit of another program on a device.
 
-        One that cannot be asked is not touched.
+        It returns ``True`` if that cannot be read, so that the device stays
+        unchanged.
         """
         key, device = place
         _, pid, _ = instance.parse_key(key)
         try:
-            for name in self._files:
+            for name in self._limit_files:
                 path = files.control_path(self._proc, self._mounts, pid, name)
                 text = pathlib.Path(path).read_text('ascii')
                 if any(
@@ -180,16 +187,16 @@ class DiskThrottle:
         return False
 
 
-def _files(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
+def _limit_files(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
     if 'blkio' in mounts:
         return files.BLKIO_READ_BPS, files.BLKIO_WRITE_BPS
     if control.has_unified(mounts, 'io'):
         return (files.IO_MAX,)
     raise exception.ControlUnavailable(
-        'no controller of block I/O is mounted, so no disk can be throttled'
+        'no controller of block I/O is mounted, so disks cannot be throttled'
     )
 
 
 def _knob(place: Place) -> allocation.Knob:
-    """The name of a limit in the record."""
+    """Return the identifier of a limit in the record."""
     return found_values.knob_of_part(*place, resources.ResourceControl.DISK)

@@ -2,6 +2,6 @@
 
 """Traffic control: HTB classes of VMs at taps and uplinks.
 
-Start with ``control``, then ``plan``.
-It never touches a device that is no tap of a VM or a configured uplink.
+Start with ``control``, then ``plan``. The package changes only taps of VMs and
+configured uplinks.
 """

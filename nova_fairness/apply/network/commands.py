@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Operations of traffic control, and their commands: pure.
+"""Operations of traffic control and their commands; pure functions.
 
-No command line ever comes from outside. An operation has a name and fields,
-and every field is checked here.
+No command line comes from outside. An operation has a name and fields, and
+this module validates every field.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def _is_mac(field: object) -> bool:
     return isinstance(field, str) and bool(_MAC.fullmatch(field))
 
 
-def _is_side(field: object) -> bool:
+def _is_direction(field: object) -> bool:
     return field in (state.SOURCE, state.DESTINATION)
 
 
@@ -51,7 +51,7 @@ def _is_whole(field: object) -> bool:
     return isinstance(field, int) and not isinstance(field, bool)
 
 
-def _within(low: int, high: int) -> Check:
+def _range_check(low: int, high: int) -> Check:
     def check(field: object) -> bool:
         return (
             isinstance(field, int)
@@ -62,21 +62,21 @@ def _within(low: int, high: int) -> Check:
     return check
 
 
-_minor = _within(1, 0xFFFE)
-_amount = _within(1, _LARGEST)
-_bucket = _within(0, state.BUCKETS - 1)
-_number = _within(1, 0xFFF)
+_minor = _range_check(1, 0xFFFE)
+_amount = _range_check(1, _LARGEST)
+_bucket = _range_check(0, state.BUCKETS - 1)
+_number = _range_check(1, 0xFFF)
 
 _ROOT = f'{state.ROOT_HANDLE:x}:'
-_OURS = f'protocol all pref {state.PREFERENCE}'
-_EVERYTHING = 'u32 match u32 0 0 action mirred egress redirect dev'
-_HASHED = {
+_FILTER_KEYS = f'protocol all pref {state.PREFERENCE}'
+_MATCH_ALL = 'u32 match u32 0 0 action mirred egress redirect dev'
+_HASH_MASKS = {
     state.SOURCE: '0x00ff0000 at -4',
     state.DESTINATION: '0x000000ff at -12',
 }
 
 
-def _class(
+def _class_lines(
     device: str,
     minor: int,
     rate: int,
@@ -95,46 +95,57 @@ def _class(
     ]
 
 
-def _table(device: str, side: str) -> list[str]:
-    start = f'filter add dev {device} parent {_ROOT} {_OURS}'
+def _table_lines(device: str, direction: str) -> list[str]:
+    start = f'filter add dev {device} parent {_ROOT} {_FILTER_KEYS}'
     table = f'{state.TABLE:x}:'
     return [
         f'{start} handle {table} u32 divisor {state.BUCKETS}',
-        f'{start} u32 match u32 0 0 link {table} hashkey mask {_HASHED[side]}',
+        (
+            f'{start} u32 match u32 0 0 link {table} hashkey mask '
+            f'{_HASH_MASKS[direction]}'
+        ),
     ]
 
 
-def _filter(
-    device: str, side: str, mac: str, number: int, minor: int, tap: str = ''
+def _filter_lines(
+    device: str,
+    direction: str,
+    mac: str,
+    number: int,
+    minor: int,
+    tap: str = '',
 ) -> list[str]:
     came = f'indev {tap} ' if tap else ''
     bucket = f'{state.TABLE:x}:{state.bucket_of(mac):x}:'
     return [
         (
-            f'filter add dev {device} parent {_ROOT} {_OURS} '
+            f'filter add dev {device} parent {_ROOT} {_FILTER_KEYS} '
             f'handle {bucket}{number:x} u32 ht {bucket} '
-            f'match ether {side} {mac} {came}flowid {_ROOT}{minor:x}'
+            f'match ether {direction} {mac} {came}flowid {_ROOT}{minor:x}'
         )
     ]
 
 
-def _no_filter(device: str, bucket: int, number: int) -> list[str]:
+def _filter_removal(device: str, bucket: int, number: int) -> list[str]:
     handle = f'{state.TABLE:x}:{bucket:x}:{number:x}'
     return [
-        f'filter del dev {device} parent {_ROOT} {_OURS} handle {handle} u32'
+        (
+            f'filter del dev {device} parent {_ROOT} {_FILTER_KEYS} handle '
+            f'{handle} u32'
+        )
     ]
 
 
-def _clsact(device: str, incoming: int, outgoing: int) -> list[str]:
+def _clsact_lines(device: str, incoming: int, outgoing: int) -> list[str]:
     blocks = f'egress_block {outgoing}'
     if incoming:
         blocks = f'ingress_block {incoming} {blocks}'
     return [f'qdisc add dev {device} {blocks} clsact']
 
 
-_Form = tuple[tuple[Check, ...], Callable[..., list[str]]]
+_OperationForm = tuple[tuple[Check, ...], Callable[..., list[str]]]
 
-OPERATIONS: Mapping[str, _Form] = {
+OPERATIONS: Mapping[str, _OperationForm] = {
     'ifb': (
         (_is_ifb,),
         lambda name: [
@@ -156,8 +167,8 @@ OPERATIONS: Mapping[str, _Form] = {
         (_is_device,),
         lambda device: [f'qdisc del dev {device} root handle {_ROOT} htb'],
     ),
-    'table': ((_is_device, _is_side), _table),
-    'class': ((_is_device, _minor, *(_amount,) * 5), _class),
+    'table': ((_is_device, _is_direction), _table_lines),
+    'class': ((_is_device, _minor, *(_amount,) * 5), _class_lines),
     'no-class': (
         (_is_device, _minor),
         lambda device, minor: [
@@ -167,12 +178,15 @@ OPERATIONS: Mapping[str, _Form] = {
             )
         ],
     ),
-    'filter': ((_is_device, _is_side, _is_mac, _number, _minor), _filter),
-    'tap-filter': (
-        (_is_device, _is_side, _is_mac, _number, _minor, _is_device),
-        _filter,
+    'filter': (
+        (_is_device, _is_direction, _is_mac, _number, _minor),
+        _filter_lines,
     ),
-    'no-filter': ((_is_device, _bucket, _number), _no_filter),
+    'tap-filter': (
+        (_is_device, _is_direction, _is_mac, _number, _minor, _is_device),
+        _filter_lines,
+    ),
+    'no-filter': ((_is_device, _bucket, _number), _filter_removal),
     'ingress': (
         (_is_device,),
         lambda device: [f'qdisc add dev {device} handle ffff: ingress'],
@@ -185,16 +199,18 @@ OPERATIONS: Mapping[str, _Form] = {
         (_is_device,),
         lambda device: [
             (
-                f'filter add dev {device} parent ffff: {_OURS} '
-                f'{_EVERYTHING} {state.IFB_IN}'
+                f'filter add dev {device} parent ffff: {_FILTER_KEYS} '
+                f'{_MATCH_ALL} {state.IFB_IN}'
             )
         ],
     ),
     'no-redirect': (
         (_is_device,),
-        lambda device: [f'filter del dev {device} parent ffff: {_OURS}'],
+        lambda device: [
+            f'filter del dev {device} parent ffff: {_FILTER_KEYS}'
+        ],
     ),
-    'clsact': ((_is_device, _is_block_or_none, _is_block), _clsact),
+    'clsact': ((_is_device, _is_block_or_none, _is_block), _clsact_lines),
     'no-clsact': (
         (_is_device,),
         lambda device: [f'qdisc del dev {device} clsact'],
@@ -203,37 +219,39 @@ OPERATIONS: Mapping[str, _Form] = {
         (_is_block,),
         lambda block: [
             (
-                f'filter add block {block} {_OURS} '
-                f'{_EVERYTHING} {state.BLOCKS[block]}'
+                f'filter add block {block} {_FILTER_KEYS} '
+                f'{_MATCH_ALL} {state.BLOCKS[block]}'
             )
         ],
     ),
 }
-"""Check of each field, and the command's lines, by name."""
+"""Validation of each field, and the function for the lines, by name."""
 
 LINKS = frozenset(('ifb', 'no-ifb'))
-"""Operations of the tool ``ip``; all others are of ``tc``."""
+"""Operations of the tool ``ip``; all others belong to ``tc``."""
 
 GUARDED = frozenset(('no-clsact', 'no-ingress'))
-"""Operations that could take away what others made."""
+"""Operations that could remove objects of other programs."""
 
 
-def refusal(item: Sequence[object]) -> str:
-    """Say what is wrong with an operation; empty if nothing is."""
-    name = item[0] if item else None
+def validation_error(operation: Sequence[object]) -> str:
+    """Return the error in an operation; empty if it is valid."""
+    name = operation[0] if operation else None
     form = OPERATIONS.get(name) if isinstance(name, str) else None
     if form is None:
-        return f'unknown operation {str(item[:1])[:40]}'
-    checks, fields = form[0], item[1:]
+        return f'unknown operation {str(operation[:1])[:40]}'
+    checks, fields = form[0], operation[1:]
     if len(fields) != len(checks):
-        return f'{item[0]} has {len(fields)} fields, expected {len(checks)}'
+        return (
+            f'{operation[0]} has {len(fields)} fields, expected {len(checks)}'
+        )
     for check, field in zip(checks, fields, strict=True):
         if not check(field):
-            return f'{item[0]} cannot have the field {str(field)[:40]!r}'
+            return f'{operation[0]} cannot have the field {str(field)[:40]!r}'
     return ''
 
 
-def lines(item: Sequence[str | int]) -> list[str]:
-    """The lines of an operation for which :func:`refusal` is empty."""
-    name, *fields = item
+def command_lines(operation: Sequence[str | int]) -> list[str]:
+    """Return the command lines of a valid operation."""
+    name, *fields = operation
     return OPERATIONS[str(name)][1](*fields)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Classes of VMs in two trees of token buckets, one per direction.
+"""Bandwidth classes of VMs in two trees of token buckets, one per direction.
 
-The value of a VM is the rate, in bytes per second, that it gets in any case in
-each direction; 0 means that it has no class. Leftover bandwidth is divided in
+The value of a VM is its guaranteed rate in each direction, in bytes per
+second; 0 means that it has no class. Leftover bandwidth is divided in
 proportion to the rates. See ``doc/source/admin/network.rst``.
 """
 
@@ -38,15 +38,16 @@ def _read_kernel() -> state.Kernel:
 
 
 class NetworkClasses(control.Control):
-    """Steers what VMs send and receive; the trees stand while one is steered.
+    """Steers the network traffic of VMs; trees exist while a VM is steered.
 
-    :param settings: what is configured.
-    :param source: gives the VMs that run, with their interfaces.
-    :param record_path: where it is kept which class is whose.
+    :param settings: of the network.
+    :param source: returns the running VMs with their interfaces.
+    :param record_path: of the file that records the class of each VM.
     :param runner: as :func:`privileged_network.run`.
-    :param read_kernel: reads traffic control.
+    :param read_kernel: reads the state of traffic control.
     :param sys: where the kernel lists its interfaces.
-    :param is_running: whether an incarnation's process still is the same.
+    :param is_running: checks whether an incarnation's process is still the
+        same.
     """
 
     kind = resources.ResourceControl.NETWORK
@@ -72,82 +73,89 @@ class NetworkClasses(control.Control):
             runner,
             read_kernel,
         )
-        self._layout = network_layout.choose(settings, sys)
+        self._layout = network_layout.choose_layout(settings, sys)
         self._kernel: state.Kernel | None = None
-        self._seen: state.Kernel | None = None
+        self._newest_kernel: state.Kernel | None = None
         self._is_clean = False
-        self._whys: dict[str, str] = {}
-        self._named: dict[str, str] = {}
+        self._causes: dict[str, str] = {}
+        self._reported_causes: dict[str, str] = {}
 
     @property
     def layout(self) -> network_layout.NetworkLayout:
-        """Where VMs are steered."""
+        """The interfaces at which VMs are steered."""
         return self._layout
 
     @property
     def capacity(self) -> int:
-        """Bandwidth that VMs share in each direction, bytes per second."""
-        kept = self._settings.kept(host_is_seen=bool(self._layout.uplink))
+        """The bandwidth that VMs share in each direction, bytes per second."""
+        kept = self._settings.reserved_rate(
+            host_is_seen=bool(self._layout.uplink)
+        )
         return self._settings.rate - kept
 
     def unit_range(self) -> tuple[int, int]:
-        """0 (no class) and the largest rate."""
+        """Return 0 (no class) and the largest rate."""
         return 0, plan.HIGHEST_RATE
 
     def default(self) -> int:
-        """Value of a VM that was never steered: no class."""
+        """Return the value of a VM that was never steered: no class."""
         return 0
 
     def availability(self) -> tuple[bool, str]:
-        """Tell whether anybody can be steered here, and what decided."""
-        if why := self._obstacle(self._seen or self._read_kernel()):
+        """Return whether VMs can be steered here, and the cause."""
+        if why := self._obstacle(self._newest_kernel or self._read_kernel()):
             return False, f'without effect: {why}'
         return True, f'at {self._layout.where}: {self._layout.why}'
 
     def without_effect(self) -> Mapping[str, str]:
-        """Say, by key, which VMs cannot be steered in full, and why."""
-        return dict(self._whys)
+        """Return why VMs cannot be steered in full, by key."""
+        return dict(self._causes)
 
     def problems(self) -> tuple[str, ...]:
-        """Name VMs that cannot be steered, each once while it is seen.
+        """Return errors of VMs that cannot be steered, each once per VM.
 
-        One without an interface lacks nothing, so it is not named.
+        A VM without an interface is not named.
         """
         fresh = [
             f'{key}: without effect: {why}' if key else why
-            for key, why in sorted(self._whys.items())
-            if why not in {self._named.get(key), network_layout.NO_INTERFACE}
+            for key, why in sorted(self._causes.items())
+            if why
+            not in {
+                self._reported_causes.get(key),
+                network_layout.NO_INTERFACE,
+            }
         ]
-        self._named = dict(self._whys)
+        self._reported_causes = dict(self._causes)
         return tuple(fresh)
 
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
-        """Read what the kernel holds now.
+        """Read the present rates.
 
         :param keys: of incarnations.
-        :returns: bytes per second by key, 0 where the class or something
-            that leads to it is missing or not as it was made; absent are
-            those that cannot be steered.
-        :raises ControlUnavailable: if the kernel cannot be asked.
+        :returns: bytes per second by key, without VMs that cannot be steered;
+            0 where the class or an object that it needs is missing or changed.
+        :raises ControlUnavailable: if the kernel does not answer.
         """
-        self._kernel = self._seen = None
+        self._kernel = self._newest_kernel = None
         kernel = self._read_kernel()
-        self._kernel = self._seen = kernel
+        self._kernel = self._newest_kernel = kernel
         self._trees.load(kernel, self._layout)
         if not self._trees.members:
-            self._layout = network_layout.choose(self._settings, self._sys)
+            self._layout = network_layout.choose_layout(
+                self._settings, self._sys
+            )
         if why := self._obstacle(kernel):
-            self._whys = {'': f'without effect: {why}'}
+            self._causes = {'': f'without effect: {why}'}
             return {}
-        return self._values(keys, kernel)
+        return self._rates_by_key(keys, kernel)
 
     def write(
         self, changes: Sequence[allocation.Change]
     ) -> tuple[control.ApplyResult, ...]:
-        """Make all changes by one call of the privileged helper.
+        """Write all changes by one call of the privileged helper.
 
-        :param changes: for this control; a change to 0 takes the class away.
-        :returns: one outcome per change, in order.
+        :param changes: for this control; a change to 0 removes the class.
+        :returns: one result per change, in the same sequence.
         """
         try:
             kernel, self._kernel = self._kernel or self._read_kernel(), None
@@ -157,20 +165,20 @@ class NetworkClasses(control.Control):
                 changes,
                 plan.NetworkVms(
                     {item.key: item for item in self._source()},
-                    self._runs,
-                    network_layout.look(self._layout, kernel, self._sys),
+                    self._may_be_running,
+                    network_layout.read_facts(self._layout, kernel, self._sys),
                 ),
                 self.capacity,
             )
             self._is_clean = False
-            failed = self._trees.make(kernel, self._layout, members)
+            failed = self._trees.apply(kernel, self._layout, members)
         except exception.FairnessError as error:
             return tuple(
-                self._outcome(change, str(error)) for change in changes
+                self._result(change, str(error)) for change in changes
             )
         reasons = {**failed, **refused}
         return tuple(
-            self._outcome(
+            self._result(
                 change,
                 reasons.get(change.knob.incarnation) or failed.get('', ''),
             )
@@ -178,9 +186,10 @@ class NetworkClasses(control.Control):
         )
 
     def settle(self) -> tuple[str, ...]:
-        """Take away classes without a write: those of VMs that ended.
+        """Remove the classes of VMs that ended.
 
-        If no VM shall be steered, these are left from another configuration.
+        If steering is off, all classes are removed, which another
+        configuration may have created.
         """
         if self._layout.kind is network_settings.SteeringKind.OFF:
             return self.release()
@@ -189,24 +198,24 @@ class NetworkClasses(control.Control):
         left = {
             key: item
             for key, item in members.items()
-            if key in running or self._runs(key)
+            if key in running or self._may_be_running(key)
         }
-        return () if len(left) == len(members) else self._bring(left)
+        return () if len(left) == len(members) else self._set_members(left)
 
     def release(self) -> tuple[str, ...]:
-        """Take away all that is ours; cheap if nothing is.
+        """Remove all objects of this agent; cheap if there are none.
 
-        :returns: what could not be taken away, and why.
+        :returns: error messages.
         """
-        return () if self._is_clean else self._bring({})
+        return () if self._is_clean else self._set_members({})
 
-    def _bring(self, members: plan.Members) -> tuple[str, ...]:
-        """Leave these VMs their classes, and no others."""
+    def _set_members(self, members: plan.Members) -> tuple[str, ...]:
+        """Set the VMs that have classes, and remove all other classes."""
         self._kernel = None
         try:
             kernel = self._read_kernel()
             self._trees.load(kernel, self._layout)
-            failed = self._trees.make(kernel, self._layout, members)
+            failed = self._trees.apply(kernel, self._layout, members)
         except exception.FairnessError as error:
             return (str(error),)
         self._is_clean = not failed and not members
@@ -217,25 +226,26 @@ class NetworkClasses(control.Control):
         if why or self._settings.rate:
             return why
         return (
-            'the speed of the link is not known; expected [fairness_node] '
-            'network_bandwidth'
+            'speed of the link: unknown; set [fairness_node] network_bandwidth'
         )
 
-    def _values(
+    def _rates_by_key(
         self, keys: Sequence[str], kernel: state.Kernel
     ) -> dict[str, int]:
-        view = network_layout.look(self._layout, kernel, self._sys)
+        view = network_layout.read_facts(self._layout, kernel, self._sys)
         running = {item.key: item for item in self._source()}
-        told = plan.doubles(running)
-        members = plan.with_doubles(self._trees.members, told)
+        told = plan.duplicate_macs(running)
+        members = plan.with_duplicates(self._trees.members, told)
         self._trees.members = members
         unfinished = self._trees.unfinished(kernel, self._layout)
-        self._whys = {k: why for k, why in self._whys.items() if k in running}
+        self._causes = {
+            k: why for k, why in self._causes.items() if k in running
+        }
         values: dict[str, int] = {}
         for key in keys:
             is_whole = key in members and not unfinished & {'', key}
             if key in running:
-                nics = self._steerable(running[key], view)
+                nics = self._steerable_interfaces(running[key], view)
                 if not nics:
                     continue
                 if not self._may_have_class(key, nics, told.get(key, {})):
@@ -246,13 +256,13 @@ class NetworkClasses(control.Control):
             values[key] = members[key].rate if is_whole else 0
         return values
 
-    def _steerable(
+    def _steerable_interfaces(
         self, found: instance.Incarnation, view: network_layout.NetworkFacts
     ) -> list[instance.Nic]:
         nics, why = network_layout.steerable(found.instance, view)
-        self._whys.pop(found.key, None)
+        self._causes.pop(found.key, None)
         if why:
-            self._whys[found.key] = why
+            self._causes[found.key] = why
         return nics
 
     def _may_have_class(
@@ -261,14 +271,14 @@ class NetworkClasses(control.Control):
         nics: Sequence[instance.Nic],
         told: Mapping[str, str],
     ) -> bool:
-        """Tell whether a VM may have a class, or keep the reason in mind.
+        """Check whether a VM may have a class; store the cause if not.
 
-        The first VM with an address keeps its class, for traffic of its own
-        tap. Traffic that comes in by an uplink belongs to neither.
+        The first VM with a MAC address keeps its class, for traffic of its own
+        tap. Traffic to such an address from an uplink has no class.
         """
         if not told:
             return True
-        why = plan.double(self._trees.members, key, nics)
+        why = plan.duplicate_mac(self._trees.members, key, nics)
         if (
             not why
             and self._layout.kind is network_settings.SteeringKind.UPLINK
@@ -278,24 +288,24 @@ class NetworkClasses(control.Control):
                 f'another VM of this node has the MAC address {macs} too, so '
                 f'what it receives is in no class'
             )
-            found = self._whys.get(key)
-            self._whys[key] = f'{found}; {text}' if found else text
+            found = self._causes.get(key)
+            self._causes[key] = f'{found}; {text}' if found else text
         if why:
-            self._whys[key] = why
+            self._causes[key] = why
         return not why
 
-    def _runs(self, key: str) -> bool:
+    def _may_be_running(self, key: str) -> bool:
         try:
             return self._is_running(key)
         except OSError:
             return True
 
-    def _outcome(
+    def _result(
         self, change: allocation.Change, error: str
     ) -> control.ApplyResult:
         if not error:
             return control.ApplyResult(change)
         key = change.knob.incarnation
-        if not self._runs(key):
+        if not self._may_be_running(key):
             return control.ApplyResult(change, gone=True)
         return control.ApplyResult(change, f'network of {key}: {error}')

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""On which interfaces the privileged helper makes traffic control.
+"""Checks on which interfaces the privileged helper may set traffic control.
 
-The one who asks is not believed: what an interface is, the kernel says.
+The helper does not trust its caller: the kernel tells the kind of an
+interface.
 """
 
 from collections.abc import Sequence
@@ -16,10 +17,10 @@ from nova_fairness.apply.network import state
 SYS = pathlib.Path('/sys/class/net')
 
 ALLOWED = pathlib.Path('/etc/nova-fairness/uplinks')
-"""Names further uplinks; counts only if root alone can write it."""
+"""File with additional uplinks; used only if root alone can write it."""
 
 ROOT = 0
-"""The user that must own the file :data:`ALLOWED`."""
+"""User ID of the owner that the file :data:`ALLOWED` must have."""
 
 _NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,14}')
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -27,31 +28,31 @@ _TAP_FLAG = 0x0002
 _LOOPBACK = '772'
 _USER_SPACE = 'ovs-netdev'
 
-_AT_TAPS = frozenset(('clsact',))
-_AT_UPLINKS = frozenset(('root', 'ingress', 'redirect'))
-"""Operations that bring something to an interface on which nothing of ours
-was. All others need what these made, or take away what is ours."""
+_TAP_OPERATIONS = frozenset(('clsact',))
+_UPLINK_OPERATIONS = frozenset(('root', 'ingress', 'redirect'))
+"""Operations that create the first object on an uplink. All other
+operations depend on such objects, or remove objects of this agent."""
 
 
-def refusal(
-    item: Sequence[object],
+def device_error(
+    operation: Sequence[object],
     sys: pathlib.Path = SYS,
     allowed: pathlib.Path = ALLOWED,
 ) -> str:
-    """Say why an operation is not for its interface; empty if it is.
+    """Return why an operation is not allowed on its interface; empty if it is.
 
-    :param item: an operation whose fields have the right form.
+    :param operation: with fields of the right form.
     :param sys: where the kernel lists its interfaces.
-    :param allowed: names further uplinks.
+    :param allowed: file with additional uplinks.
     """
-    device = str(item[1]) if len(item) > 1 else ''
+    device = str(operation[1]) if len(operation) > 1 else ''
     if not _NAME.fullmatch(device) or not (sys / device).exists():
         return ''  # The kernel says so, and does nothing.
-    if item[0] in _AT_TAPS:
+    if operation[0] in _TAP_OPERATIONS:
         return '' if is_tap(device, sys) else f'{device} is no tap of a VM'
-    if item[0] not in _AT_UPLINKS or device in state.IFBS:
+    if operation[0] not in _UPLINK_OPERATIONS or device in state.IFBS:
         return ''
-    if is_uplink(device, sys) or device in named(allowed):
+    if is_uplink(device, sys) or device in read_allowed_uplinks(allowed):
         return ''
     return (
         f'{device} is under no bridge and no port of a switch, so it is no '
@@ -60,45 +61,47 @@ def refusal(
 
 
 def is_tap(device: str, sys: pathlib.Path = SYS) -> bool:
-    """Tell whether an interface is the host's end of a VM's.
+    """Check whether an interface is the host's end of a VM's interface.
 
-    That of a container of libvirt (LXC) is one of a pair, and a port.
+    For a libvirt container (LXC) it is a veth that is a port of a switch.
     """
     if not _NAME.fullmatch(device):
         return False
     return _is_tun(device, sys) or (
-        _leads_to_a_switch(sys / device) and _is_of_pair(device, sys)
+        _is_switch_port(sys / device) and _is_veth(device, sys)
     )
 
 
 def _is_tun(device: str, sys: pathlib.Path) -> bool:
-    flags = _text(device, 'tun_flags', sys)
+    flags = _read_attribute(device, 'tun_flags', sys)
     try:
         return bool(int(flags, 16) & _TAP_FLAG)
     except ValueError:
         return False
 
 
-def _is_of_pair(device: str, sys: pathlib.Path) -> bool:
-    """Whether it is a veth: linked to another one, and of no other type."""
-    other = _text(device, 'iflink', sys)
+def _is_veth(device: str, sys: pathlib.Path) -> bool:
+    """Check whether an interface is one end of a veth pair."""
+    other = _read_attribute(device, 'iflink', sys)
     return (
-        other not in ('', _text(device, 'ifindex', sys))
-        and 'DEVTYPE=' not in _text(device, 'uevent', sys)
+        other not in ('', _read_attribute(device, 'ifindex', sys))
+        and 'DEVTYPE=' not in _read_attribute(device, 'uevent', sys)
         and not (sys / device / 'device').exists()
     )
 
 
 def is_uplink(device: str, sys: pathlib.Path = SYS) -> bool:
-    """Tell whether VMs' traffic can leave by an interface.
+    """Check whether VMs' traffic can leave by an interface.
 
-    It is a port of a bridge or switch, or what such a port is made of, or a
-    bridge. A switch in user space leaves no trace in the kernel; where there
-    is one, any physical interface can be its port.
+    An uplink is a bridge, a port of a bridge or switch, or an interface below
+    such a port. A switch in user space is invisible in the kernel; where one
+    exists, any physical interface counts.
     """
     if not _NAME.fullmatch(device) or not (sys / device).exists():
         return False
-    if _text(device, 'type', sys) == _LOOPBACK or _is_tun(device, sys):
+    if _read_attribute(device, 'type', sys) == _LOOPBACK or _is_tun(
+        device, sys
+    ):
         return False
     if (sys / _USER_SPACE).exists() and (sys / device / 'device').exists():
         return True
@@ -109,20 +112,20 @@ def is_uplink(device: str, sys: pathlib.Path = SYS) -> bool:
         if name in seen:
             continue
         seen.add(name)
-        if _leads_to_a_switch(sys / name):
+        if _is_switch_port(sys / name):
             return True
-        left += _uppers(sys / name)
+        left += _upper_devices(sys / name)
     return False
 
 
-def _leads_to_a_switch(path: pathlib.Path) -> bool:
+def _is_switch_port(path: pathlib.Path) -> bool:
     if (path / 'bridge').exists() or (path / 'brport').exists():
         return True
     master = pathlib.Path(os.path.realpath(path / 'master')).name
     return master == 'ovs-system'
 
 
-def _uppers(path: pathlib.Path) -> list[str]:
+def _upper_devices(path: pathlib.Path) -> list[str]:
     try:
         names = [item.name for item in path.iterdir()]
     except OSError:
@@ -134,13 +137,13 @@ def _uppers(path: pathlib.Path) -> list[str]:
     ]
 
 
-def named(allowed: pathlib.Path = ALLOWED) -> frozenset[str]:
-    """Uplinks that an operator named.
+def read_allowed_uplinks(allowed: pathlib.Path = ALLOWED) -> frozenset[str]:
+    """Read the names of the operator's additional uplinks.
 
-    :returns: nothing if a user other than root could have written it.
+    :returns: empty if a user other than root can write the file.
     """
     try:
-        # Whoever reads a pipe waits until somebody writes into it.
+        # Opening a pipe for reading would wait for a writer.
         descriptor = os.open(
             allowed, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         )
@@ -156,7 +159,7 @@ def named(allowed: pathlib.Path = ALLOWED) -> frozenset[str]:
         return frozenset(file.read(1 << 16).split())
 
 
-def _text(device: str, name: str, sys: pathlib.Path) -> str:
+def _read_attribute(device: str, name: str, sys: pathlib.Path) -> str:
     if not _NAME.fullmatch(device):
         return ''
     # A helper that is nobody may not be able to load a further codec.

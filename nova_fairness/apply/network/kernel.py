@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads traffic control from the kernel, by netlink and without root.
+"""Reads traffic control from the kernel by netlink, without root.
 
-The kernel gives exact numbers and costs no process. The output of the tool
-``tc`` is rounded, and is JSON in some of its versions only.
-
-Formats: ``linux/rtnetlink.h``, ``linux/pkt_sched.h``, ``linux/pkt_cls.h``. A
-round reads a few messages per VM, so attributes are looked for by offset, and
-nothing is copied that is not asked for.
+The kernel returns exact numbers and starts no process. The output of ``tc`` is
+rounded, and only some versions write JSON. Formats: ``linux/rtnetlink.h``,
+``linux/pkt_sched.h``, ``linux/pkt_cls.h``. A round reads a few messages per
+VM, so attributes are found by offset, and only needed ones are copied.
 """
 
 from collections.abc import Iterable
@@ -23,7 +21,7 @@ from nova_fairness import exception
 from nova_fairness.apply.network import state
 
 _GONE = frozenset((errno.ENODEV, errno.ENOENT, errno.EINVAL))
-"""Errors of the kernel for a device or qdisc that has just gone."""
+"""Error numbers for a device or qdisc that was just removed."""
 
 _GET_QDISC, _GET_CLASS, _GET_FILTER = 38, 42, 46
 _ERROR, _DONE = 2, 3
@@ -34,7 +32,7 @@ _BUFFER = 1 << 18
 _BLOCK_MAGIC = 0xFFFFFFFF
 _ROOT_PARENT = state.ROOT_HANDLE << 16
 _INGRESS_PARENT = 0xFFFF0000
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 _ATTRIBUTE = struct.Struct('=HH')
 _U32 = struct.Struct('=I')
@@ -57,13 +55,15 @@ _MIRRED_IFINDEX = 24
 _PARENTS = {0xFFFFFFFF: 'root', 0xFFFFFFF1: 'ingress'}
 
 Span = tuple[int, int]
-"""Begin and end of something within a message."""
+"""Begin and end of a part of a message, in bytes."""
 
 _NOTHING = 0, 0
 
 
-def _find(message: bytes, span: Span, wanted: int) -> Span:
-    """Find the content of an attribute; an empty span if it is not there."""
+def _find_attribute(message: bytes, span: Span, wanted: int) -> Span:
+    """Return the span of an attribute's content; an empty span if it is
+    missing.
+    """
     at, end = span
     while at + 4 <= end:
         size, kind = _ATTRIBUTE.unpack_from(message, at)
@@ -75,89 +75,100 @@ def _find(message: bytes, span: Span, wanted: int) -> Span:
     return _NOTHING
 
 
-def _whole(message: bytes) -> Span:
+def _attributes_span(message: bytes) -> Span:
     return _TCMSG.size, len(message)
 
 
-def _number(message: bytes, span: Span, at: int = 0) -> int:
-    """Read a number of 32 bits; 0 if there is none."""
+def _read_u32(message: bytes, span: Span, at: int = 0) -> int:
+    """Read a 32-bit number; 0 if the span is too short."""
     begin, end = span
     if begin + at + 4 > end:
         return 0
     return int(_U32.unpack_from(message, begin + at)[0])
 
 
-def _text(message: bytes, span: Span) -> str:
+def _read_string(message: bytes, span: Span) -> str:
     return message[slice(*span)].rstrip(b'\0').decode('ascii', 'replace')
 
 
-def qdisc_of(message: bytes) -> tuple[int, state.Qdisc]:
-    """A qdisc.
+def parse_qdisc(message: bytes) -> tuple[int, state.Qdisc]:
+    """Parse a message about a qdisc.
 
-    :returns: number of its interface, and what it is.
+    :returns: number of its interface, and the qdisc.
     """
     _, number, handle, parent, _ = _TCMSG.unpack_from(message)
-    whole = _whole(message)
-    kind = _text(message, _find(message, whole, _KIND))
+    whole = _attributes_span(message)
+    kind = _read_string(message, _find_attribute(message, whole, _KIND))
     incoming = outgoing = 0
     if kind == 'clsact':
-        incoming = _number(message, _find(message, whole, _INGRESS_BLOCK))
-        outgoing = _number(message, _find(message, whole, _EGRESS_BLOCK))
+        incoming = _read_u32(
+            message, _find_attribute(message, whole, _INGRESS_BLOCK)
+        )
+        outgoing = _read_u32(
+            message, _find_attribute(message, whole, _EGRESS_BLOCK)
+        )
     where = _PARENTS.get(parent, 'other')
     return number, state.Qdisc(kind, handle >> 16, where, (incoming, outgoing))
 
 
-def class_of(message: bytes) -> tuple[int, state.Class]:
-    """A class of a hierarchical token bucket.
+def parse_class(message: bytes) -> tuple[int, state.Class]:
+    """Parse a message about a class of a hierarchical token bucket.
 
-    :returns: its minor number, and what it is; zeros if it is of another
+    :returns: its minor number, and the class; zeros for a class of another
         kind.
     """
     minor = _TCMSG.unpack_from(message)[2] & 0xFFFF
-    options = _find(message, _whole(message), _OPTIONS)
-    begin, end = _find(message, options, _HTB_PARMS)
+    options = _find_attribute(message, _attributes_span(message), _OPTIONS)
+    begin, end = _find_attribute(message, options, _HTB_PARMS)
     if end - begin < _HTB_SPEC.size:
         return minor, state.Class(0, 0, 0)
     rate, ceil, quantum = _HTB_SPEC.unpack_from(message, begin)
     if ceil == 0xFFFFFFFF:
         # What does not fit has an attribute of its own.
-        rate = _wide(message, _find(message, options, _HTB_RATE64), rate)
-        ceil = _wide(message, _find(message, options, _HTB_CEIL64), ceil)
+        rate = _read_u64(
+            message, _find_attribute(message, options, _HTB_RATE64), rate
+        )
+        ceil = _read_u64(
+            message, _find_attribute(message, options, _HTB_CEIL64), ceil
+        )
     return minor, state.Class(rate, ceil, quantum)
 
 
-def _wide(message: bytes, span: Span, narrow: int) -> int:
+def _read_u64(message: bytes, span: Span, narrow: int) -> int:
     begin, end = span
     if end - begin < _U64.size:
         return narrow
     return int(_U64.unpack_from(message, begin)[0])
 
 
-def _filters(
+def _parse_filters(
     messages: Iterable[bytes],
 ) -> Iterator[tuple[int, int, bytes, Span]]:
-    """Preference, handle, message and options of each filter.
+    """Yield preference, handle, message and options of each filter.
 
-    The kernel also tells of each preference without a handle; that is none.
+    The kernel also sends a message without a handle for each preference; it is
+    skipped.
     """
     for message in messages:
         _, _, handle, _, told = _TCMSG.unpack_from(message)
         if handle:
-            options = _find(message, _whole(message), _OPTIONS)
+            options = _find_attribute(
+                message, _attributes_span(message), _OPTIONS
+            )
             yield told >> 16, handle, message, options
 
 
-def tree_of(
+def parse_tree(
     classes: Mapping[int, state.Class], messages: Iterable[bytes]
 ) -> state.ClassTree:
-    """A tree, put together.
+    """Return a tree of its classes and filters.
 
     :param classes: by minor number.
-    :param messages: its filters.
+    :param messages: about its filters.
     """
     filters: dict[state.FilterHandle, state.MacFilter] = {}
     has_table, foreign = False, 0
-    for preference, handle, message, options in _filters(messages):
+    for preference, handle, message, options in _parse_filters(messages):
         number = handle & 0xFFF
         if preference != state.PREFERENCE:
             foreign += 1
@@ -165,23 +176,29 @@ def tree_of(
             key = handle >> 12 & 0xFF, number
             filters[key] = _mac_filter(message, options)
         elif number:
-            linked = _number(message, _find(message, options, _U32_LINK))
+            linked = _read_u32(
+                message, _find_attribute(message, options, _U32_LINK)
+            )
             has_table |= linked >> 20 == state.TABLE
     return state.ClassTree(classes, filters, has_table, foreign)
 
 
 def _mac_filter(message: bytes, options: Span) -> state.MacFilter:
-    """Read which address a filter matches; empty if it is none of ours."""
-    classid = _number(message, _find(message, options, _U32_CLASSID))
-    begin, end = _find(message, options, _U32_SEL)
+    """Return the MAC address that a filter matches; empty for other
+    filters.
+    """
+    classid = _read_u32(
+        message, _find_attribute(message, options, _U32_CLASSID)
+    )
+    begin, end = _find_attribute(message, options, _U32_SEL)
     mac = ''
     if end - begin == _TWO_KEYS.size:
-        mac = _mac(*_TWO_KEYS.unpack_from(message, begin))
-    tap = _text(message, _find(message, options, _U32_INDEV))
+        mac = _mac_of_keys(*_TWO_KEYS.unpack_from(message, begin))
+    tap = _read_string(message, _find_attribute(message, options, _U32_INDEV))
     return state.MacFilter(mac, classid & 0xFFFF, tap)
 
 
-def _mac(
+def _mac_of_keys(
     count: int,
     mask: bytes,
     value: bytes,
@@ -190,7 +207,7 @@ def _mac(
     next_value: bytes,
     next_offset: int,
 ) -> str:
-    """The address that two keys make, as ``tc`` forms them."""
+    """Return the MAC address in two keys, as ``tc`` encodes them."""
     where = count, mask, offset, next_mask, next_offset
     if where == (2, _FULL, -8, _HIGH, -4):
         return (value + next_value[:2]).hex(':')
@@ -199,40 +216,45 @@ def _mac(
     return ''
 
 
-def redirect_of(
+def parse_redirect(
     messages: Iterable[bytes], names: Mapping[int, str]
 ) -> tuple[str, int]:
-    """Where everything is sent.
+    """Return the interface to which all incoming traffic is redirected.
 
-    :param messages: filters of what comes into a device.
-    :param names: of interfaces.
-    :returns: name of the interface, empty if our filter is not there; and
-        how many filters are not ours.
+    :param messages: about filters of a device's incoming traffic.
+    :param names: of interfaces, by number.
+    :returns: name of the interface, empty without this agent's filter; and the
+        number of other filters.
     """
     target, foreign = '', 0
-    for preference, handle, message, options in _filters(messages):
-        actions = _find(message, options, _U32_ACT)
+    for preference, handle, message, options in _parse_filters(messages):
+        actions = _find_attribute(message, options, _U32_ACT)
         if preference != state.PREFERENCE:
             foreign += 1
         elif handle & 0xFFF and actions != _NOTHING:
-            target = names.get(_mirrored(message, actions), '')
+            target = names.get(_redirect_target(message, actions), '')
     return target, foreign
 
 
-def _mirrored(message: bytes, actions: Span) -> int:
-    """The number of the interface to which the first action sends."""
-    action = _find(message, actions, 1)
-    if _text(message, _find(message, action, _ACT_KIND)) != 'mirred':
+def _redirect_target(message: bytes, actions: Span) -> int:
+    """Return the number of the interface to which the first action
+    redirects.
+    """
+    action = _find_attribute(message, actions, 1)
+    if (
+        _read_string(message, _find_attribute(message, action, _ACT_KIND))
+        != 'mirred'
+    ):
         return 0
-    options = _find(message, action, _ACT_OPTIONS)
-    parameters = _find(message, options, _MIRRED_PARMS)
-    return _number(message, parameters, _MIRRED_IFINDEX)
+    options = _find_attribute(message, action, _ACT_OPTIONS)
+    parameters = _find_attribute(message, options, _MIRRED_PARMS)
+    return _read_u32(message, parameters, _MIRRED_IFINDEX)
 
 
 class KernelConnection:
-    """A connection to the kernel; close it, or use it as a context.
+    """A netlink connection; close it, or use it as a context manager.
 
-    :raises ControlUnavailable: if there is no netlink.
+    :raises ControlUnavailable: if the kernel has no netlink.
     """
 
     def __init__(self) -> None:
@@ -242,13 +264,14 @@ class KernelConnection:
                 socket.SOCK_RAW | socket.SOCK_CLOEXEC,
                 socket.NETLINK_ROUTE,
             )
-            self._socket.settimeout(_PATIENCE_S)
+            self._socket.settimeout(_TIMEOUT_S)
             self._socket.setsockopt(
                 socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20
             )
         except OSError as error:
             raise exception.ControlUnavailable(
-                f'the kernel cannot be asked for traffic control: {error}'
+                'traffic control: no netlink connection to the kernel: '
+                f'{error}'
             ) from error
         self._sequence = 0
 
@@ -264,7 +287,7 @@ class KernelConnection:
         self._socket.close()
 
     def read(self) -> state.Kernel:
-        """Read everything that concerns us.
+        """Read the qdiscs, trees and redirections of this host.
 
         :raises ControlUnavailable: if the kernel does not answer.
         """
@@ -279,15 +302,15 @@ class KernelConnection:
             )
         except OSError as error:
             raise exception.ControlUnavailable(
-                f'traffic control cannot be read: {error}'
+                f'traffic control: reading failed: {error}'
             ) from error
 
     def _qdiscs(
         self, names: dict[int, str]
     ) -> dict[str, tuple[state.Qdisc, ...]]:
         found: dict[str, tuple[state.Qdisc, ...]] = {}
-        for message in self._dump(_GET_QDISC, 0, 0):
-            number, qdisc = qdisc_of(message)
+        for message in self._dump_objects(_GET_QDISC, 0, 0):
+            number, qdisc = parse_qdisc(message)
             if name := names.get(number):
                 found[name] = (*found.get(name, ()), qdisc)
         return found
@@ -309,9 +332,12 @@ class KernelConnection:
 
     def _tree(self, number: int) -> state.ClassTree:
         classes = dict(
-            class_of(message) for message in self._dump(_GET_CLASS, number, 0)
+            parse_class(message)
+            for message in self._dump_objects(_GET_CLASS, number, 0)
         )
-        return tree_of(classes, self._dump(_GET_FILTER, number, _ROOT_PARENT))
+        return parse_tree(
+            classes, self._dump_objects(_GET_FILTER, number, _ROOT_PARENT)
+        )
 
     def _redirects(
         self,
@@ -322,16 +348,22 @@ class KernelConnection:
         for number, name in names.items():
             kinds = {item.kind for item in qdiscs.get(name, ())}
             if 'ingress' in kinds:
-                messages = self._dump(_GET_FILTER, number, _INGRESS_PARENT)
-                found[name] = redirect_of(messages, names)
+                messages = self._dump_objects(
+                    _GET_FILTER, number, _INGRESS_PARENT
+                )
+                found[name] = parse_redirect(messages, names)
         used = {b for many in qdiscs.values() for q in many for b in q.blocks}
         for block in used & set(state.BLOCKS):
-            messages = self._dump(_GET_FILTER, _BLOCK_MAGIC, block)
-            found[block] = redirect_of(messages, names)
+            messages = self._dump_objects(_GET_FILTER, _BLOCK_MAGIC, block)
+            found[block] = parse_redirect(messages, names)
         return found
 
-    def _dump(self, kind: int, number: int, parent: int) -> Iterator[bytes]:
-        """Ask for all objects of a kind, each a message without header."""
+    def _dump_objects(
+        self, kind: int, number: int, parent: int
+    ) -> Iterator[bytes]:
+        """Request all objects of a kind; yield each message without its
+        header.
+        """
         self._sequence += 1
         signed = number - (1 << 32) if number >> 31 else number
         body = _TCMSG.pack(socket.AF_UNSPEC, signed, 0, parent, 0)
@@ -350,13 +382,13 @@ class KernelConnection:
                 if found == _DONE:
                     return
                 if found == _ERROR:
-                    _raise(message)
+                    _raise_error(message)
                     return
                 yield message
 
 
-def _raise(message: bytes) -> None:
-    """Raise what the kernel answered, unless a device just went."""
+def _raise_error(message: bytes) -> None:
+    """Raise the error in an answer, unless a device was just removed."""
     number = -struct.unpack_from('=i', message)[0]
     if number and number not in _GONE:
         raise OSError(number, os.strerror(number))

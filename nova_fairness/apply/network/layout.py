@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where VMs can be steered on this host, and which of them cannot.
+"""The interfaces at which VMs can be steered, and the VMs that cannot.
 
-Reads ``/sys/class/net`` only.
+It reads only ``/sys/class/net``.
 """
 
 import dataclasses
@@ -18,11 +18,12 @@ SYS = pathlib.Path('/sys/class/net')
 NO_INTERFACE = 'it has no interface'
 
 _USER_SPACE = 'ovs-netdev'
-"""An interface that Open vSwitch's datapath in user space always makes."""
+"""The interface that Open vSwitch always creates for its user-space
+datapath."""
 
 _OVS_DEVICES = ('ovs-system', _USER_SPACE)
 _TUNNELS = ('vxlan', 'geneve', 'gretap', 'ip6gretap', 'erspan')
-_BESIDE_THE_HOST = {
+_BYPASSES = {
     'hostdev': 'is passed through to the VM (SR-IOV)',
     'vhostuser': 'is served by a switch in user space (vhost-user)',
     'vdpa': 'is served by its hardware (vDPA)',
@@ -34,12 +35,12 @@ Kind = network_settings.SteeringKind
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NetworkLayout:
-    """Where VMs are steered.
+    """The interfaces at which VMs are steered.
 
     :ivar kind: never AUTO.
-    :ivar uplink: interface at which what VMs send is divided; with TAP it
-        may be empty, for that is divided at the taps too.
-    :ivar why: what decided, for people.
+    :ivar uplink: interface at which VMs' sent traffic is divided; empty if it
+        is divided at the taps.
+    :ivar why: cause of the choice, for people.
     """
 
     kind: Kind
@@ -48,16 +49,16 @@ class NetworkLayout:
 
     @property
     def where(self) -> str:
-        """Where VMs are steered, for people."""
+        """The interfaces at which VMs are steered, for people."""
         if self.kind is Kind.UPLINK:
             return self.uplink
         return f'{self.uplink} and the taps' if self.uplink else 'the taps'
 
 
-def choose(
+def choose_layout(
     settings: network_settings.NetworkSettings, sys: pathlib.Path = SYS
 ) -> NetworkLayout:
-    """Choose a layout by configuration, else by what the host has."""
+    """Choose the layout by configuration, else by the host's interfaces."""
     if settings.layout is Kind.OFF:
         return NetworkLayout(Kind.OFF, '', 'switched off by configuration')
     if settings.layout is Kind.TAP:
@@ -71,7 +72,7 @@ def choose(
     found = uplinks(sys)
     if settings.layout is Kind.UPLINK:
         return _configured_uplink(found)
-    return _detected(found, sys)
+    return _detected_layout(found, sys)
 
 
 def _configured_uplink(found: list[str]) -> NetworkLayout:
@@ -88,7 +89,7 @@ def _configured_uplink(found: list[str]) -> NetworkLayout:
     )
 
 
-def _detected(found: list[str], sys: pathlib.Path) -> NetworkLayout:
+def _detected_layout(found: list[str], sys: pathlib.Path) -> NetworkLayout:
     for name in _OVS_DEVICES:
         if (sys / name).exists():
             return NetworkLayout(
@@ -116,14 +117,14 @@ def _detected(found: list[str], sys: pathlib.Path) -> NetworkLayout:
 
 
 def uplinks(sys: pathlib.Path) -> list[str]:
-    """The physical interfaces under the ports of bridges, sorted."""
+    """Return the physical interfaces below the ports of bridges, sorted."""
     ports = {path.name for path in sys.glob('*/brif/*')}
-    found = {base for port in ports for base in _bases(sys, port)}
+    found = {base for port in ports for base in _lower_devices(sys, port)}
     return sorted(name for name in found if _is_physical(sys / name))
 
 
-def _bases(sys: pathlib.Path, name: str) -> set[str]:
-    """An interface and what is below it, but nothing below a bond."""
+def _lower_devices(sys: pathlib.Path, name: str) -> set[str]:
+    """Return an interface and all interfaces below it, except below a bond."""
     found, left = set(), [name]
     while left:
         item = left.pop()
@@ -154,7 +155,7 @@ def _device_type(path: pathlib.Path) -> str:
 
 
 def obstacle(layout: NetworkLayout, kernel: state.Kernel) -> str:
-    """Say why no VM can be steered; empty if nothing is in the way."""
+    """Return why no VM can be steered; empty if VMs can."""
     if layout.kind is Kind.OFF:
         return layout.why
     uplink = layout.uplink
@@ -179,7 +180,7 @@ def obstacle(layout: NetworkLayout, kernel: state.Kernel) -> str:
 class NetworkFacts:
     """Facts that decide which VMs can be steered.
 
-    :ivar over: interfaces that are made of the uplink, itself included.
+    :ivar over: the uplink and the interfaces above it.
     """
 
     layout: NetworkLayout
@@ -188,10 +189,10 @@ class NetworkFacts:
     sys: pathlib.Path
 
 
-def look(
+def read_facts(
     layout: NetworkLayout, kernel: state.Kernel, sys: pathlib.Path = SYS
 ) -> NetworkFacts:
-    """Look at what stands on the uplink, once for all VMs."""
+    """Read the interfaces above the uplink, once for all VMs."""
     over: set[str] = set()
     left = [layout.uplink] if layout.uplink else []
     while left:
@@ -200,13 +201,13 @@ def look(
             over.add(item)
             left += [
                 name.removeprefix('upper_')
-                for name in _entries(sys / item)
+                for name in _list_directory(sys / item)
                 if name.startswith('upper_')
             ]
     return NetworkFacts(layout, kernel, frozenset(over), sys)
 
 
-def _entries(path: pathlib.Path) -> list[str]:
+def _list_directory(path: pathlib.Path) -> list[str]:
     try:
         return [item.name for item in path.iterdir()]
     except OSError:
@@ -216,43 +217,43 @@ def _entries(path: pathlib.Path) -> list[str]:
 def steerable(
     vm: instance.Instance, view: NetworkFacts
 ) -> tuple[list[instance.Nic], str]:
-    """The interfaces of a VM that can be steered, and why others not.
+    """Return the steerable interfaces of a VM, and why others are not.
 
-    :returns: interfaces, and what is to be said of the others, empty if
-        all can be steered.
+    :returns: interfaces, and a text about the others; empty if all can be
+        steered.
     """
     nics: list[instance.Nic] = []
     whys: list[str] = []
     for nic in vm.nics:
-        if why := _unsteerable(nic, view):
+        if why := _cause_unsteerable(nic, view):
             whys.append(f'{nic.mac or "an interface"} {why}')
             continue
         nics.append(nic)
-        if why := _half_steered(nic, view):
+        if why := _cause_partly_steered(nic, view):
             whys.append(f'{nic.mac} {why}')
     return nics, '; '.join(whys) or ('' if nics else NO_INTERFACE)
 
 
-def _unsteerable(nic: instance.Nic, view: NetworkFacts) -> str:
-    if reason := _BESIDE_THE_HOST.get(nic.kind):
+def _cause_unsteerable(nic: instance.Nic, view: NetworkFacts) -> str:
+    if reason := _BYPASSES.get(nic.kind):
         return reason
     if not nic.tap or not nic.mac:
         return 'has no interface on the host'
     if nic.tap not in view.kernel.links:
         return f'has no interface {nic.tap} on the host any more'
     if view.layout.kind is Kind.UPLINK:
-        return _not_over(nic, view)
-    return _not_at_tap(nic, view.kernel)
+        return _cause_not_over_uplink(nic, view)
+    return _cause_not_at_tap(nic, view.kernel)
 
 
-def _half_steered(nic: instance.Nic, view: NetworkFacts) -> str:
-    """Say what of a VM's traffic is not divided, though it can be steered."""
+def _cause_partly_steered(nic: instance.Nic, view: NetworkFacts) -> str:
+    """Return which traffic of a steerable interface is not divided."""
     is_in_user_space = _USER_SPACE in view.kernel.links
     if (
         view.layout.kind is Kind.TAP
         and not view.layout.uplink
         and is_in_user_space
-        and not _master(nic, view)
+        and not _bridge_of(nic, view)
     ):
         return (
             'bypasses traffic control when it sends, since Open vSwitch '
@@ -262,7 +263,7 @@ def _half_steered(nic: instance.Nic, view: NetworkFacts) -> str:
     return ''
 
 
-def _master(nic: instance.Nic, view: NetworkFacts) -> str:
+def _bridge_of(nic: instance.Nic, view: NetworkFacts) -> str:
     try:
         # Once per VM and round, where pathlib takes most of the time.
         link = os.readlink(f'{view.sys}/{nic.tap}/master')  # noqa: PTH115
@@ -271,7 +272,7 @@ def _master(nic: instance.Nic, view: NetworkFacts) -> str:
     return link.rpartition('/')[2]
 
 
-def _not_at_tap(nic: instance.Nic, kernel: state.Kernel) -> str:
+def _cause_not_at_tap(nic: instance.Nic, kernel: state.Kernel) -> str:
     if nic.kind == 'direct':
         return f'is a macvtap ({nic.tap}), whose VM is not behind a tap'
     found = kernel.ingress(nic.tap)
@@ -283,8 +284,10 @@ def _not_at_tap(nic: instance.Nic, kernel: state.Kernel) -> str:
     return ''
 
 
-def _not_over(nic: instance.Nic, view: NetworkFacts) -> str:
-    """Say whether a VM's traffic does not pass the uplink with its MAC."""
-    if _master(nic, view) in view.over or nic.tap in view.over:
+def _cause_not_over_uplink(nic: instance.Nic, view: NetworkFacts) -> str:
+    """Return why a VM's traffic does not pass the uplink with its MAC
+    address.
+    """
+    if _bridge_of(nic, view) in view.over or nic.tap in view.over:
         return ''
     return f'is connected by {nic.tap} to no bridge over {view.layout.uplink}'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The class of each VM, and the steps to it: pure but for questions."""
+"""The class of each VM, and the steps that create it."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -16,29 +16,29 @@ from nova_fairness.model import allocation
 from nova_fairness.model import instance
 
 _BURST_PARTS = 500
-"""A burst is what passes in one part of so many of a second, so that timers
-that are late lose nothing."""
+"""A burst is the traffic of one second divided by this number, so that a
+late timer loses no bandwidth."""
 
-_LEAST_BURST = 16000
-_LEAST_QUANTUM = 16000
+_MIN_BURST = 16000
+_MIN_QUANTUM = 16000
 _ONE_PACKET = 2000
 _TRUNK_QUANTUM = 60000
-_LARGEST_QUANTUM = 1 << 24
+_MAX_QUANTUM = 1 << 24
 
-_USUAL_RATIO = 20
-"""Largest rate by smallest that bounded weights make; these keep whole packets
-before what belongs to no VM gets its proportion."""
+_MAX_RATE_RATIO = 20
+"""Largest ratio of two rates with bounded weights. Within this ratio
+every class sends whole packets."""
 
 LOWEST_RATE, HIGHEST_RATE = 1000, 10**12
 """Rates that a class may have, bytes per second."""
 
-_MOST_IN_BUCKET = 0xFFF
+_MAX_BUCKET_ENTRIES = 0xFFF
 
 Operation = tuple[str | int, ...]
 """Name and fields, as :mod:`privileged_network` lists them."""
 
 Step = tuple[str, Operation]
-"""For which VM, by key, empty for the node; and what is done."""
+"""Key of the VM, empty for the node; and the operation."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,41 +46,41 @@ class Member:
     """A VM that has a class.
 
     :ivar minor: number of its class in both trees.
-    :ivar filters: MAC address by handle.
-    :ivar taps: interfaces on the host.
+    :ivar filters: MAC address by filter handle.
+    :ivar taps: its interfaces on the host.
     :ivar rate: bytes per second in each direction.
-    :ivar doubles: its MAC addresses that another VM of the node has too, each
-        with the tap behind which it is this VM's.
+    :ivar duplicates: its MAC addresses that another VM of the node also has,
+        each with this VM's tap.
     """
 
     minor: int
     filters: Mapping[state.FilterHandle, str]
     taps: tuple[str, ...]
     rate: int
-    doubles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    duplicates: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 Members = Mapping[str, Member]
-"""Class of each VM, by key of the incarnation."""
+"""The class of each VM, by key of the incarnation."""
 
 
-def admitted(
+def with_class(
     members: Members,
     key: str,
     nics: Sequence[instance.Nic],
     rate: int,
 ) -> Member:
-    """A class for a VM; one that it has is made for its present interfaces.
+    """Return the class of a VM, new or adapted to its present interfaces.
 
     :param key: of the incarnation.
-    :param nics: those that can be steered, not empty.
+    :param nics: the steerable interfaces, not empty.
     :param rate: bytes per second.
-    :raises WriteRefused: if there are no numbers left, or another VM has a
-        class for one of its MAC addresses: their incoming traffic could not be
-        told apart, and traffic of one VM must not count as another's.
+    :raises WriteRefused: if all numbers are in use, or another VM has a class
+        for one of the MAC addresses: their incoming traffic could not be
+        separated.
     """
     nics = [dataclasses.replace(nic, mac=nic.mac.lower()) for nic in nics]
-    if why := double(members, key, nics):
+    if why := duplicate_mac(members, key, nics):
         raise exception.WriteRefused(f'{key} gets no network class: {why}')
     known = members.get(key)
     if known is not None and has_interfaces(known, nics):
@@ -99,12 +99,15 @@ def admitted(
     return Member(minor, filters, taps, rate)
 
 
-def double(members: Members, key: str, nics: Sequence[instance.Nic]) -> str:
-    """Say which MAC address another VM has a class for; empty if none.
+def duplicate_mac(
+    members: Members, key: str, nics: Sequence[instance.Nic]
+) -> str:
+    """Return an error if another VM has a class for a MAC address.
 
-    :param members: who has a class.
-    :param key: of the VM that asks.
+    :param members: VMs with a class.
+    :param key: of the VM to check.
     :param nics: of that VM.
+    :returns: empty if there is no such address.
     """
     macs = {nic.mac.lower() for nic in nics}
     for other, item in members.items():
@@ -118,14 +121,13 @@ def double(members: Members, key: str, nics: Sequence[instance.Nic]) -> str:
     return ''
 
 
-def doubles(
+def duplicate_macs(
     found: Mapping[str, instance.Incarnation],
 ) -> Mapping[str, Mapping[str, str]]:
-    """MAC addresses that several VMs of a node have; networks permit that.
+    """Return the MAC addresses that several VMs of a node have.
 
-    :param found: the VMs that run, by key; those without a class count too.
-    :returns: by key, each such address with the tap behind which it is this
-        VM's.
+    :param found: the running VMs by key, also those without a class.
+    :returns: by key, each such address with the VM's tap.
     """
     owners: dict[str, set[str]] = {}
     for key, item in found.items():
@@ -140,14 +142,14 @@ def doubles(
     return told
 
 
-def with_doubles(
+def with_duplicates(
     members: Members, told: Mapping[str, Mapping[str, str]]
 ) -> Members:
-    """Members that know which of their MAC addresses others have, too."""
+    """Return the members with their duplicate MAC addresses."""
     return {
         key: item
-        if item.doubles == told.get(key, {})
-        else dataclasses.replace(item, doubles=told.get(key, {}))
+        if item.duplicates == told.get(key, {})
+        else dataclasses.replace(item, duplicates=told.get(key, {}))
         for key, item in members.items()
     }
 
@@ -155,7 +157,7 @@ def with_doubles(
 def _free_minor(members: Iterable[Member]) -> int:
     used = {item.minor for item in members}
     numbers = range(state.FIRST_MINOR, state.LAST_MINOR + 1)
-    return _first(numbers, used, 'class')
+    return _first_unused(numbers, used, 'class')
 
 
 def _free_number(
@@ -163,25 +165,27 @@ def _free_number(
 ) -> state.FilterHandle:
     bucket = state.bucket_of(mac)
     taken = {number for found, number in used if found == bucket}
-    return bucket, _first(range(1, _MOST_IN_BUCKET + 1), taken, 'filter')
+    return bucket, _first_unused(
+        range(1, _MAX_BUCKET_ENTRIES + 1), taken, 'filter'
+    )
 
 
-def _first(numbers: Iterable[int], used: set[int], what: str) -> int:
+def _first_unused(numbers: Iterable[int], used: set[int], what: str) -> int:
     found = next((n for n in numbers if n not in used), None)
     if found is None:
-        raise exception.WriteRefused(f'no number is left for a {what}')
+        raise exception.WriteRefused(f'all numbers for a {what} are in use')
     return found
 
 
 def has_interfaces(member: Member, nics: Sequence[instance.Nic]) -> bool:
-    """Tell whether a VM's classes are made for these interfaces."""
+    """Check whether a VM's class was created for these interfaces."""
     macs = {nic.mac.lower() for nic in nics}
     taps = {nic.tap for nic in nics}
     return macs == set(member.filters.values()) and taps == set(member.taps)
 
 
 def with_rates_of(members: Members, tree: state.ClassTree) -> Members:
-    """Recorded VMs, with the rates that the kernel holds."""
+    """Return recorded members with the rates in the kernel."""
     nothing = state.Class(LOWEST_RATE, 0, 0)
     return {
         key: dataclasses.replace(
@@ -194,10 +198,10 @@ def with_rates_of(members: Members, tree: state.ClassTree) -> Members:
 def within_capacity(
     before: Members, after: Members, capacity: int
 ) -> tuple[Members, frozenset[str]]:
-    """Rates whose sum is within the link.
+    """Limit the sum of the rates to the capacity of the link.
 
-    :returns: who has which rate, and the keys of those that would have made
-        it too much: they keep what they had.
+    :returns: the members, and the keys of the VMs whose rates stay as they
+        were because the sum would be too large.
     """
     if sum(item.rate for item in after.values()) <= capacity:
         return after, frozenset()
@@ -224,9 +228,9 @@ def within_capacity(
 class NetworkVms:
     """Facts about the VMs.
 
-    :ivar found: those that run, by key, with their interfaces.
-    :ivar is_running: whether the process of a key still runs.
-    :ivar view: tells which VMs can be steered.
+    :ivar found: the running VMs with their interfaces, by key.
+    :ivar is_running: checks whether the process of a key still runs.
+    :ivar view: facts that decide which VMs can be steered.
     """
 
     found: Mapping[str, instance.Incarnation]
@@ -240,13 +244,12 @@ def members_wanted(
     running: NetworkVms,
     capacity: int,
 ) -> tuple[Members, dict[str, str]]:
-    """Classes that VMs shall have; those that ended have none.
+    """Return the classes that VMs shall have; VMs that ended get none.
 
-    :param before: who has which class.
-    :param changes: rates by knob, bytes per second; 0 takes a class away.
-    :param capacity: what all rates together may be, bytes per second.
-    :returns: who shall have which class, and why, by key, something is not
-        as it was asked for.
+    :param before: present members.
+    :param changes: rates by knob, bytes per second; 0 removes a class.
+    :param capacity: largest sum of all rates, bytes per second.
+    :returns: the wanted members, and the cause of each refused change by key.
     """
     after = {
         key: item
@@ -256,16 +259,16 @@ def members_wanted(
     refused: dict[str, str] = {}
     for change in changes:
         try:
-            _change(after, change, running)
+            _apply_change(after, change, running)
         except exception.WriteRefused as error:
             refused[change.knob.incarnation] = str(error)
-    after = dict(with_doubles(after, doubles(running.found)))
+    after = dict(with_duplicates(after, duplicate_macs(running.found)))
     kept, excess = within_capacity(before, after, capacity)
     why = f'all rates would exceed {capacity} bytes per second'
     return kept, {**refused, **dict.fromkeys(excess, why)}
 
 
-def _change(
+def _apply_change(
     members: dict[str, Member],
     change: allocation.Change,
     running: NetworkVms,
@@ -276,27 +279,26 @@ def _change(
         return
     if not LOWEST_RATE <= change.after <= HIGHEST_RATE:
         raise exception.WriteRefused(
-            f'a rate of {change.after}, expected 0 or '
-            f'{LOWEST_RATE}..{HIGHEST_RATE}'
+            f'rate {change.after}: expected 0 or {LOWEST_RATE}..{HIGHEST_RATE}'
         )
     if key not in running.found:
-        raise exception.WriteRefused('its interfaces are not known')
+        raise exception.WriteRefused('the interfaces of the VM are unknown')
     vm = running.found[key].instance
     nics, why = layout.steerable(vm, running.view)
     if not nics:
         raise exception.WriteRefused(f'without effect: {why}')
-    members[key] = admitted(members, key, nics, change.after)
+    members[key] = with_class(members, key, nics, change.after)
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkTarget:
     """The wanted state of traffic control.
 
-    :ivar uplink: where the tree of the VMs' sent traffic stands; empty if that
-        is taken from their taps.
-    :ivar at_taps: whether what VMs receive is taken from their taps.
+    :ivar uplink: interface with the tree for sent traffic; empty if sent
+        traffic is redirected from the taps.
+    :ivar at_taps: whether received traffic is redirected from the taps.
     :ivar rate: of the link, bytes per second in each direction.
-    :ivar members: by key of the incarnation; nothing is there without any.
+    :ivar members: by key of the incarnation; without any, nothing is created.
     """
 
     uplink: str
@@ -306,7 +308,9 @@ class NetworkTarget:
 
     @property
     def sides(self) -> Mapping[str, str]:
-        """Side whose MAC address counts, by device with a tree."""
+        """Whether source or destination MAC addresses select the class,
+        by device.
+        """
         if not self.members:
             return {}
         return {
@@ -316,7 +320,7 @@ class NetworkTarget:
 
     @property
     def blocks(self) -> Mapping[int, str]:
-        """To which interface each block of the taps leads."""
+        """The interface to which each filter block of the taps redirects."""
         return {
             block: name
             for block, name in state.BLOCKS.items()
@@ -325,46 +329,45 @@ class NetworkTarget:
 
     @property
     def tap_blocks(self) -> tuple[int, int]:
-        """Blocks that each tap has."""
+        """The filter blocks of each tap."""
         return state.IN_ONLY if self.uplink else state.BOTH_WAYS
 
     @property
     def taps(self) -> Mapping[str, str]:
-        """Key of the VM of each tap that must lead into the trees."""
+        """The key of the VM of each tap that must redirect into the trees."""
         if not self.at_taps:
             return {}
         return {t: k for k, item in self.members.items() for t in item.taps}
 
 
 def quantum_time(rates: Iterable[int], rest: int = 0) -> float:
-    """Seconds for which each class may send in its turn.
+    """Return the seconds for which each class may send in its turn.
 
     Leftover bandwidth is divided in turns. The quantum of a turn must be at
-    least the largest packets, which offloads make; otherwise all classes get
-    the same. So the quantum is set for the slowest class. But no quantum may
-    be cut off at the kernel's limit, or the fast classes would share alike. In
-    that case the slowest class sends one packet in its turn, which is little
-    beside the fast ones. The time changes in powers of two, so that it rarely
-    changes.
+    least the largest packets, which offloads create; otherwise all classes get
+    the same. So the slowest class decides the time. But no quantum may exceed
+    the kernel's limit, or fast classes would get equal parts. In that case the
+    slowest class sends one packet in its turn. The time changes in powers of
+    two, so that it rarely changes.
 
     :param rates: of the VMs, bytes per second.
-    :param rest: rate of what belongs to none of them.
+    :param rest: rate of the traffic that belongs to no VM.
     """
     known = [max(1, rate) for rate in rates] or [1]
     smallest, largest = min(known), max(known)
     seconds = 0.002
-    while seconds * smallest < _LEAST_QUANTUM:
+    while seconds * smallest < _MIN_QUANTUM:
         seconds *= 2
-    while seconds * largest > _LARGEST_QUANTUM or (
-        seconds * rest > _LARGEST_QUANTUM
-        and seconds * largest > 2 * _USUAL_RATIO * _ONE_PACKET
+    while seconds * largest > _MAX_QUANTUM or (
+        seconds * rest > _MAX_QUANTUM
+        and seconds * largest > 2 * _MAX_RATE_RATIO * _ONE_PACKET
     ):
         seconds /= 2
     return seconds
 
 
-def tree_of(target: NetworkTarget) -> state.ClassTree:
-    """The classes that both directions shall have, without filters."""
+def wanted_tree(target: NetworkTarget) -> state.ClassTree:
+    """Return the classes and filters that both directions shall have."""
     rates = {item.minor: item.rate for item in target.members.values()}
     left = max(1, target.rate - sum(rates.values()))
     seconds = quantum_time(rates.values(), left)
@@ -382,31 +385,32 @@ def tree_of(target: NetworkTarget) -> state.ClassTree:
 
 
 def _quantum(rate: int, seconds: float) -> int:
-    return min(_LARGEST_QUANTUM, max(_ONE_PACKET, int(rate * seconds)))
+    return min(_MAX_QUANTUM, max(_ONE_PACKET, int(rate * seconds)))
 
 
 def burst(rate: int) -> int:
-    """Bytes that may pass at once for a rate."""
-    return max(_LEAST_BURST, rate // _BURST_PARTS)
+    """Return the bytes that may pass at once at a rate."""
+    return max(_MIN_BURST, rate // _BURST_PARTS)
 
 
-def plan(
+def plan_steps(
     kernel: state.Kernel, target: NetworkTarget, own_ingress: str
 ) -> tuple[Step, ...]:
-    """The steps from what is to what shall be, in order.
+    """Return the steps from the present to the wanted state, in sequence.
 
-    :param own_ingress: interface whose ingress qdisc we made, empty if none.
-    :returns: nothing if all is as it shall be.
+    :param own_ingress: interface whose ingress qdisc this agent created; empty
+        if none.
+    :returns: empty if nothing differs.
     """
-    wanted = tree_of(target)
+    wanted = wanted_tree(target)
     owners = {item.minor: key for key, item in target.members.items()}
-    steps = [*_removed(kernel, target, own_ingress)]
+    steps = [*_removal_steps(kernel, target, own_ingress)]
     for device, side in target.sides.items():
-        steps += _made(kernel, target, device)
+        steps += _creation_steps(kernel, target, device)
         present = kernel.trees.get(device, state.NO_TREE)
-        told = _told_apart(wanted, target, kernel, device)
+        told = _with_tap_filters(wanted, target, kernel, device)
         steps += _tree_steps(device, side, present, told, owners)
-    steps += _redirected(kernel, target)
+    steps += _redirect_steps(kernel, target)
     steps += [
         ('', ('no-ifb', name))
         for name in state.IFBS
@@ -415,22 +419,22 @@ def plan(
     return tuple(steps)
 
 
-def _told_apart(
+def _with_tap_filters(
     wanted: state.ClassTree,
     target: NetworkTarget,
     kernel: state.Kernel,
     device: str,
 ) -> state.ClassTree:
-    """A tree in which a MAC address of two VMs counts for its own tap only.
+    """Return a tree in which a duplicate MAC address counts for its own tap
+    only.
 
-    The kernel keeps the interface through which a packet came. Traffic from
-    the uplink did not come by a tap, so there such an address leads to no VM's
-    class.
+    The kernel stores the interface of a packet's arrival. Traffic from the
+    uplink arrived at no tap, so there such an address selects no VM's class.
     """
     taps = {
         (item.minor, mac): tap
         for item in target.members.values()
-        for mac, tap in item.doubles.items()
+        for mac, tap in item.duplicates.items()
     }
     if not taps:
         return wanted
@@ -445,10 +449,10 @@ def _told_apart(
     return dataclasses.replace(wanted, filters=filters)
 
 
-def _removed(
+def _removal_steps(
     kernel: state.Kernel, target: NetworkTarget, own_ingress: str
 ) -> Iterator[Step]:
-    """Remove what is ours and shall not be, in the order of use."""
+    """Yield steps that remove this agent's unwanted objects, users first."""
     taps = target.taps
     for name in kernel.links:
         found = kernel.ingress(name)
@@ -456,13 +460,13 @@ def _removed(
             if name not in taps or found.blocks != target.tap_blocks:
                 yield '', ('no-clsact', name)
         elif name != target.uplink or target.at_taps or not target.members:
-            yield from _without_ingress(kernel, name, own_ingress)
+            yield from _ingress_removal(kernel, name, own_ingress)
     for name in kernel.trees:
         if name not in target.sides:
             yield '', ('no-root', name)
 
 
-def _without_ingress(
+def _ingress_removal(
     kernel: state.Kernel, name: str, own_ingress: str
 ) -> Iterator[Step]:
     found, foreign = kernel.redirects.get(name, ('', 0))
@@ -472,7 +476,7 @@ def _without_ingress(
         yield '', ('no-ingress', name)
 
 
-def _made(
+def _creation_steps(
     kernel: state.Kernel, target: NetworkTarget, device: str
 ) -> Iterator[Step]:
     if device != target.uplink and device not in kernel.links:
@@ -524,7 +528,7 @@ def _filter_operation(
 def _shrinking_first(
     present: state.ClassTree, wanted: state.ClassTree
 ) -> Sequence[int]:
-    """Order what differs so that the sum of rates never exceeds the link."""
+    """Sort changed classes so that the sum of rates never exceeds the link."""
     nothing = state.Class(0, 0, 0)
 
     def growth(minor: int) -> tuple[bool, int, int]:
@@ -546,8 +550,10 @@ def _class_operation(device: str, minor: int, item: state.Class) -> Operation:
     return 'class', device, minor, *rates, *bursts, item.quantum
 
 
-def _redirected(kernel: state.Kernel, target: NetworkTarget) -> Iterator[Step]:
-    """Lead traffic into the trees, once they stand."""
+def _redirect_steps(
+    kernel: state.Kernel, target: NetworkTarget
+) -> Iterator[Step]:
+    """Yield steps that redirect traffic into the trees."""
     if not target.members:
         return
     if not target.at_taps:

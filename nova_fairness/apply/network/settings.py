@@ -7,7 +7,7 @@ import enum
 
 
 class SteeringKind(enum.Enum):
-    """Where VMs are steered."""
+    """The kind of interface at which VMs are steered."""
 
     AUTO = 'auto'
     UPLINK = 'uplink'
@@ -17,17 +17,17 @@ class SteeringKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Network settings of a node's operator.
+    """Network settings of a node.
 
-    :ivar layout: where VMs are steered; AUTO lets the host decide.
-    :ivar uplink: interface through which VMs reach the network; empty lets
-        the host say.
+    :ivar layout: where VMs are steered; AUTO chooses by the host's interfaces.
+    :ivar uplink: interface through which VMs reach the network; empty detects
+        it.
     :ivar bandwidth: of the uplink, bytes per second in one direction, > 0;
-        ``None`` if not known. Then no VM is steered, since a guess that is too
-        low would leave bandwidth unused.
-    :ivar link_part: part of the bandwidth that is divided, above 0 to 1; it
-        is below 1 so that queues build up here and not in the switch.
-    :ivar host_rate: bytes per second that the host itself gets in any case;
+        ``None`` if unknown. Then no VM is steered, because a guess that is too
+        low would waste bandwidth.
+    :ivar link_part: part of the bandwidth that is divided, above 0 to 1; below
+        1 so that queues form here and not in the switch.
+    :ivar host_rate: guaranteed rate of the host itself, bytes per second;
         ``None`` for :data:`HOST_PART` of the link where its traffic is seen.
     """
 
@@ -39,15 +39,17 @@ class NetworkSettings:
 
     @property
     def rate(self) -> int:
-        """Divided bandwidth per direction, bytes per second; 0: unknown."""
+        """The divided bandwidth per direction, bytes per second; 0 if
+        unknown.
+        """
         return int((self.bandwidth or 0.0) * self.link_part)
 
-    def kept(self, *, host_is_seen: bool) -> int:
-        """Rate that is kept from VMs, bytes per second.
+    def reserved_rate(self, *, host_is_seen: bool) -> int:
+        """Return the rate that is reserved for the host, bytes per second.
 
         :param host_is_seen: whether the host's own traffic passes the same
-            tree. If not, what is kept is not lent to VMs either, so nothing
-            is unless an operator says so.
+            tree. If not, VMs cannot borrow the reserved rate, so the default
+            is 0.
         """
         if self.host_rate is not None:
             return min(int(self.host_rate), self.rate // 2)
@@ -55,4 +57,4 @@ class NetworkSettings:
 
 
 HOST_PART = 0.05
-"""Part of the link that the host gets in any case unless configured."""
+"""Part of the link that is guaranteed to the host unless configured."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""State of this host's traffic control, as values: pure.
+"""The state of this host's traffic control, as values.
 
-Names, handles and numbers that tell our own objects from others.
+It contains the names, handles and numbers that identify this agent's objects.
 """
 
 from collections.abc import Mapping
@@ -10,31 +10,31 @@ import dataclasses
 import types
 
 ROOT_HANDLE = 0xFA12
-"""Major number of our qdiscs: no default of any system."""
+"""Major number of this agent's qdiscs; no system uses it by default."""
 
 PREFERENCE = 0xFA12
-"""Of every filter that is ours."""
+"""Preference of all filters of this agent."""
 
 TRUNK = 0x1
-"""Minor number of the class whose rate is that of the link."""
+"""Minor number of the class with the rate of the link."""
 
 REST = 0xFFFE
-"""Minor number of the class of what belongs to no steered VM: the host's own
-traffic, broadcasts, VMs that are exempt."""
+"""Minor number of the class for traffic of no steered VM: the host's own
+traffic, broadcasts, exempt VMs."""
 
 FIRST_MINOR, LAST_MINOR = 0x10, 0xFFF0
 """Minor numbers of VMs' classes."""
 
 TABLE = 1
-"""Number of the hash table of the filters that tell MAC addresses apart."""
+"""Number of the hash table of the filters that match MAC addresses."""
 
 BUCKETS = 256
 
 IFB_IN = 'nfair-in'
-"""Carries what VMs receive."""
+"""Interface for the traffic that VMs receive."""
 
 IFB_OUT = 'nfair-out'
-"""Carries what VMs send, where that is steered at their taps."""
+"""Interface for the traffic that VMs send, where their taps are steered."""
 
 IFBS = (IFB_IN, IFB_OUT)
 
@@ -44,7 +44,7 @@ BLOCK_OUT, BLOCK_IN = 0xFA12, 0xFA13
 BLOCKS: Mapping[int, str] = types.MappingProxyType(
     {BLOCK_OUT: IFB_OUT, BLOCK_IN: IFB_IN}
 )
-"""To which interface a block redirects everything."""
+"""Interface to which a block redirects all traffic."""
 
 SOURCE, DESTINATION = 'src', 'dst'
 """The MAC address that a tree's filters look at."""
@@ -55,11 +55,11 @@ class Qdisc:
     """A queueing discipline.
 
     :ivar kind: such as ``htb``.
-    :ivar handle: major number; 0 for what the kernel made by itself.
-    :ivar parent: ``root``, ``ingress`` (both ways in and out of a device) or
+    :ivar handle: major number; 0 for one that the kernel created by itself.
+    :ivar parent: ``root``, ``ingress`` (incoming and outgoing filters) or
         ``other``.
-    :ivar blocks: filter blocks of what comes into the host, and of what goes
-        out; zeros if there are none.
+    :ivar blocks: filter blocks of incoming and of outgoing traffic; zeros if
+        there are none.
     """
 
     kind: str
@@ -70,7 +70,7 @@ class Qdisc:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Class:
-    """A class of a tree; rates in bytes per second, the others in bytes."""
+    """A class of a tree; rates in bytes per second, other fields in bytes."""
 
     rate: int
     ceil: int
@@ -79,11 +79,11 @@ class Class:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MacFilter:
-    """Leads a MAC address to a class.
+    """A filter that assigns a MAC address to a class.
 
     :ivar mac: lower case, with colons.
     :ivar minor: of the class.
-    :ivar tap: interface through which a packet must have come; empty for any.
+    :ivar tap: interface of the packet's arrival; empty for any.
     """
 
     mac: str
@@ -92,17 +92,17 @@ class MacFilter:
 
 
 FilterHandle = tuple[int, int]
-"""Bucket and number in it."""
+"""Bucket, and number in it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassTree:
-    """One direction, as it is or as it shall be.
+    """The classes and filters of one direction.
 
     :ivar classes: by minor number.
     :ivar filters: by handle.
-    :ivar has_table: whether the hash table is there and in use.
-    :ivar foreign: filters in the tree that are not ours.
+    :ivar has_table: whether the hash table exists and is in use.
+    :ivar foreign: number of filters of other programs.
     """
 
     classes: Mapping[int, Class]
@@ -116,14 +116,14 @@ NO_TREE = ClassTree({}, {}, has_table=False)
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """The state that was read.
+    """The state of traffic control that was read.
 
     :ivar links: number of each interface by name.
     :ivar qdiscs: by name of the interface.
-    :ivar trees: ours, by name of the interface.
-    :ivar redirects: where our filters send everything, by name of an
-        interface with an ingress qdisc or by number of a block; with the
-        count of other filters there.
+    :ivar trees: of this agent, by name of the interface.
+    :ivar redirects: target of this agent's redirection and number of other
+        filters; by name of an interface with an ingress qdisc, or by number of
+        a block.
     """
 
     links: Mapping[str, int]
@@ -132,20 +132,20 @@ class Kernel:
     redirects: Mapping[str | int, tuple[str, int]]
 
     def root(self, device: str) -> Qdisc | None:
-        """The root of a device; ``None`` if it has none."""
-        return self._at(device, 'root')
+        """Return the root qdisc of a device; ``None`` if it has none."""
+        return self._find_qdisc(device, 'root')
 
     def ingress(self, device: str) -> Qdisc | None:
-        """The discipline of a device that filters what comes in."""
-        return self._at(device, 'ingress')
+        """Return the qdisc that filters a device's incoming traffic."""
+        return self._find_qdisc(device, 'ingress')
 
-    def _at(self, device: str, parent: str) -> Qdisc | None:
+    def _find_qdisc(self, device: str, parent: str) -> Qdisc | None:
         found = (q for q in self.qdiscs.get(device, ()) if q.parent == parent)
         return next(found, None)
 
 
 def is_our_root(found: Qdisc | None) -> bool:
-    """Tell whether a root is a tree of ours."""
+    """Check whether a root qdisc is a tree of this agent."""
     return (
         found is not None
         and found.kind == 'htb'
@@ -158,7 +158,7 @@ BOTH_WAYS, IN_ONLY = (BLOCK_OUT, BLOCK_IN), (0, BLOCK_IN)
 
 
 def is_our_clsact(found: Qdisc | None) -> bool:
-    """Tell whether a tap's filters are ours alone."""
+    """Check whether a tap has only filters of this agent."""
     return (
         found is not None
         and found.kind == 'clsact'
@@ -167,10 +167,10 @@ def is_our_clsact(found: Qdisc | None) -> bool:
 
 
 def is_default(found: Qdisc | None) -> bool:
-    """Tell whether a root is what the kernel made by itself, or nothing."""
+    """Check whether a root qdisc is the kernel's default or missing."""
     return found is None or found.handle == 0
 
 
 def bucket_of(mac: str) -> int:
-    """The bucket of a MAC address: its last byte."""
+    """Return the hash bucket of a MAC address: its last byte."""
     return int(mac[-2:], 16)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Brings the kernel's trees to what they shall be, and remembers whose."""
+"""Changes the kernel's trees to the wanted state, and records their owners."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -23,23 +23,23 @@ _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 
 @dataclasses.dataclass(frozen=True)
 class RecordedClasses:
-    """Record of the classes and filters that were made.
+    """The classes and filters that this agent created.
 
     :ivar members: by key of the incarnation; rates are not recorded.
-    :ivar ingress: interface whose ingress qdisc is ours, empty if none.
+    :ivar ingress: interface with this agent's ingress qdisc; empty if none.
     """
 
     members: Mapping[str, plan.Member]
     ingress: str = ''
 
 
-NOTHING = RecordedClasses({})
+EMPTY_RECORD = RecordedClasses({})
 
 
 class NetworkRecord:
-    """A file that is replaced as a whole; it belongs to one boot.
+    """A file with the created classes; it belongs to one boot.
 
-    :param path: of the file.
+    :param path: of the file; it is replaced as a whole.
     :param boot_id: of the machine's run; read from the kernel unless given.
     """
 
@@ -49,9 +49,10 @@ class NetworkRecord:
         self._saved: RecordedClasses | None = None
 
     def load(self) -> RecordedClasses:
-        """Read it; nothing if there is none, or none that can be used.
+        """Read the file; return an empty record if it is missing or unusable.
 
-        Then what is ours is still known by its numbers, but not whose.
+        Then the agent still recognizes its objects by their numbers, but not
+        the VMs that they belong to.
         """
         try:
             content = json.loads(self._path.read_text('utf-8'))
@@ -59,33 +60,34 @@ class NetworkRecord:
                 content['version'] != _RECORD_VERSION
                 or content['boot_id'] != self._boot_id
             ):
-                return NOTHING
+                return EMPTY_RECORD
             members = {
-                str(key): _member(item)
+                str(key): _parse_member(item)
                 for key, item in content['members'].items()
             }
             self._saved = RecordedClasses(members, str(content['ingress']))
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return NOTHING
+            return EMPTY_RECORD
         return self._saved
 
     def save(self, content: RecordedClasses) -> None:
-        """Write it, unless it says so already; on return it is on the disk.
+        """Write the file durably, unless its content is the same.
 
         :raises StateError: if it cannot be written.
         """
-        if self._saved is not None and _says_same(self._saved, content):
+        if self._saved is not None and _is_same_record(self._saved, content):
             return
-        text = json.dumps(self._form(content), sort_keys=True) + '\n'
+        text = json.dumps(self._as_json(content), sort_keys=True) + '\n'
         try:
             state_file.replace(self._path, text, durable=True)
         except OSError as error:
             raise exception.StateError(
-                f'cannot write the record of classes {self._path}: {error}'
+                f'record of network classes {self._path}: cannot be '
+                f'written: {error}'
             ) from error
         self._saved = content
 
-    def _form(self, content: RecordedClasses) -> dict[str, Any]:
+    def _as_json(self, content: RecordedClasses) -> dict[str, Any]:
         return {
             'version': _RECORD_VERSION,
             'boot_id': self._boot_id,
@@ -104,7 +106,7 @@ class NetworkRecord:
         }
 
 
-def _member(item: Mapping[str, Any]) -> plan.Member:
+def _parse_member(item: Mapping[str, Any]) -> plan.Member:
     filters = {
         (state.bucket_of(str(mac)), int(number)): str(mac)
         for mac, number in item['filters']
@@ -113,7 +115,7 @@ def _member(item: Mapping[str, Any]) -> plan.Member:
     return plan.Member(int(item['minor']), filters, taps, 0)
 
 
-def _says_same(one: RecordedClasses, other: RecordedClasses) -> bool:
+def _is_same_record(one: RecordedClasses, other: RecordedClasses) -> bool:
     return (
         one.ingress == other.ingress
         and one.members.keys() == other.members.keys()
@@ -134,13 +136,13 @@ Runner = Callable[[Sequence[plan.Operation]], list[str]]
 
 
 class NetworkTrees:
-    """The classes of all VMs of a node, as they shall be.
+    """The classes of all VMs of a node.
 
-    :param settings: what is configured.
-    :param record: where it is kept which class is whose.
+    :param settings: of the network.
+    :param record: file that records the class of each VM.
     :param runner: as :func:`privileged_network.run`.
-    :param read_kernel: reads traffic control.
-    :ivar members: who has which class, by key of the incarnation.
+    :param read_kernel: reads the state of traffic control.
+    :ivar members: wanted class of each VM, by key of the incarnation.
     """
 
     def __init__(
@@ -160,7 +162,7 @@ class NetworkTrees:
     def load(
         self, kernel: state.Kernel, layout: network_layout.NetworkLayout
     ) -> None:
-        """Take over, once, what an agent before this one left."""
+        """Read, once, the record of an earlier agent."""
         if self._content is not None:
             return
         self._content = self._record.load()
@@ -172,24 +174,24 @@ class NetworkTrees:
     def unfinished(
         self, kernel: state.Kernel, layout: network_layout.NetworkLayout
     ) -> frozenset[str]:
-        """Name the VMs whose state is not as it shall be.
+        """Return the VMs whose traffic control differs from the wanted state.
 
-        :returns: keys; one that is empty concerns all VMs.
+        :returns: keys; an empty key means all VMs.
         """
         return frozenset(key for key, _ in self._plan(kernel, layout))
 
-    def make(
+    def apply(
         self,
         kernel: state.Kernel,
         layout: network_layout.NetworkLayout,
         members: plan.Members,
     ) -> dict[str, str]:
-        """Make the trees of these VMs and of no others.
+        """Create the classes of these VMs, and remove all others.
 
-        New objects of ours are on record before they are made.
+        New objects are recorded before they are created.
 
-        :returns: why, by key, empty for the node, something failed.
-        :raises FairnessError: if nothing of it could be tried.
+        :returns: error messages by key; an empty key means the node.
+        :raises FairnessError: if no step could be tried.
         """
         before, self.members = self.members, members
         steps = self._plan(kernel, layout)
@@ -198,14 +200,14 @@ class NetworkTrees:
             self._ingress,
         )
         try:
-            self._note({**before, **members}, ingress)
+            self._save_record({**before, **members}, ingress)
             errors = self._runner([operation for _, operation in steps])
         except BaseException:
             self.members = before
             raise
-        failed = self._still_wrong(layout, steps, errors)
+        failed = self._remaining_errors(layout, steps, errors)
         if not failed:
-            self._note(members, ingress if members else '')
+            self._save_record(members, ingress if members else '')
         return failed
 
     @property
@@ -217,24 +219,24 @@ class NetworkTrees:
     ) -> tuple[plan.Step, ...]:
         uplink, rate = layout.uplink, self._settings.rate
         if not uplink:
-            rate -= self._settings.kept(host_is_seen=False)
+            rate -= self._settings.reserved_rate(host_is_seen=False)
         at_taps = layout.kind is network_settings.SteeringKind.TAP
         target = plan.NetworkTarget(uplink, at_taps, rate, self.members)
-        return plan.plan(kernel, target, self._ingress)
+        return plan.plan_steps(kernel, target, self._ingress)
 
-    def _note(self, members: plan.Members, ingress: str) -> None:
+    def _save_record(self, members: plan.Members, ingress: str) -> None:
         content = RecordedClasses(members, ingress)
         if members or (self._content and self._content.members):
             self._record.save(content)
         self._content = content
 
-    def _still_wrong(
+    def _remaining_errors(
         self,
         layout: network_layout.NetworkLayout,
         steps: Sequence[plan.Step],
         errors: Sequence[str],
     ) -> dict[str, str]:
-        """Judge by the kernel what errors were about."""
+        """Return the errors whose steps are still missing in the kernel."""
         told = {
             key: error
             for (key, _), error in zip(steps, errors, strict=True)

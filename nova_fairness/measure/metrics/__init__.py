@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Metrics that come with the product.
+"""Metrics that are included in the product.
 
-Start with ``greediness``.
-It never looks at anything but the round that it gets.
+Start with ``greediness``. A metric uses no data except the round that it gets.
 """

@@ -9,10 +9,11 @@ from nova_fairness.measure.metrics import quota_parts
 
 
 class AssetFairnessMetric(quota_parts.QuotaMetric):
-    """Heaviness is the mean, over the resources, of the part used.
+    """Heaviness is the mean, over the resources, of the used part of the
+    quota.
 
-    Users are weighed by their own quota, which need not be equal. All VMs of
-    a user are treated alike, so that users are equal and not VMs.
+    Users are compared with their own quotas, which may differ. All VMs of a
+    user have the same heaviness, so that users are equal and not VMs.
     """
 
     description = (
@@ -21,11 +22,13 @@ class AssetFairnessMetric(quota_parts.QuotaMetric):
     )
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
-        """``sum_r usage_r * norm_r``."""
+        """Return ``sum_r usage_r * norm_r`` of each VM."""
         factors = metric.norm(demands.supply, demands.user_count)
         return np.asarray(demands.usage @ factors)
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
-        """``sum_r usage_r / (R * quota_r)`` of the summed usage."""
+        """Return ``sum_r usage_r / (R * quota_r)`` of each user's total
+        usage.
+        """
         parts = quota_parts.parts_of_quota(totals)
         return np.asarray(parts.mean(axis=1))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dominant resource fairness: the resource that one uses most counts."""
+"""Dominant resource fairness: only the resource with the largest share
+counts.
+"""
 
 import numpy as np
 
@@ -10,11 +12,11 @@ from nova_fairness.model import pairing
 
 
 class DominantShareMetric(quota_parts.QuotaMetric):
-    """Heaviness is the largest part of a quota that is used.
+    """Heaviness is the largest used part of a quota, over the resources.
 
-    The largest share of a sum is not the sum of the largest shares: users
-    are weighed by their summed usage, not by their VMs' heaviness. All VMs
-    of a user are treated alike, so that users are equal and not VMs.
+    The largest share of a sum is not the sum of the largest shares: users are
+    compared by their total usage, not by their VMs' heaviness. All VMs of a
+    user have the same heaviness, so that users are equal and not VMs.
     """
 
     description = (
@@ -23,17 +25,17 @@ class DominantShareMetric(quota_parts.QuotaMetric):
     )
 
     suits = frozenset({pairing.PolicyKind.EQUALISES})
-    """A user that uses its own quota has a heaviness of 1, and not the 0 that
-    maps take for the middle."""
+    """A user that uses exactly its quota has a heaviness of 1, while
+    policies that map heaviness to weights expect 0."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
-        """``max_r usage_r * user_count / supply_r``."""
+        """Return ``max_r usage_r * user_count / supply_r`` of each VM."""
         supply = demands.supply
         scale = np.where(supply > 0, demands.user_count, 0.0)
         share = demands.usage * (scale / np.where(supply > 0, supply, 1.0))
         return np.asarray(share.max(axis=1))
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
-        """``max_r usage_r / quota_r`` of the summed usage."""
+        """Return ``max_r usage_r / quota_r`` of each user's total usage."""
         parts = quota_parts.parts_of_quota(totals)
         return np.asarray(parts.max(axis=1))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Greediness: taking more than one's endowment, net of what one leaves."""
+"""Greediness: use beyond the endowment, minus credit for unused endowment."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from nova_fairness.shares import grouping
 class GreedinessMetric(metric.Metric):
     """The metric of the paper's framework (section 5.2).
 
-    A VM pays for its use beyond its endowment. Its unused endowment earns it
-    credit, but only to the extent that others on its node took it: generosity
-    that no other VM needs is none. Users follow by the default stage.
+    A VM is charged for its use beyond its endowment. Its unused endowment
+    earns credit, but only as far as other VMs on its node used it. Users are
+    weighed by the default stage.
     """
 
     description = (
@@ -25,13 +25,13 @@ class GreedinessMetric(metric.Metric):
     )
 
     suits = frozenset({pairing.PolicyKind.MAPS})
-    """It charges a user for what idle VMs are endowed with."""
+    """It charges a user for the endowment of idle VMs."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
-        """Charge what is taken beyond, credit what others took.
+        """Return the charge of each VM, minus its credit.
 
-        ``sum_r (beyond_r - unused_r * ratio_r) * norm_r`` with ``unused_r
-        <= 0`` and the node's :func:`taken_ratio`.
+        ``sum_r (beyond_r - unused_r * ratio_r) * norm_r`` with ``unused_r <=
+        0`` and the node's :func:`taken_ratio`.
         """
         excess = demands.usage - demands.endowment
         beyond = np.maximum(excess, 0.0)
@@ -47,12 +47,12 @@ def taken_ratio(
     unused: resources.Vector,
     node: usage_model.Indices,
 ) -> resources.Vector:
-    """Say how much of what VMs left unused others on their node took.
+    """Return which part of the unused endowment other VMs of the node used.
 
     :param beyond: (n, r) >= 0, usage beyond the endowment.
-    :param unused: (n, r) <= 0, usage minus endowment where that is less.
+    :param unused: (n, r) <= 0, usage minus endowment where it is negative.
     :param node: (n,) index of the VM's node.
-    :returns: (nodes, r) in -1..0; -1 when all was taken.
+    :returns: (nodes, r) in -1..0; -1 if all was used.
     """
     nodes = int(node.max()) + 1 if len(node) else 0
     taken = grouping.sum_by(node, beyond, nodes)

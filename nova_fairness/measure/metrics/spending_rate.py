@@ -13,15 +13,14 @@ _CPU = resources.RESOURCES.index('cpu_time')
 
 
 class SpendingRate(metric.Metric):
-    """How much less a VM's rate buys on its node than its size entitles it to.
+    """Compares the part of its node that a VM's rate buys with its endowment.
 
-    The rate of a VM divided by the price of its node, which is the sum of the
-    rates there, is the part of the node that it gets (Rajagopalan 2012,
-    section 3.2). Heaviness is the logarithm of its endowment beside that part:
-    0 if both are the same, -1 if the part is e times as large. With the
-    policy ``proportional`` it gets just this part while all of the node want
-    all that they can get. The use of VMs does not count: unused amounts of one
-    go to the others anyway.
+    The rate of a VM divided by the sum of the rates on its node is the part of
+    the node that it gets (Rajagopalan 2012, section 3.2). Heaviness is the
+    logarithm of its endowment divided by that part: 0 if both are equal, -1 if
+    the part is e times as large. With the policy ``proportional`` the VM gets
+    exactly this part while all VMs of the node want more. The use of VMs does
+    not count.
     """
 
     description = (
@@ -30,21 +29,27 @@ class SpendingRate(metric.Metric):
     )
 
     suits = frozenset({pairing.PolicyKind.MAPS})
-    """Weights do not change it, so it cannot be made equal."""
+    """Weights do not change this heaviness, so policies cannot make it
+    equal."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
-        """``ln(endowment part / rate part)`` of CPU time, within each node."""
+        """Return ``ln(endowment part / rate part)`` of CPU time on its
+        node.
+        """
         owned = demands.endowment[:, _CPU]
         rate = demands.rates
         if rate is None:
             rate = np.ones(len(owned))
-        parts = _parts(owned, demands.node), _parts(rate, demands.node)
+        parts = (
+            _parts_of_node(owned, demands.node),
+            _parts_of_node(rate, demands.node),
+        )
         has = (parts[0] > 0) & (parts[1] > 0)
         entitled, bought = (np.where(has, part, 1.0) for part in parts)
         return np.asarray(np.log(entitled / bought))
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
-        """Sums over the user's VMs: they decide nothing."""
+        """Return the sums over each user's VMs; they have no effect."""
         return totals.instance_heaviness.copy()
 
     def combine(
@@ -52,14 +57,14 @@ class SpendingRate(metric.Metric):
         user_heaviness: metric.Heaviness,
         instance_heaviness: metric.Heaviness,
     ) -> metric.Heaviness:
-        """Treat each VM by its own rate; its owner does not matter."""
+        """Return the heaviness of each VM itself, without its owner's."""
         return instance_heaviness.copy()
 
 
-def _parts(
+def _parts_of_node(
     amounts: metric.Heaviness, node: np.ndarray[tuple[int], np.dtype[np.intp]]
 ) -> metric.Heaviness:
-    """Of the sum of each node; 0 where that is 0."""
+    """Return each amount's part of the sum of its node; 0 where that is 0."""
     nodes = int(node.max(initial=-1)) + 1
     total = grouping.sum_by(node, amounts, nodes)[node]
     return np.asarray(amounts / np.where(total > 0, total, 1.0))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A metric that finds all users equally heavy."""
+"""A metric with the same heaviness for all users."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from nova_fairness.measure import metric
 
 
 class UniformMetric(metric.Metric):
-    """Finds all VMs and users equally heavy: 0.
+    """Returns a heaviness of 0 for all VMs and users.
 
     With it the agent measures and reports but prefers no user.
     """
@@ -16,9 +16,9 @@ class UniformMetric(metric.Metric):
     description = 'Finds all users equally heavy, so that none is preferred.'
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
-        """Find every VM equally heavy."""
+        """Return 0 for each VM."""
         return np.zeros(len(demands.usage))
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
-        """Find every user equally heavy."""
+        """Return 0 for each user."""
         return np.zeros(totals.user_count)

@@ -161,7 +161,7 @@ def test_a_changed_configuration_is_taken_over_at_sighup(site, agent):
 
     agent.configure(metric='DominantShareMetric', enforce='perhaps')
     agent.send(signal.SIGHUP)
-    agent.await_log('The new configuration is not taken over', 2)
+    agent.await_log('Configuration: the new one was refused', 2)
     done = agent.await_round(lambda done: 'weights' in done['instances'][0])
     assert done['metric'] == 'GreedinessMetric'
 

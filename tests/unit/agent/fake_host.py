@@ -290,7 +290,7 @@ class FakeHost:
             return self.cpu.clock_s
 
         cpus = cpu.CpuScale(cpu.CgroupVersion.V1, lambda _: True)
-        rooms = cycle.Rooms(
+        rooms = cycle.CycleParts(
             inventory=self.inventory,
             counters=self.cpu,
             measurement=measurement.Measurement(
@@ -318,7 +318,9 @@ class FakeHost:
             node=self.node,
             preferences=lambda: self.preferences,
             best_effort=self.best_effort.intersection,
-            proof=weight_check.Proof(self.node, cpus, lambda: self.scheduler),
+            proof=weight_check.WeightCheck(
+                self.node, cpus, lambda: self.scheduler
+            ),
             idling=self.idling,
             lacking=cpu_shortfall.CpuShortfall(self.node.speed_factor),
             pinning=pinning.Pinning(self.pins),

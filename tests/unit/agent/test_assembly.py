@@ -28,7 +28,7 @@ def built(site):
     made = []
 
     def build():
-        made.append(controls.build(site))
+        made.append(controls.build_controls(site))
         return made[-1]
 
     yield build

@@ -92,7 +92,7 @@ class FakeAgent:
                 clock=lambda: 0.0,
                 history=self.history,
                 previewer=preview.Previewer(
-                    self.domain.host.cycle._rooms.decision._scales
+                    self.domain.host.cycle._parts.decision._scales
                 ),
                 wall_clock=lambda: 60.0,
             )
@@ -146,7 +146,7 @@ def answers(agent):
 
 def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
     agent.rounds(3)
-    guard = agent.domain.host.cycle._rooms.guard
+    guard = agent.domain.host.cycle._parts.guard
     with pytest.raises(exception.PluginMisbehaved):
         guard.call('Wild', lambda: 1 / 0)
     agent.domain.host.control.without_effect = lambda: {'a-1/1/1': 'a reason'}
@@ -236,7 +236,7 @@ def test_an_older_epoch_is_refused_with_the_newer_one(agent):
 
 
 def test_a_node_names_choices_that_it_could_not_take_over(agent):
-    agent.operations._of.peering.desired.offer(
+    agent.operations._sources.peering.desired.offer(
         test_active_settings.desired.DesiredChoice(
             4, 'NoSuchMetric', 'feedback', 'n2'
         ),
@@ -309,10 +309,10 @@ def test_installed_plugins_are_told_with_their_descriptions(agent):
 
 
 def test_a_vm_that_is_not_here_is_named(agent):
-    with pytest.raises(exception.UnknownInstance, match='no VM a-1 was on'):
+    with pytest.raises(exception.UnknownInstance, match='VM a-1: unknown'):
         agent.operations.instance('a-1')
     agent.rounds(2)
-    with pytest.raises(exception.UnknownInstance, match='no VM x-9 was on'):
+    with pytest.raises(exception.UnknownInstance, match='VM x-9: unknown'):
         agent.operations.instance('x-9')
 
 

@@ -17,7 +17,7 @@ def path(tmp_path):
 def test_nothing_was_ordered_yet(path):
     fresh = active_settings.SettingOrders(path)
     assert not fresh.paused
-    assert not fresh.take_reset()
+    assert not fresh.pop_reset_request()
 
 
 def test_a_pause_and_its_end_outlive_the_agent(path):
@@ -29,12 +29,12 @@ def test_a_pause_and_its_end_outlive_the_agent(path):
 
 def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
     asked = active_settings.SettingOrders(path)
-    asked.ask_reset()
-    asked.ask_reset()
-    assert asked.take_reset()
-    assert not asked.take_reset()
-    asked.ask_reset()
-    assert not active_settings.SettingOrders(path).take_reset()
+    asked.request_reset()
+    asked.request_reset()
+    assert asked.pop_reset_request()
+    assert not asked.pop_reset_request()
+    asked.request_reset()
+    assert not active_settings.SettingOrders(path).pop_reset_request()
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class FakeParts:
         self.node_cycle = types.SimpleNamespace(
             round=self._round, restore=self._restore
         )
-        self.rooms = types.SimpleNamespace(
+        self.cycle_parts = types.SimpleNamespace(
             inventory=self.inventory,
             counters=host.cpu,
             decision=types.SimpleNamespace(memory={}),
@@ -125,7 +125,7 @@ def conf():
 def agent(conf, parts):
     made = service.FairnessService(conf, parts)
     # Only the main thread of a program takes signals.
-    made._take_signals = lambda: None
+    made._catch_signals = lambda: None
     yield made
     parts.warm.set()
     made.stop()
@@ -185,7 +185,7 @@ def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
     works, ends, hangs = parts.node_cycle.round, threading.Event(), []
 
     def hang(missed):
-        if agent._is_begun:
+        if agent._had_round:
             hangs.append(missed)
             assert ends.wait(ENOUGH_S)
         return works(missed)
@@ -239,7 +239,7 @@ def test_signals_are_heard_though_no_handler_can_run(conf, parts, signals):
     def reads():
         """Whether the main thread is inside of its reading."""
         words = (main / 'syscall').read_text().split()
-        return words[1:2] == [hex(agent._asked)]
+        return words[1:2] == [hex(agent._signal_pipe)]
 
     def send():
         # To a thread that is not the main one, which nothing interrupts.
@@ -307,7 +307,7 @@ def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
 ):
     agent._recorder = record.RoundRecorder(pathlib.Path('/dev/full'))
     agent._saved_s = -math.inf
-    parts.rooms.decision.memory['feedback'] = {'settled': True}
+    parts.cycle_parts.decision.memory['feedback'] = {'settled': True}
     agent.start()
     assert parts.began.wait(ENOUGH_S)
     agent._stopping.set()
@@ -335,7 +335,7 @@ def test_a_memory_that_is_not_saved_is_said_in_the_round_that_made_it(
 ):
     (tmp_path / 'policies.json.new').mkdir()
     agent._saved_s = -math.inf
-    parts.rooms.decision.memory['feedback'] = {'settled': True}
+    parts.cycle_parts.decision.memory['feedback'] = {'settled': True}
     (why,) = some_rounds(agent, parts, 1).unsaved
     assert 'policies.json' in why
 
@@ -343,7 +343,7 @@ def test_a_memory_that_is_not_saved_is_said_in_the_round_that_made_it(
 def some_rounds(agent, parts, count):
     """Run rounds on this thread."""
     for _ in range(count):
-        agent._round(0)
+        agent._run_round(0)
     return agent._collector.newest
 
 
@@ -351,7 +351,7 @@ def test_weights_of_rounds_are_remembered(agent, parts):
     done = some_rounds(agent, parts, 3)
     (sample,) = agent._previewer._samples
     assert sample.rates.keys() == {item.key for item in done.incarnations}
-    (entry,) = agent._history.of('a-1', done.wall_s)
+    (entry,) = agent._history.entries_of('a-1', done.wall_s)
     assert (entry.weights == done.decided.weights[0]).all()
 
 
@@ -394,7 +394,7 @@ def test_rounds_reach_the_notifications_with_the_ratios_in_force(
     ],
 )
 def test_late_rounds_never_pile_up(finished_s, missed, next_s):
-    pace = service.Pace(10.0, 100.0)
+    pace = service.RoundTimer(10.0, 100.0)
     assert pace.advance(finished_s) == missed
     assert pace.next_s == next_s
 
@@ -411,7 +411,7 @@ class FakeNotices:
     def stop(self):
         self.asked.append('stop')
 
-    def tell(self, here):
+    def set_vms(self, here):
         self.asked.append(tuple(here))
 
     def statistics(self):
@@ -421,7 +421,7 @@ class FakeNotices:
 def test_guests_are_told_after_each_round_and_it_is_counted(conf, parts):
     parts.notices = FakeNotices()
     agent = service.FairnessService(conf, parts)
-    agent._round(0)
+    agent._run_round(0)
     assert parts.notices.asked == [agent._collector.newest.incarnations]
     counted = {
         sample.name: sample.value
@@ -443,6 +443,6 @@ def test_a_reload_names_values_that_the_next_start_refuses(
     parts.node_cycle.reconfigure = lambda *_: None
     agent = service.FairnessService(conf, parts)
     path.write_text('[fairness]\nentity = planet\n')
-    agent._mutate()
+    agent._apply_new_configuration()
     assert '[fairness] entity: invalid value' in caplog.text
     assert 'the next start will fail' in caplog.text

@@ -97,13 +97,13 @@ def test_exemption_is_by_whole_id(tmp_path, of):
     [('', None), ('0', (0,)), ('0-2,5', (0, 1, 2, 5)), (' 3 ', (3,))],
 )
 def test_cpus_are_numbers_and_ranges(text, cpus):
-    assert settings.cpus(text) == cpus
+    assert settings.parse_cpus(text) == cpus
 
 
 @pytest.mark.parametrize('text', ['a', '3-1', '-1', '0,,b'])
 def test_wrong_cpus_are_named_with_the_expected_form(text):
     with pytest.raises(exception.ConfigurationError, match='0-3,6'):
-        settings.cpus(text)
+        settings.parse_cpus(text)
 
 
 def test_owners_are_read_by_name(tmp_path):
@@ -111,7 +111,7 @@ def test_owners_are_read_by_name(tmp_path):
     path.write_text(
         json.dumps({'vm-1': {'user': 'ann', 'project': 'p'}, 'vm-2': {}})
     )
-    assert settings.owners(str(path)) == {
+    assert settings.read_owners(str(path)) == {
         'vm-1': ('ann', 'p'),
         'vm-2': (instance.UNOWNED, instance.UNOWNED),
     }
@@ -124,7 +124,7 @@ def test_a_wrong_owners_file_is_named_with_the_expected_form(tmp_path, text):
     with pytest.raises(
         exception.ConfigurationError, match=r'owners_file.*expected'
     ):
-        settings.owners(str(path))
+        settings.read_owners(str(path))
 
 
 CPU = resources.ResourceControl.CPU
@@ -147,9 +147,9 @@ def test_single_controls_have_their_own_bounds(tmp_path):
     )
     made = settings.from_conf(configured(tmp_path, text))
     place = resources.CONTROLS.index
-    assert made.ratios()[[place(CPU), place(NETWORK)]].tolist() == [10, 50]
-    assert made.steps()[[place(CPU), place(MEMORY)]].tolist() == [2, 1.5]
-    assert made.steps()[place(NETWORK)] == made.largest_step == 4.0
+    assert made.max_ratios()[[place(CPU), place(NETWORK)]].tolist() == [10, 50]
+    assert made.max_steps()[[place(CPU), place(MEMORY)]].tolist() == [2, 1.5]
+    assert made.max_steps()[place(NETWORK)] == made.largest_step == 4.0
 
 
 def test_memory_tolerates_more_than_the_others(tmp_path):

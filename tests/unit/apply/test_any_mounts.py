@@ -56,7 +56,7 @@ def test_a_mount_of_any_path_keeps_no_control_from_being_found(
     mount_oddly(groups.mountinfo, odd)
     raw = groups.mountinfo.read_bytes()
     assert cgroup.mounts(raw) == plain
-    assert kernel_text.source_of_mount(raw, '0:77') == '/dev/x'
+    assert kernel_text.device_of_mount(raw, '0:77') == '/dev/x'
     for kind in (memory.MemoryProtection, disk.DiskWeight):
         kind(mountinfo_path=str(groups.mountinfo))
     monkeypatch.setattr(status_node, '_MOUNTINFO', str(groups.mountinfo))
@@ -64,5 +64,5 @@ def test_a_mount_of_any_path_keeps_no_control_from_being_found(
     own = tmp_path / 'proc' / 'self'
     own.mkdir(parents=True)
     (own / 'mountinfo').write_bytes(raw)
-    roots = list(node_module._roots(tmp_path / 'proc', 'cpu'))
+    roots = list(node_module._root_groups(tmp_path / 'proc', 'cpu'))
     assert roots == [pathlib.Path(plain[cgroup.UNIFIED].path)]

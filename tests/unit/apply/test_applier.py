@@ -94,7 +94,7 @@ def test_a_change_that_cannot_be_recorded_is_not_written(host, path):
     outcomes = applier.apply(
         [fake_host.change(new, 600), fake_host.change(known, 700)]
     )
-    assert 'cannot write the record' in outcomes[0].error
+    assert 'cannot be written' in outcomes[0].error
     assert outcomes[1].written
     assert (host.value(new), host.value(known)) == (1024, 700)
 

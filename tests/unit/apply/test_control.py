@@ -229,7 +229,7 @@ def test_a_value_that_the_kernel_bounds_is_an_error(host):
     key = host.start(7)
     control = host.control(writer=lambda requests: [0])
     (outcome,) = control.write([fake_host.change(key, 5)])
-    assert 'the kernel made it 1024' in outcome.error
+    assert 'the kernel set 1024 instead' in outcome.error
 
 
 def test_a_helper_that_does_not_start_is_an_error_of_each(host):

@@ -220,7 +220,7 @@ def test_a_file_that_cannot_be_recorded_is_not_written(host):
     host.sample = sample({key: ['8:0']})
     host.control.read([key])
     host.path.with_name('record.json').mkdir()
-    assert 'cannot write the record' in host.write(key, 300).error
+    assert 'cannot be written' in host.write(key, 300).error
     assert not host.groups.written
 
 
@@ -367,7 +367,7 @@ def test_a_limit_that_cannot_be_recorded_is_not_brought_into_force(limited):
     key = limited.groups.start(1)
     limited.path.with_name('throttles.json').mkdir()
     (problem,) = limited.throttle.apply({(key, '8:0'): (MIB, MIB)})
-    assert 'cannot write the record' in problem
+    assert 'cannot be written' in problem
     assert not limited.groups.written
 
 

@@ -191,7 +191,7 @@ def test_no_vm_is_written_whose_way_cannot_be_recorded(host):
     (outcome,) = host.control.write(
         [fake_groups.change(key, resources.ResourceControl.MEMORY, MIB)]
     )
-    assert 'cannot write the record' in outcome.error
+    assert 'cannot be written' in outcome.error
     assert host.groups.value(key, LOW) == '0'
 
 

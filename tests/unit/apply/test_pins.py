@@ -44,7 +44,7 @@ class Host:
     def start(self, number, vcpus=2):
         key = self.groups.start(number)
         for vcpu in range(vcpus):
-            path = self.groups.path(key, CPUS, files.of_vcpu(vcpu))
+            path = self.groups.path(key, CPUS, files.vcpu_level(vcpu))
             path.parent.mkdir()
             path.write_text(f'{FOUND[self.groups.version]}\n')
             threads = path.with_name(THREADS[self.groups.version])
@@ -53,7 +53,7 @@ class Host:
 
     def held(self, key):
         return [
-            self.groups.value(key, CPUS, files.of_vcpu(vcpu))
+            self.groups.value(key, CPUS, files.vcpu_level(vcpu))
             for vcpu in range(2)
         ]
 
@@ -83,7 +83,7 @@ def test_only_changes_are_written(host):
     host.pins.apply({(key, 0): 3, (key, 1): 0})
     host.groups.written.clear()
     host.pins.apply({(key, 0): 3, (key, 1): 2})
-    assert host.groups.written == [(CPUS, '2', files.of_vcpu(1))]
+    assert host.groups.written == [(CPUS, '2', files.vcpu_level(1))]
 
 
 def test_a_vm_that_we_pinned_stays_ours(host):
@@ -133,7 +133,7 @@ def test_a_vm_without_vcpu_threads_is_not_pinned(host):
 def test_other_hands_are_repaired(host):
     key = host.start(1)
     host.pins.apply({(key, 0): 3})
-    host.groups.path(key, CPUS, files.of_vcpu(0)).write_text('0-1\n')
+    host.groups.path(key, CPUS, files.vcpu_level(0)).write_text('0-1\n')
     host.pins.apply({(key, 0): 3})
     assert host.held(key)[0] == '3'
 

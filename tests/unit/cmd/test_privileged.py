@@ -20,7 +20,7 @@ def started(monkeypatch):
     seen = []
     monkeypatch.setattr(os, 'environ', dict(os.environ))
     monkeypatch.setattr(sys, 'argv', list(sys.argv))
-    monkeypatch.setattr(privileged_client, 'confine', seen.append)
+    monkeypatch.setattr(privileged_client, 'drop_capabilities', seen.append)
     monkeypatch.setattr(
         privileged_client.daemon, 'helper_main', lambda: seen.append(sys.argv)
     )
@@ -73,7 +73,7 @@ def test_without_confinement_nothing_is_started(started, monkeypatch, capsys):
     def refuse(kept):
         raise PermissionError(1, 'Operation not permitted')
 
-    monkeypatch.setattr(privileged_client, 'confine', refuse)
+    monkeypatch.setattr(privileged_client, 'drop_capabilities', refuse)
     assert privileged.main(asked()) == 1
     assert started == []
     assert 'expected to be started as root' in capsys.readouterr().err

@@ -262,7 +262,7 @@ def test_a_real_process_that_ends_turns_to_nan(most):
             child.pid,
             started,
         )
-        reader = counters.CounterReader(most_descriptors=most)
+        reader = counters.CounterReader(max_descriptors=most)
         assert value(reader.read((vm,)), 0, 'memory') > 0
     finally:
         child.kill()
@@ -282,7 +282,7 @@ def test_descriptors_of_a_vm_that_left_are_closed(kernel, reader):
 
 
 def test_beyond_the_budget_files_are_opened_for_each_reading(kernel):
-    reader = counters.CounterReader(proc=str(kernel.proc), most_descriptors=5)
+    reader = counters.CounterReader(proc=str(kernel.proc), max_descriptors=5)
     vms = (kernel.add_vm(1), kernel.add_vm(2))
     reader.read(vms)
     kernel.set_group(2, 3_000_000, 0)
@@ -291,7 +291,7 @@ def test_beyond_the_budget_files_are_opened_for_each_reading(kernel):
 
 
 def test_without_kept_descriptors_a_reused_number_is_noticed(kernel):
-    reader = counters.CounterReader(proc=str(kernel.proc), most_descriptors=0)
+    reader = counters.CounterReader(proc=str(kernel.proc), max_descriptors=0)
     vm = kernel.add_vm(1, start=1000)
     reader.read((vm,))
     kernel.add_process(vm.pid, start=2000, group='/machine/qemu-1-vm')

@@ -190,13 +190,13 @@ MOUNTS = (
     [('0:30', '/dev/sda2'), ('0:44', None), ('0:99', None)],
 )
 def test_the_device_behind_a_file_system_of_its_own_numbers(number, expected):
-    assert kernel_text.source_of_mount(MOUNTS.encode(), number) == expected
+    assert kernel_text.device_of_mount(MOUNTS.encode(), number) == expected
 
 
 @pytest.mark.parametrize('text', ['', '1 2 3'])
 def test_a_stat_of_no_device_is_an_error(text):
     with pytest.raises(ValueError, match='expected 11 numbers'):
-        kernel_text.busy_and_queued(text)
+        kernel_text.parse_device_times(text)
 
 
 def test_major_faults_are_found_behind_any_name():

@@ -22,8 +22,8 @@ def test_a_scheduler_is_named_while_it_runs(tmp_path, files, name):
         path = tmp_path / 'kernel/sched_ext' / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert scheduler.extension(str(tmp_path)) == name
+    assert scheduler.sched_ext_name(str(tmp_path)) == name
 
 
 def test_this_machine_can_be_asked():
-    assert isinstance(scheduler.extension(), str)
+    assert isinstance(scheduler.sched_ext_name(), str)

@@ -41,7 +41,7 @@ def make(metric, wanted, cpus, shares=None):
     used[:, TIME] = np.minimum(amounts[:, TIME], owned[:, TIME])
     whole = supply.sum(axis=0)
     users = int(user.max()) + 1
-    quotas = quota.quotas(
+    quotas = quota.divide_by_weights(
         whole, np.ones(users) if shares is None else np.array(shares)
     )
     told = measure_foresight.Cells(node, user, owned, used, amounts)

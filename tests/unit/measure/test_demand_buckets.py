@@ -31,7 +31,7 @@ vms = strategies.lists(
 def graded(drawn):
     cell, vcpus, part = np.array(drawn, dtype=float).reshape(-1, 3).T
     cell = cell.astype(np.intp)
-    found = demand_buckets.graded(cell, vcpus, part * vcpus, CELLS)
+    found = demand_buckets.sum_by_grade(cell, vcpus, part * vcpus, CELLS)
     return cell, vcpus, part * vcpus, found
 
 
@@ -108,9 +108,9 @@ def test_grades_give_a_user_next_to_nothing_more_at_any_level(seed):
         chance.choice(10 ** chance.uniform(-2.5, 0, 12), count),
     ][seed % 4]
     wanted = vcpus * part.clip(1e-4)
-    found = demand_buckets.graded(np.zeros(count, np.intp), vcpus, wanted, 1)[
-        0
-    ]
+    found = demand_buckets.sum_by_grade(
+        np.zeros(count, np.intp), vcpus, wanted, 1
+    )[0]
     size, asked = np.array(told(found)).T
     level = np.append(wanted / vcpus, asked / size)[:, np.newaxis]
     fair = np.minimum(wanted, level * vcpus).sum(axis=1)
@@ -143,14 +143,18 @@ def test_of_a_node_no_vcpu_wants_more_than_a_cpu():
         known=np.ones(2, dtype=bool),
         cpu_stall=np.zeros(2),
     )
-    owners = ownership.of_node(incarnations, 'user')
+    owners = ownership.owners_of_node(incarnations, 'user')
     none = np.zeros(2, dtype=bool)
-    found, left = demand_buckets.of_node(used, wanted, owners, node, none)
+    found, left = demand_buckets.grades_of_node(
+        used, wanted, owners, node, none
+    )
     assert found[:, 0].tolist() == [1, 2]
     assert found[:, G].tolist() == [1, 0.5]
     assert left is None
     exempt = np.array([False, True])
-    again, left = demand_buckets.of_node(used, wanted, owners, node, exempt)
+    again, left = demand_buckets.grades_of_node(
+        used, wanted, owners, node, exempt
+    )
     assert again.tolist() == found.tolist()
     assert left[:, 0].tolist() == [0, 2]
     assert left[:, G].tolist() == [0, 0.5]
@@ -160,7 +164,7 @@ def test_of_a_node_no_vcpu_wants_more_than_a_cpu():
 def test_grades_of_all_vms_do_not_depend_on_exemptions(drawn, chance):
     cell, vcpus, wanted, whole = graded(drawn)
     exempt = np.array([chance.random() < 0.3 for _ in drawn], dtype=bool)
-    every, left = demand_buckets.with_exempt(
+    every, left = demand_buckets.sum_by_grade_with_exempt(
         cell, vcpus, wanted, CELLS, exempt
     )
     assert every.tolist() == whole.tolist()

@@ -47,7 +47,7 @@ def user(used, wanted=None, heaviness=0.0, instances=1):
 
 def knowledge(*reports, metric='DominantShareMetric', interval_s=10.0):
     view = build.view(*reports)
-    of_all = totals.combined(view, interval_s, metric).totals
+    of_all = totals.combine_reports(view, interval_s, metric).totals
     return measure_foresight.knowledge(
         view, interval_s, METRICS[metric], metric, of_all
     )

@@ -20,7 +20,7 @@ VMS = (
     ],
 )
 def test_rows_point_to_their_owner_in_a_sorted_list(entity, users, index):
-    got = ownership.of_node(VMS, entity)
+    got = ownership.owners_of_node(VMS, entity)
     assert got.users == users
     assert got.user_index.tolist() == index
     assert got.node_index.tolist() == [0, 0, 0]
@@ -28,12 +28,12 @@ def test_rows_point_to_their_owner_in_a_sorted_list(entity, users, index):
 
 def test_unknown_entity_is_named_with_the_known_ones():
     with pytest.raises(ValueError, match="user or project, got 'domain'"):
-        ownership.of_node(VMS, 'domain')
+        ownership.owners_of_node(VMS, 'domain')
 
 
 def test_users_of_other_nodes_move_the_indices():
-    own = ownership.of_node(VMS, 'user')
-    got = ownership.extended(own, ('bob', 'anna', 'aaron'))
+    own = ownership.owners_of_node(VMS, 'user')
+    got = ownership.with_other_users(own, ('bob', 'anna', 'aaron'))
     assert got.users == ('aaron', 'anna', 'bob', 'zoe')
     assert [got.users[index] for index in got.user_index] == [
         'zoe',
@@ -43,6 +43,8 @@ def test_users_of_other_nodes_move_the_indices():
 
 
 def test_node_without_vms_knows_the_users_of_others():
-    got = ownership.extended(ownership.of_node((), 'user'), ('bob',))
+    got = ownership.with_other_users(
+        ownership.owners_of_node((), 'user'), ('bob',)
+    )
     assert got.users == ('bob',)
     assert len(got.user_index) == 0

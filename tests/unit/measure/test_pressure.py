@@ -37,7 +37,7 @@ def sample(time_s, rows, reclaimed=0.0, devices=None):
 
 
 def test_counters_become_rates():
-    found = pressure.between(
+    found = pressure.pressure_between(
         sample(10.0, {1: (100, 1.0, 7)}, 1000),
         sample(12.0, {1: (300, 2.0, 9)}, 5000),
     )
@@ -49,7 +49,7 @@ def test_counters_become_rates():
 
 
 def test_vms_are_matched_by_incarnation():
-    found = pressure.between(
+    found = pressure.pressure_between(
         sample(0.0, {1: (0, 0, 1), 2: (50, 0, 1)}),
         sample(1.0, {2: (60, 0, 1), 3: (999, 0, 1)}),
     )
@@ -58,19 +58,19 @@ def test_vms_are_matched_by_incarnation():
 
 
 def test_a_vm_that_does_not_count_waits_for_nothing():
-    found = pressure.between(
+    found = pressure.pressure_between(
         sample(0.0, {1: (0, 0, 1), 2: (0, 0, 1)}),
         sample(1.0, {1: (9, 0.5, 7), 2: (9, 0.5, 7)}),
     )
-    assert pressure.counted(found, frozenset()) is found
-    counted = pressure.counted(found, frozenset({vm(1).key}))
+    assert pressure.without_vms(found, frozenset()) is found
+    counted = pressure.without_vms(found, frozenset({vm(1).key}))
     assert counted.fault_rate.tolist() == [0.0, 9.0]
     assert counted.memory_stall.tolist() == [0.0, 0.5]
     assert counted.held_bytes.tolist() == [7.0, 7.0]
 
 
 def test_a_reset_tells_nothing():
-    found = pressure.between(
+    found = pressure.pressure_between(
         sample(0.0, {1: (500, 3.0, 1)}, 500),
         sample(1.0, {1: (10, 0.1, 1)}, 10),
     )
@@ -82,7 +82,7 @@ def test_a_reset_tells_nothing():
 def test_devices_become_loads():
     before = model.DeviceTotals('sda', 'bfq', False, 1.0, 5.0)
     after = dataclasses.replace(before, busy_s=2.0, queued_s=45.0)
-    found = pressure.between(
+    found = pressure.pressure_between(
         sample(0.0, {}, devices={'8:0': before}),
         sample(2.0, {}, devices={'8:0': after, '8:16': after}),
     )
@@ -92,7 +92,7 @@ def test_devices_become_loads():
 def test_a_part_is_never_more_than_the_whole():
     before = model.DeviceTotals('sda', 'bfq')
     after = model.DeviceTotals('sda', 'bfq', False, 1.01, 0.0)
-    found = pressure.between(
+    found = pressure.pressure_between(
         sample(0.0, {1: (0, 0, 0)}, devices={'8:0': before}),
         sample(1.0, {1: (0, 1.2, 0)}, devices={'8:0': after}),
     )
@@ -102,7 +102,7 @@ def test_a_part_is_never_more_than_the_whole():
 
 def test_no_time_is_an_error():
     with pytest.raises(ValueError, match='expected a reading after'):
-        pressure.between(sample(1.0, {}), sample(1.0, {}))
+        pressure.pressure_between(sample(1.0, {}), sample(1.0, {}))
 
 
 BFQ = model.DeviceTotals('sda', 'bfq')

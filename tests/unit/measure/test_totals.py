@@ -26,7 +26,7 @@ OWNERS = usage.Ownership(
 
 
 def test_report_sums_the_vms_of_each_user():
-    got = totals.by_user(
+    got = totals.sum_by_user(
         OWNERS, np.array([0.5, 0.25, 1.0]), amounts(1, 2, 4), amounts(8, 0, 1)
     )
     assert list(got) == ['anna', 'zoe']
@@ -36,7 +36,7 @@ def test_report_sums_the_vms_of_each_user():
 
 
 def test_rows_of_many_nodes_are_summed_without_reports():
-    got = totals.of_rows(
+    got = totals.sum_rows(
         OWNERS.user_index,
         np.array([0.5, 0.25, 1.0]),
         amounts(1, 2, 4),
@@ -77,7 +77,7 @@ def two_nodes():
 
 
 def test_reports_of_different_intervals_are_added_up_as_rates():
-    users, got, supply = totals.combined(two_nodes(), 10.0, NAME)
+    users, got, supply = totals.combine_reports(two_nodes(), 10.0, NAME)
     assert users == ('anna', 'zoe')
     np.testing.assert_allclose(got.instance_heaviness, [0.5, 0.2])
     assert got.usage[:, CPU].tolist() == [4 + 10 * 1, 0]
@@ -86,19 +86,19 @@ def test_reports_of_different_intervals_are_added_up_as_rates():
 
 
 def test_memory_does_not_depend_on_the_interval():
-    got = totals.combined(two_nodes(), 10.0, NAME).totals
+    got = totals.combine_reports(two_nodes(), 10.0, NAME).totals
     assert got.usage[:, MEMORY].tolist() == [130, 0]
 
 
 def test_quota_follows_the_weights_and_is_one_without():
-    got = totals.combined(two_nodes(), 10.0, NAME, {'zoe': 3.0}).totals
+    got = totals.combine_reports(two_nodes(), 10.0, NAME, {'zoe': 3.0}).totals
     assert got.quota[:, CPU].tolist() == [10, 30]
 
 
 def test_overcommit_counts_for_the_norm_and_not_for_the_quota():
     factors = np.ones(len(RESOURCES))
     factors[CPU] = 16
-    got = totals.combined(two_nodes(), 10.0, NAME, overcommit=factors)
+    got = totals.combine_reports(two_nodes(), 10.0, NAME, overcommit=factors)
     assert got.totals.supply[CPU] == 16 * 40
     assert got.supply[CPU] == 40
     assert got.totals.quota[:, CPU].tolist() == [20, 20]
@@ -109,13 +109,13 @@ def test_node_with_another_metric_is_left_out():
         'n3', {'bob': build.user_totals()}, metric='Other', cpu_time=100
     )
     view = build.view(*two_nodes().reports.values(), other)
-    users, _totals, supply = totals.combined(view, 10.0, NAME)
+    users, _totals, supply = totals.combine_reports(view, 10.0, NAME)
     assert users == totals.known_users(view, NAME) == ('anna', 'zoe')
-    assert supply[CPU] == totals.supply_of(view, 10.0, NAME)[CPU] == 40
+    assert supply[CPU] == totals.supply_of_nodes(view, 10.0, NAME)[CPU] == 40
 
 
 def test_view_without_usable_report_has_no_users():
-    users, got, supply = totals.combined(build.view(), 10.0, NAME)
+    users, got, supply = totals.combine_reports(build.view(), 10.0, NAME)
     assert users == ()
     assert got.usage.shape == (0, len(RESOURCES))
     assert not supply.any()
@@ -123,11 +123,13 @@ def test_view_without_usable_report_has_no_users():
 
 def test_node_without_vms_still_counts_with_its_supply():
     empty = build.node_report('n1', {}, cpu_time=2)
-    users, _totals, supply = totals.combined(build.view(empty), 10.0, NAME)
+    users, _totals, supply = totals.combine_reports(
+        build.view(empty), 10.0, NAME
+    )
     assert users == ()
     assert supply[CPU] == 20
 
 
 def test_useless_quota_weight_is_an_error():
     with pytest.raises(ValueError, match='quota weight of user 1'):
-        totals.combined(two_nodes(), 10.0, NAME, {'zoe': 0.0})
+        totals.combine_reports(two_nodes(), 10.0, NAME, {'zoe': 0.0})

@@ -20,7 +20,7 @@ MEMORY = resources.RESOURCES.index('memory')
 
 
 def between(before, after, speed=1.0, past=None, decay=0.5):
-    return usage.between(before, after, speed, past, decay)
+    return usage.usage_between(before, after, speed, past, decay)
 
 
 def used(resource, *totals, decay=0.5, step=10.0):
@@ -273,7 +273,7 @@ def test_busy_parts_are_of_the_cpus_known_at_both_ends():
         dataclasses.replace(build.reading(at, []), cpu_busy_s=np.array(busy))
         for at, busy in ((10.0, [5.0, 7.0]), (20.0, [10.0, 18.0, 3.0]))
     )
-    told = usage.between(before, after, 1.0, None, 0.5).cpu_busy
+    told = usage.usage_between(before, after, 1.0, None, 0.5).cpu_busy
     assert told.tolist() == [0.5, 1.0]
 
 
@@ -282,8 +282,8 @@ def test_use_of_a_vm_that_does_not_count_is_left_out():
         build.reading(0.0, [(A, {'cpu_time': 1}), (B, {'cpu_time': 1})]),
         build.reading(9.0, [(A, {'cpu_time': 4}), (B, {'cpu_time': 5})]),
     )
-    assert usage.counted(got, frozenset()) is got
-    counted = usage.counted(got, frozenset({A.key}))
+    assert usage.without_vms(got, frozenset()) is got
+    counted = usage.without_vms(got, frozenset({A.key}))
     assert counted.amounts[:, CPU].tolist() == [0, 4]
     assert counted.newest[:, CPU].tolist() == [0, 4]
     assert counted.known.tolist() == [False, True]

@@ -72,9 +72,9 @@ def of_two_cpus(newest, stall, vcpus):
             [R.vector(cpu_time=used, disk_read=5.0) for used in newest]
         ),
     )
-    now = wants.interval(usage, NODE)
+    now = wants.cpu_interval(usage, NODE)
     assert (usage.amounts[:, R.index('cpu_time')] == 1).all()
-    wanted = wants.wanted(now, now.stall, usage.newest, 10.0)
+    wanted = wants.estimate_wants(now, now.stall, usage.newest, 10.0)
     assert (wanted[:, R.index('disk_read')] == 5).all()
     return wanted[:, R.index('cpu_time')].tolist()
 
@@ -103,7 +103,7 @@ def test_an_interval_tells_threads_with_parts_of_a_cpu():
         build.vm('a'),
         dataclasses.replace(build.vm('b'), paused=True),
     )
-    now = wants.interval(
+    now = wants.cpu_interval(
         usage_model.Usage(
             interval_s=10.0,
             incarnations=vms,
@@ -124,5 +124,5 @@ def test_a_want_of_one_interval_only_does_not_last():
     used = np.array([[4.0], [4.0], [4.0], [9.0]])
     wanted = np.array([[8.0], [8.0], [8.0], [9.0]])
     before = np.array([[4.0], [9.0], [NAN], [1.0]])
-    found = wants.lasting(wanted, used, before)
+    found = wants.lasting_wants(wanted, used, before)
     assert found[:, 0].tolist() == [4.0, 8.0, 8.0, 9.0]

@@ -58,11 +58,11 @@ class FakeNode:
     def look(self):
         """What was written since the last look."""
         before = len(self.written)
-        self.made.tell(
+        self.made.set_vms(
             instance.Incarnation(instance.Instance(uuid, uuid, 1, 1), pid, 7)
             for uuid, pid in self.pids.items()
         )
-        self.made._look('')
+        self.made._update('')
         return self.written[before:]
 
 
@@ -120,7 +120,7 @@ def test_a_guest_that_was_never_told_is_not_told_the_end(node):
 def test_guests_that_keep_a_look_waiting_hold_up_no_other(node):
     stuck = [f'stuck-{number}' for number in range(5)]
     node.pids = {uuid: number for number, uuid in enumerate([*stuck, 'vm'])}
-    node.silent, node.wait_s = set(stuck), guest_notices.LONGEST_S / 2
+    node.silent, node.wait_s = set(stuck), guest_notices.DELIVERY_LIMIT_S / 2
     said = dict.fromkeys(stuck, LEAVES)
     for _ in range(3):
         node.say(**said)

@@ -72,7 +72,7 @@ def measured(tmp_path, metric, users=None, wants=()):
     )
     host.cpu.wants = dict(wants)
     if users is not None:
-        host.cycle._rooms.measurement._exchange = FakeExchange(metric, users)
+        host.cycle._parts.measurement._exchange = FakeExchange(metric, users)
     return host.rounds(5).measured
 
 
@@ -288,9 +288,9 @@ def test_a_metric_that_failed_is_tried_again_after_a_while(host):
     load.instead.instances = plugins.load_metric('GreedinessMetric').instances
     load.instead.users = plugins.load_metric('GreedinessMetric').users
     load.instead.combine = plugins.load_metric('GreedinessMetric').combine
-    now_s[0] = parts_module.AGAIN_S - 1
+    now_s[0] = parts_module.RETRY_AFTER_S - 1
     assert made.parts(host.rounds(1)) is None
-    now_s[0] = parts_module.AGAIN_S
+    now_s[0] = parts_module.RETRY_AFTER_S
     assert made.parts(host.rounds(1)).additive.all()
 
 

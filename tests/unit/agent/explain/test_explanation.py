@@ -34,7 +34,7 @@ def host(tmp_path):
 
 
 def explained(host, done, uuid, history=(), **more):
-    row = answer.row_of(done, uuid)
+    row = answer.find_row(done, uuid)
     asked = answer.AskedVm(
         done,
         row,
@@ -138,18 +138,24 @@ def test_an_unknown_part_of_a_heaviness_is_not_made_up(host):
     known = judged(host)
     parts, measured = known.parts, known.measured
     nothing = dataclasses.replace(measured, user_usage=None, wanted=None)
-    assert standing.heaviest(judged(host, parts=None)) == standing.Heaviest()
-    light = parts._replace(by_resource=-np.abs(parts.by_resource))
-    assert standing.heaviest(judged(host, parts=light)) == standing.Heaviest()
-    far = parts._replace(elsewhere=parts.elsewhere + 10)
-    assert standing.heaviest(judged(host, parts=far)) == standing.Heaviest(
-        situation.HeavinessCause.ELSEWHERE
+    assert (
+        standing.largest_cause(judged(host, parts=None))
+        == standing.LargestCause()
     )
+    light = parts._replace(by_resource=-np.abs(parts.by_resource))
+    assert (
+        standing.largest_cause(judged(host, parts=light))
+        == standing.LargestCause()
+    )
+    far = parts._replace(elsewhere=parts.elsewhere + 10)
+    assert standing.largest_cause(
+        judged(host, parts=far)
+    ) == standing.LargestCause(situation.HeavinessCause.ELSEWHERE)
     unsummed = dataclasses.replace(known, measured=nothing)
-    assert standing.heaviest(unsummed) == standing.Heaviest(
+    assert standing.largest_cause(unsummed) == standing.LargestCause(
         situation.HeavinessCause.USED, 'cpu_time'
     )
-    cpu = standing.facts(unsummed).cpu
+    cpu = standing.collect_facts(unsummed).cpu
     assert cpu.wants == cpu.gets
 
 
@@ -294,26 +300,26 @@ def test_earlier_weights_are_told_with_their_time(host):
     history = weight_history.WeightHistory()
     done = dataclasses.replace(host.rounds(4), wall_s=1763774400.0)
     history.add(done)
-    why = explained(host, done, 'b-3', history.of('b-3', 1763774400.0))
+    why = explained(host, done, 'b-3', history.entries_of('b-3', 1763774400.0))
     assert why['weights_last_hour'] == [
         {'at': '2025-11-22T01:20:00Z', 'weights': why['weights']}
     ]
 
 
 def test_a_vm_that_is_not_there_has_no_row(host):
-    assert answer.row_of(host.rounds(1), 'x-9') is None
+    assert answer.find_row(host.rounds(1), 'x-9') is None
 
 
 def test_a_metric_that_failed_leaves_the_weights_as_they_were(host):
     history = weight_history.WeightHistory()
     before = host.rounds(4)
     history.add(before)
-    guard = host.cycle._rooms.guard
+    guard = host.cycle._parts.guard
     with pytest.raises(exception.PluginMisbehaved):
         guard.call(host.settings.metric, lambda: 1 / 0)
     done = host.rounds(1)
     assert done.decided is None
-    why = explained(host, done, 'b-3', history.of('b-3', 0.0))
+    why = explained(host, done, 'b-3', history.entries_of('b-3', 0.0))
     assert why['weights'] == {
         control.value: weight
         for control, weight in zip(

@@ -14,7 +14,7 @@ from nova_fairness.agent.explain import summary
 from nova_fairness.model import resources
 from nova_fairness.model import wording
 
-CPU = situation.Cpu(gets=0.2, wants=1.0, most=1.0, host=0.02, node=1.0)
+CPU = situation.VmCpu(gets=0.2, wants=1.0, most=1.0, host=0.02, node=1.0)
 SHARING = situation.ContendedShare(
     resource='cpu_time',
     steered=True,
@@ -71,7 +71,7 @@ OVER = {
 OVER_PARTS = PARTS.replace('24%', '40%')
 OVER_TEXT = (
     'All in all its owner is heavier than those it competes with, so this VM '
-    'stands back (weight 0.60, 1 is neutral).'
+    'has a smaller weight (weight 0.60, 1 is neutral).'
 )
 ALONE = {'sharing': (), 'waits': ('cpu_time',)}
 
@@ -178,7 +178,7 @@ TABLE = {
     ),
     'not steered': (
         facts({'steered': False}),
-        BEGUN + PARTS + 'No VM is put first: this node does not steer CPU for '
+        BEGUN + PARTS + 'No VM is preferred: this node does not steer CPU for '
         'this VM.',
     ),
     'not in force': (
@@ -277,8 +277,8 @@ TABLE = {
     ('known', 'expected'), TABLE.values(), ids=list(TABLE)
 )
 def test_of_each_situation_the_truth_is_said(known, expected):
-    assert summary.text(known) == expected
-    assert ' '.join(summary.sentences(known)) == expected
+    assert summary.short_summary(known) == expected
+    assert ' '.join(summary.full_summary(known)) == expected
 
 
 PAGE = pathlib.Path(__file__).parents[4] / 'doc/source/user/answers.inc'
@@ -298,16 +298,20 @@ PAGE = pathlib.Path(__file__).parents[4] / 'doc/source/user/answers.inc'
 )
 def test_the_page_shows_the_texts_of_the_code(name):
     page = ' '.join(PAGE.read_text('utf-8').split())
-    assert summary.text(TABLE[name][0]) in page
+    assert summary.short_summary(TABLE[name][0]) in page
 
 
 def test_other_resources_that_a_vm_waits_for_come_last():
-    told = summary.sentences(facts(sharing=(SHARING, DISK), waits=('memory',)))
+    told = summary.full_summary(
+        facts(sharing=(SHARING, DISK), waits=('memory',))
+    )
     assert ' '.join(told).startswith(TABLE['fair part reached'][1])
     assert 'it waits for disk reads.' in told[3]
     assert told[-1].startswith('This VM waits for memory, but other VMs')
     assert (
-        summary.text(facts(sharing=(SHARING, DISK), waits=('memory',)))
+        summary.short_summary(
+            facts(sharing=(SHARING, DISK), waits=('memory',))
+        )
         == (TABLE['fair part reached'][1])
     )
 
@@ -316,7 +320,7 @@ def test_an_owner_with_the_fair_part_is_never_told_to_use_less():
     for cause, steered, weight in itertools.product(
         situation.HeavinessCause, (True, False), (0.2, 1.0, 4.0)
     ):
-        said = summary.text(
+        said = summary.short_summary(
             facts({'steered': steered, 'weight': weight}, cause=cause)
         )
         assert 'use less' not in said
@@ -324,7 +328,7 @@ def test_an_owner_with_the_fair_part_is_never_told_to_use_less():
 
 
 def test_an_owner_without_use_of_a_resource_is_not_told_to_use_less():
-    said = summary.text(
+    said = summary.short_summary(
         facts(
             OVER,
             cause=situation.HeavinessCause.RESERVED,
@@ -337,10 +341,12 @@ def test_an_owner_without_use_of_a_resource_is_not_told_to_use_less():
 
 def test_a_vm_that_wants_next_to_nothing_is_not_told_to_be_slowed_down():
     idle = {'gets': 0.002, 'wants': 0.004}
-    said = summary.sentences(facts(cpu=idle, waits=('cpu_time',)))
+    said = summary.full_summary(facts(cpu=idle, waits=('cpu_time',)))
     assert said == ['This VM is idle, and nothing slows it down.']
-    assert summary.text(facts(cpu=idle)) == said[0]
-    [first, *_] = summary.sentences(facts(sharing=(SHARING, DISK), cpu=idle))
+    assert summary.short_summary(facts(cpu=idle)) == said[0]
+    [first, *_] = summary.full_summary(
+        facts(sharing=(SHARING, DISK), cpu=idle)
+    )
     assert first == (
         'This VM is slowed down by sharing: it waits for disk reads.'
     )

@@ -42,7 +42,10 @@ def history():
 
 
 def told(history, uuid, now_s=0.0):
-    return [(item.wall_s, item.weights[0]) for item in history.of(uuid, now_s)]
+    return [
+        (item.wall_s, item.weights[0])
+        for item in history.entries_of(uuid, now_s)
+    ]
 
 
 def test_an_unchanged_weight_is_noted_once(history):
@@ -72,10 +75,10 @@ def test_an_hour_is_kept_and_no_more(history):
         history.add(fake_round(number * 10.0, a=1.0 + number % 2, b=1.0))
     now_s = 9990.0
     entries = told(history, 'a', now_s)
-    assert 60 <= len(entries) <= weight_history.MOST
-    assert entries[0][0] > now_s - weight_history.SPAN_S
+    assert 60 <= len(entries) <= weight_history.MAX_ENTRIES
+    assert entries[0][0] > now_s - weight_history.MAX_AGE_S
     assert entries[-1][0] == now_s
-    assert len(history._by_uuid['a']) <= weight_history.MOST
+    assert len(history._by_uuid['a']) <= weight_history.MAX_ENTRIES
     # That is not told any more, although nothing came in its place.
     assert told(history, 'b', now_s) == []
 
@@ -102,7 +105,9 @@ def test_entries_do_not_keep_the_arrays_of_rounds(history):
     history.add(done)
     done.decided.weights[:] = 9.0
     assert told(history, 'a') == [(0.0, 1.0)]
-    assert all(item.weights.base is None for item in history.of('a', 0.0))
+    assert all(
+        item.weights.base is None for item in history.entries_of('a', 0.0)
+    )
 
 
 def test_a_caller_may_ask_while_a_round_ends(history):
@@ -112,7 +117,7 @@ def test_a_caller_may_ask_while_a_round_ends(history):
     def ask():
         while not ended.is_set():
             try:
-                history.of('a', 0.0)
+                history.entries_of('a', 0.0)
             except RuntimeError as error:
                 problems.append(error)
 

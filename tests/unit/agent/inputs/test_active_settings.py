@@ -44,7 +44,7 @@ class FakeDomain:
     def rounds(self, count):
         done = None
         for _ in range(count):
-            self.regime.begin(self.host.cycle)
+            self.regime.begin_round(self.host.cycle)
             done = self.host.rounds(1)
         return done
 
@@ -134,7 +134,7 @@ def test_a_plugin_that_is_not_installed_is_refused_and_all_goes_on(
     assert done.errors == ()
     assert done.epoch == before
     assert said in domain.regime.in_force.refused
-    assert caplog.text.count('Not taken over') == 1
+    assert caplog.text.count('Setting refused') == 1
     domain.choose(6, 'UniformMetric')
     assert in_force(domain.rounds(1)) == ('UniformMetric', 'feedback', 6)
     assert domain.regime.in_force.refused == ''
@@ -179,7 +179,7 @@ def test_the_end_of_a_pause_steers_again(domain):
 
 
 def test_a_pause_does_not_let_a_bad_plugin_out_of_quarantine(domain):
-    guard = domain.host.cycle._rooms.guard
+    guard = domain.host.cycle._parts.guard
     with pytest.raises(exception.PluginMisbehaved):
         guard.call('feedback', lambda: 1 / 0)
     domain.orders.pause(paused=True)
@@ -199,11 +199,11 @@ def test_an_observing_node_that_is_paused_and_resumed_observes(domain):
 
 def test_a_reset_begins_with_neutral_weights_and_no_memory(domain):
     domain.rounds(12)
-    decision = domain.host.cycle._rooms.decision
+    decision = domain.host.cycle._parts.decision
     assert decision.memory['feedback']
     settled = domain.shares()
     decided = domain.rounds(1).decided
-    domain.orders.ask_reset()
+    domain.orders.request_reset()
     done = domain.rounds(1)
     # What one round makes of neutral weights, not what had settled.
     assert domain.shares() != settled
@@ -222,7 +222,7 @@ def test_a_reset_that_cannot_be_noted_fails_no_round(
 
     domain.rounds(3)
     monkeypatch.setattr(domain.host.cycle, 'restore', full)
-    domain.orders.ask_reset()
+    domain.orders.request_reset()
     assert domain.rounds(1).number == 4
     assert 'the disk is full' in caplog.text
 

@@ -57,7 +57,7 @@ def connect(tmp_path):
 
 
 def is_known(known, *servers):
-    return lambda: known.of(HERE) == frozenset(servers)
+    return lambda: known.subset_of(HERE) == frozenset(servers)
 
 
 def test_a_vm_is_best_effort_as_long_as_the_service_names_it(connect):
@@ -72,9 +72,9 @@ def test_the_last_answer_counts_while_the_service_is_away(connect, caplog):
     eventually(is_known(connect(FakeService('vm-1')), 'vm-1'))
     away = connect(FakeService())
     away._ask.answer = exception.HostNotReached('nobody answers')
-    assert away.of(HERE) == {'vm-1'}
+    assert away.subset_of(HERE) == {'vm-1'}
     eventually(lambda: 'servers cannot be looked up' in caplog.text)
-    assert away.of(HERE) == {'vm-1'}
+    assert away.subset_of(HERE) == {'vm-1'}
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_a_bad_answer_changes_nothing_and_is_said(connect, caplog, answer):
     service = FakeService()
     service.answer = answer
     known = connect(service)
-    eventually(lambda: known.of(HERE) or 'ReportRefused' in caplog.text)
-    assert known.of(HERE) == frozenset()
+    eventually(lambda: known.subset_of(HERE) or 'ReportRefused' in caplog.text)
+    assert known.subset_of(HERE) == frozenset()
 
 
 @pytest.mark.parametrize('text', ['{', '[]', '{"servers": 3}'])
@@ -132,10 +132,10 @@ def test_only_a_controller_says_it_and_only_to_the_question(
         known = connect(service, judge('n1'))
         eventually(
             lambda made=known: (
-                made.of(HERE) or 'signed preemptible' in caplog.text
+                made.subset_of(HERE) or 'signed preemptible' in caplog.text
             )
         )
-        assert known.of(HERE) == frozenset()
+        assert known.subset_of(HERE) == frozenset()
     eventually(
         is_known(connect(FakeService('vm-1', **good), judge('n1')), 'vm-1')
     )
@@ -153,7 +153,7 @@ def test_without_the_option_no_vm_is_best_effort(tmp_path):
     conf = fake_ends.configuration('', tmp_path, 'n1', {})
     nobody = best_effort.connect(conf, peering.Peering(), tmp_path)
     nobody.start()
-    assert nobody.of(HERE) == frozenset()
+    assert nobody.subset_of(HERE) == frozenset()
     nobody.stop()
 
 
@@ -259,7 +259,7 @@ def test_a_kernel_that_does_not_follow_weights_is_named(host):
 
 
 def test_without_a_control_of_the_cpu_there_is_no_proof(host):
-    nothing = type(host.cycle._rooms.proof)(host.node, None)
-    rooms = dataclasses.replace(host.cycle._rooms, proof=nothing)
-    host.cycle._rooms = rooms
+    nothing = type(host.cycle._parts.proof)(host.node, None)
+    rooms = dataclasses.replace(host.cycle._parts, proof=nothing)
+    host.cycle._parts = rooms
     assert host.rounds(3).effect is None

@@ -86,7 +86,7 @@ def test_a_user_outside_the_tree_has_no_weight_of_it():
 def test_an_account_without_a_share_has_the_smallest_weight():
     tree = told(account('none', 0), account('all', 1))
     found = weights(tree, 'none', 'all')
-    assert found == {'none': cluster_shares.SMALLEST, 'all': 2.0}
+    assert found == {'none': cluster_shares.MIN_WEIGHT, 'all': 2.0}
 
 
 def test_earlier_use_counts_with_history():

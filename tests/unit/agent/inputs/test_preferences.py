@@ -21,37 +21,37 @@ def file(tmp_path):
 
 
 def test_nothing_was_stated_yet(path):
-    assert preferences.Preferences(path).stated() == {}
+    assert preferences.Preferences(path).current() == {}
 
 
 def test_a_preference_stated_by_a_call_outlives_the_agent(path):
-    assert preferences.Preferences(path).state({'a': 3, 'b': 0.5}) == ''
+    assert preferences.Preferences(path).store({'a': 3, 'b': 0.5}) == ''
     again = preferences.Preferences(path)
-    assert again.stated() == {'a': 3.0, 'b': 0.5}
-    assert again.state({'a': None, 'c': None}) == ''
-    assert preferences.Preferences(path).stated() == {'b': 0.5}
+    assert again.current() == {'a': 3.0, 'b': 0.5}
+    assert again.store({'a': None, 'c': None}) == ''
+    assert preferences.Preferences(path).current() == {'b': 0.5}
 
 
 def test_a_call_comes_before_the_file(path, file):
     file.write_text('{"a": 2, "b": 4}')
     known = preferences.Preferences(path, str(file))
-    known.state({'a': 3})
-    assert known.stated() == {'a': 3.0, 'b': 4.0}
-    known.state({'a': None})
-    assert known.stated() == {'a': 2.0, 'b': 4.0}
+    known.store({'a': 3})
+    assert known.current() == {'a': 3.0, 'b': 4.0}
+    known.store({'a': None})
+    assert known.current() == {'a': 2.0, 'b': 4.0}
 
 
 def test_a_file_is_read_again_when_it_changes(path, file):
     known = preferences.Preferences(path, str(file))
-    assert known.stated() == {}
+    assert known.current() == {}
     file.write_text('{"a": 2}')
-    assert known.stated() == {'a': 2.0}
+    assert known.current() == {'a': 2.0}
     other = file.with_suffix('.new')
     other.write_text('{"a": 5}')
     other.replace(file)
-    assert known.stated() == {'a': 5.0}
+    assert known.current() == {'a': 5.0}
     file.unlink()
-    assert known.stated() == {}
+    assert known.current() == {}
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_a_file_that_cannot_be_used_changes_nothing(
 ):
     file.write_text('{"a": 2}')
     known = preferences.Preferences(path, str(file))
-    assert known.stated() == {'a': 2.0}
+    assert known.current() == {'a': 2.0}
     file.write_text(content)
-    assert known.stated() == {'a': 2.0}
+    assert known.current() == {'a': 2.0}
     assert 'is not taken over' in caplog.text
     caplog.clear()
-    known.stated()
+    known.current()
     assert caplog.text == ''
 
 
@@ -78,8 +78,8 @@ def test_a_file_that_cannot_be_used_changes_nothing(
 def test_one_number_that_cannot_be_used_refuses_the_whole_call(path, number):
     known = preferences.Preferences(path)
     with pytest.raises(exception.BadArgument, match=r'from 0\.01 to 100'):
-        known.state({'a': 2, 'b': number})
-    assert known.stated() == {}
+        known.store({'a': 2, 'b': number})
+    assert known.current() == {}
     assert not path.exists()
 
 
@@ -89,18 +89,18 @@ def test_one_number_that_cannot_be_used_refuses_the_whole_call(path, number):
 )
 def test_a_record_that_cannot_be_read_is_begun_again(path, caplog, content):
     path.write_text(content)
-    assert preferences.Preferences(path).stated() == {}
+    assert preferences.Preferences(path).current() == {}
     assert 'no preferences' in caplog.text
 
 
 def test_a_preference_that_cannot_be_saved_counts_and_says_so(tmp_path):
     known = preferences.Preferences(tmp_path / 'nowhere' / 'x.json')
-    assert 'cannot write' in known.state({'a': 2})
-    assert known.stated() == {'a': 2.0}
+    assert 'cannot write' in known.store({'a': 2})
+    assert known.current() == {'a': 2.0}
 
 
 def test_the_form_of_the_record(path):
-    preferences.Preferences(path).state({'a': 2})
+    preferences.Preferences(path).store({'a': 2})
     assert json.loads(path.read_text()) == {
         'version': 1,
         'preferences': {'a': 2.0},

@@ -22,7 +22,10 @@ from tests.unit.agent import fake_host
 
 
 def test_rates_are_read():
-    assert spending_rates.read({'a': 30, 'b': 0.5}) == {'a': 30.0, 'b': 0.5}
+    assert spending_rates.parse_rates({'a': 30, 'b': 0.5}) == {
+        'a': 30.0,
+        'b': 0.5,
+    }
 
 
 @pytest.mark.parametrize(
@@ -30,18 +33,18 @@ def test_rates_are_read():
 )
 def test_a_rate_that_is_none_is_named(number):
     with pytest.raises(exception.BadArgument, match='of b: expected a number'):
-        spending_rates.read({'a': 1, 'b': number})
+        spending_rates.parse_rates({'a': 1, 'b': number})
 
 
 @pytest.mark.parametrize('content', [[], 'x', 7, None])
 def test_a_file_that_is_no_object_is_refused(content):
     with pytest.raises(exception.BadArgument, match='expected an object'):
-        spending_rates.read(content)
+        spending_rates.parse_rates(content)
 
 
 def watched(path):
-    return json_file.watched(
-        spending_rates.OPTION, str(path), spending_rates.read, {}
+    return json_file.watch_json(
+        spending_rates.OPTION, str(path), spending_rates.parse_rates, {}
     )
 
 
@@ -177,11 +180,11 @@ def test_the_service_is_told_the_use_of_vms_and_answers_rates(known, service):
     service.rates = {'a-1': 30.0}
     here = known()
     now = sample(a=1.5, b=0.25)
-    assert eventually(lambda: here.of(now) == {'a-1': 30.0})
+    assert eventually(lambda: here.rates_of(now) == {'a-1': 30.0})
     meters, _ = service.asked[-1]
     assert sorted(meters.values()) == [('a-1', 1_500_000), ('b-1', 250_000)]
     service.rates = {'a-1': 60.0}
-    assert eventually(lambda: here.of(now) == {'a-1': 60.0})
+    assert eventually(lambda: here.rates_of(now) == {'a-1': 60.0})
 
 
 def test_the_last_rates_count_during_an_outage_and_after_a_restart(
@@ -189,13 +192,13 @@ def test_the_last_rates_count_during_an_outage_and_after_a_restart(
 ):
     service.rates = {'a-1': 30.0}
     first = known()
-    assert eventually(lambda: first.of(sample(a=1.0)) == {'a-1': 30.0})
+    assert eventually(lambda: first.rates_of(sample(a=1.0)) == {'a-1': 30.0})
     service.error = exception.HostNotReached('away')
     count = len(service.asked)
     again = known()
-    assert again.of(sample(a=1.0)) == {'a-1': 30.0}
+    assert again.rates_of(sample(a=1.0)) == {'a-1': 30.0}
     assert eventually(lambda: len(service.asked) > count)
-    assert again.of(sample(a=1.0)) == {'a-1': 30.0}
+    assert again.rates_of(sample(a=1.0)) == {'a-1': 30.0}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +214,7 @@ def test_the_last_rates_count_during_an_outage_and_after_a_restart(
 def test_an_answer_that_is_none_changes_nothing(known, service, answer):
     service.rates = {'a-1': 30.0}
     here = known()
-    assert eventually(lambda: here.of(sample(a=1.0)) == {'a-1': 30.0})
+    assert eventually(lambda: here.rates_of(sample(a=1.0)) == {'a-1': 30.0})
     asked = []
 
     def ask(meters, version):
@@ -219,8 +222,8 @@ def test_an_answer_that_is_none_changes_nothing(known, service, answer):
         return answer
 
     here._ask = ask
-    assert eventually(lambda: here.of(sample(a=1.0)) and asked)
-    assert here.of(sample(a=1.0)) == {'a-1': 30.0}
+    assert eventually(lambda: here.rates_of(sample(a=1.0)) and asked)
+    assert here.rates_of(sample(a=1.0)) == {'a-1': 30.0}
 
 
 def test_a_record_that_cannot_be_read_is_begun_again(
@@ -233,7 +236,7 @@ def test_a_record_that_cannot_be_read_is_begun_again(
         state_file.StateFile(tmp_path / 'rates.json'),
         1.0,
     )
-    assert made.of(sample(a=1.0)) == {}
+    assert made.rates_of(sample(a=1.0)) == {}
     assert 'rates count when the cluster service says them' in caplog.text
 
 
@@ -276,7 +279,9 @@ def test_meters_of_vms_are_reported_before_rates_are_asked_for():
             raise exception.HostNotReached('away')
         return {'version': 'x', 'rates': {}}
 
-    told = spending_rates._asking(call, 'h1')({'a-1/7/9': ('a-1', 5)}, 'v')
+    told = spending_rates._report_and_query(call, 'h1')(
+        {'a-1/7/9': ('a-1', 5)}, 'v'
+    )
     assert told == {'version': 'x', 'rates': {}}
     assert asked == [
         ('report_meters', {'node': 'h1', 'meters': {'a-1': ('a-1/7/9', 5)}}),

@@ -249,7 +249,7 @@ def test_a_metric_that_failed_once_steers_again_after_a_pause(
     monkeypatch.setattr(plugins, 'load_metric', lambda name: _Once(real(name)))
     two_against_one.change(metric='DominantShareMetric')
     assert two_against_one.rounds(3).quarantined
-    guard = two_against_one.cycle._rooms.guard
+    guard = two_against_one.cycle._parts.guard
     monkeypatch.setattr(guard, '_monotonic', lambda: time.monotonic() + 61)
     done = two_against_one.rounds(3)
     assert done.quarantined == {}

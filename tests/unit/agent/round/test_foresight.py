@@ -174,7 +174,7 @@ def test_a_node_that_is_not_silent_by_chance_is_forgotten(tmp_path, before):
 
 
 def test_nodes_that_are_never_silent_change_nothing(tmp_path):
-    memory = measurement.Silent()
+    memory = measurement.SilentNodes()
     both = build.view(
         build.node_report('one', {}), build.node_report('two', {})
     )

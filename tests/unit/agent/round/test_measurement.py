@@ -18,7 +18,7 @@ CPU = R.index('cpu_time')
 
 @pytest.fixture
 def made():
-    return measurement.Wants(
+    return measurement.WantsHistory(
         node.NodeResources(
             host='n1',
             cpus=(0, 1),

@@ -52,9 +52,9 @@ def told():
     previewers = []
 
     def tell(host, *names, done=None, preferences=None):
-        previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+        previewer = preview.Previewer(host.cycle._parts.decision._scales)
         previewers.append(previewer)
-        return previewer.told(
+        return previewer.previews(
             done or host.rounds(6), host.settings, preferences or {}, names
         )
 
@@ -103,22 +103,22 @@ def test_a_pair_that_never_stands_still_is_told(made, told):
     host = made('observing', policy='thesis', enforce=False)
     [said] = told(host, 'DominantShareMetric')
     assert not said['settled']
-    assert said['rounds_count'] == preview.ROUNDS
+    assert said['rounds_count'] == preview.MAX_ROUNDS
 
 
 @pytest.fixture
 def seen(made):
     """A previewer that sees rounds in which wants go up and down."""
     host = made('observing', enforce=False)
-    previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+    previewer = preview.Previewer(host.cycle._parts.decision._scales)
 
     def see(rounds, metric=METRICS[1]):
         for number in range(rounds):
             host.cpu.wants = {'a-1': 0.2 + 0.8 * (number % 2)}
             done = host.rounds(1)
             wall_s = done.number * fake_host.INTERVAL_S
-            previewer.see(dataclasses.replace(done, wall_s=wall_s))
-        [said] = previewer.told(done, host.settings, {}, [metric])
+            previewer.add_round(dataclasses.replace(done, wall_s=wall_s))
+        [said] = previewer.previews(done, host.settings, {}, [metric])
         return said
 
     yield see
@@ -153,21 +153,21 @@ def test_a_change_that_differs_between_rounds_has_a_spread(seen):
 
 
 def test_only_rounds_of_the_last_minutes_count(seen):
-    count = round(preview.KEPT_S / fake_host.INTERVAL_S)
+    count = round(preview.MAX_SAMPLE_AGE_S / fake_host.INTERVAL_S)
     assert seen(count + 9)['sampled_rounds_count'] == count
 
 
 def test_one_of_many_short_rounds_counts(made):
     host = made('observing', enforce=False)
-    previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+    previewer = preview.Previewer(host.cycle._parts.decision._scales)
     done = host.rounds(3)
     for second in range(35):
-        previewer.see(dataclasses.replace(done, wall_s=1000.0 + second))
+        previewer.add_round(dataclasses.replace(done, wall_s=1000.0 + second))
     assert [each.wall_s for each in previewer._samples] == [
         1000, 1010, 1020, 1030
     ]  # fmt: skip
     # A clock that went back begins anew.
-    previewer.see(dataclasses.replace(done, wall_s=500.0))
+    previewer.add_round(dataclasses.replace(done, wall_s=500.0))
     assert [each.wall_s for each in previewer._samples] == [500]
 
 
@@ -180,12 +180,12 @@ def test_without_an_earlier_round_there_is_no_spread(made, told):
 
 def test_a_vm_that_was_not_there_counts_as_it_is_now(made):
     host = made('observing', enforce=False)
-    previewer = preview.Previewer(host.cycle._rooms.decision._scales)
+    previewer = preview.Previewer(host.cycle._parts.decision._scales)
     done = host.rounds(3)
-    sample = preview.CpuSample.of(done)
+    sample = preview.CpuSample.from_round(done)
     less = {key: sample.rates[key] for key in list(sample.rates)[:1]}
     previewer._samples = (dataclasses.replace(sample, rates=less), sample)
-    [said] = previewer.told(done, host.settings, {}, [METRICS[1]])
+    [said] = previewer.previews(done, host.settings, {}, [METRICS[1]])
     previewer.stop()
     assert said['problem'] == ''
     assert [vm['change_spread_cpus'] for vm in said['instances']] == (
@@ -278,16 +278,16 @@ def test_use_of_users_on_other_nodes_counts(made, told, metric):
 def test_only_users_with_vms_elsewhere_are_heavy_there(made):
     host = made('among', enforce=False, exchange=FakeOthers())
     done = host.rounds(6)
-    scales = host.cycle._rooms.decision._scales
+    scales = host.cycle._parts.decision._scales
     start = preview.PreviewInput(
         done, done.measured, host.settings, scales, {}, ()
     )
-    given = preview.parts.given_to(done.measured)
+    given = preview.parts.metric_input(done.measured)
     metric = plugins.load_metric(done.metric)
     bob = done.measured.ownership.users.index('bob')
     for heavy in (
-        preview._told_elsewhere(start, given),
-        preview._like_elsewhere(start, given, metric),
+        preview._reported_elsewhere(start, given),
+        preview._estimated_elsewhere(start, given, metric),
     ):
         assert np.flatnonzero(heavy).tolist() == [bob]
 
@@ -301,7 +301,7 @@ def test_before_anything_is_measured_that_is_said(made, told):
 
 def test_a_node_that_cannot_steer_the_cpu_says_so(made):
     host = made('observing', enforce=False)
-    [said] = preview.Previewer({}).told(
+    [said] = preview.Previewer({}).previews(
         host.rounds(3), host.settings, {}, ['UniformMetric']
     )
     assert said['problem'] == preview.NO_CONTROL
@@ -327,25 +327,25 @@ def test_a_metric_that_fails_is_named_and_not_asked_again_soon(
     done = host.rounds(3)
     monkeypatch.setattr(preview.plugins, 'load_metric', lambda name: wild)
     previewer = preview.Previewer(
-        host.cycle._rooms.decision._scales, clock=lambda: now[0]
+        host.cycle._parts.decision._scales, clock=lambda: now[0]
     )
     for _ in range(2):
-        [said] = previewer.told(done, host.settings, {}, ['Wild'])
+        [said] = previewer.previews(done, host.settings, {}, ['Wild'])
         assert 'ZeroDivisionError: by the test' in said['problem']
     assert wild.calls == 1
-    now[0] = preview.AGAIN_S
-    previewer.told(done, host.settings, {}, ['Wild'])
+    now[0] = preview.RETRY_AFTER_S
+    previewer.previews(done, host.settings, {}, ['Wild'])
     previewer.stop()
     assert wild.calls == 2
-    assert host.cycle._rooms.guard.quarantined == {}
+    assert host.cycle._parts.guard.quarantined == {}
 
 
 def test_a_round_that_does_not_tell_enough_is_refused(made):
     host = made('observing', enforce=False)
     done = host.rounds(3)
     poor = dataclasses.replace(done.measured, wanted=None)
-    scales = host.cycle._rooms.decision._scales
-    with pytest.raises(exception.StateError, match=preview.UNKNOWN):
+    scales = host.cycle._parts.decision._scales
+    with pytest.raises(exception.StateError, match=preview.WANTS_UNKNOWN):
         preview.preview(
             preview.PreviewInput(
                 dataclasses.replace(done, measured=poor),
@@ -370,5 +370,5 @@ def test_other_contended_resources_are_named(tmp_path):
     host = fake_host.FakeHost(
         tmp_path, *vms(), others={control: scale}, enforce=False
     )
-    assert preview.not_foreseen(None) == []
-    assert preview.not_foreseen(host.rounds(3)) == ['memory']
+    assert preview.contended_besides_cpu(None) == []
+    assert preview.contended_besides_cpu(host.rounds(3)) == ['memory']

@@ -130,7 +130,7 @@ def test_an_unchanged_vm_is_as_heavy_with_every_metric(host, name):
     host.change(metric=name)
     measured = host.rounds(4).measured
     metric = plugins.load_metric(name)
-    same = agent_net.weighed(measured, metric, np.zeros(3))
+    same = agent_net.heaviness_with_less_cpu(measured, metric, np.zeros(3))
     assert same == pytest.approx(measured.heaviness)
 
 
@@ -141,12 +141,14 @@ def test_a_user_with_less_use_is_lighter(host, name):
     host.change(metric=name)
     measured = host.rounds(4).measured
     metric = plugins.load_metric(name)
-    less = agent_net.weighed(measured, metric, np.array([2.0, 0, 0]))
+    less = agent_net.heaviness_with_less_cpu(
+        measured, metric, np.array([2.0, 0, 0])
+    )
     assert less[0] < measured.heaviness[0]
 
 
 def test_heaviness_that_cannot_be_weighed_again_stays(host):
     measured = dataclasses.replace(host.rounds(4).measured, basis=None)
     metric = plugins.load_metric('DominantShareMetric')
-    found = agent_net.weighed(measured, metric, np.ones(3))
+    found = agent_net.heaviness_with_less_cpu(measured, metric, np.ones(3))
     assert found is measured.heaviness

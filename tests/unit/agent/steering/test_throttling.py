@@ -76,7 +76,7 @@ def throttle():
 
 
 def play(made, load=BUSY, scheduler='mq-deadline', **options):
-    return made.round(
+    return made.apply(
         pressed(load),
         sample(scheduler),
         used(),
@@ -119,7 +119,7 @@ def test_no_vm_is_limited_unless_configured(throttle):
 def test_limits_go_when_nothing_is_known(throttle):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
-    made.round(None, None, used(), np.ones(2))
+    made.apply(None, None, used(), np.ones(2))
     assert throttle.limits == {}
 
 
@@ -127,7 +127,7 @@ def test_limits_go_when_rows_do_not_match(throttle):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
     other = dataclasses.replace(used(), incarnations=VMS[:1])
-    made.round(pressed(BUSY), sample('none'), other, np.ones(1))
+    made.apply(pressed(BUSY), sample('none'), other, np.ones(1))
     assert throttle.limits == {}
 
 

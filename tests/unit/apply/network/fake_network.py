@@ -36,7 +36,7 @@ class FakeNetwork:
 
     def _do(self, item) -> str:
         self.done.append(item)
-        if refusal := commands.refusal(item):
+        if refusal := commands.validation_error(item):
             return refusal
         if item[:2] in self.broken:
             return 'it is broken'

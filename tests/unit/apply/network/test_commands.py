@@ -77,8 +77,8 @@ CLASS = ('class', 'eth1', 16, 1000, 2000, 16000, 16000, 20000)
     ],
 )
 def test_an_operation_becomes_its_lines(operation, expected):
-    assert commands.refusal(operation) == ''
-    assert commands.lines(operation) == expected
+    assert commands.validation_error(operation) == ''
+    assert commands.command_lines(operation) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_an_operation_becomes_its_lines(operation, expected):
     ],
 )
 def test_everything_else_is_refused(operation):
-    assert commands.refusal(operation) != ''
+    assert commands.validation_error(operation) != ''
 
 
 def test_no_operation_names_anything_that_is_not_ours():
     for name in ('no-root', 'no-class', 'no-filter', 'no-redirect'):
         checks, _ = commands.OPERATIONS[name]
         told = ['eth1', 16, 16][: len(checks)]
-        (line,) = commands.lines((name, *told))
+        (line,) = commands.command_lines((name, *told))
         assert 'fa12' in line or str(state.PREFERENCE) in line
 
 
@@ -213,13 +213,13 @@ def test_a_tool_that_is_missing_fails_all_its_operations(tools):
 
 
 def test_too_much_at_once_is_refused(tools, monkeypatch):
-    monkeypatch.setattr(privileged_network, 'MOST', 1)
+    monkeypatch.setattr(privileged_network, 'MAX_OPERATIONS', 1)
     assert all(privileged_network.run([CLASS, CLASS]))
     assert tools[0] == []
 
 
 def test_no_commands_start_no_process(monkeypatch):
-    monkeypatch.setattr(privileged_network, 'door', None)
+    monkeypatch.setattr(privileged_network, 'client', None)
     assert privileged_network.run([]) == []
 
 

@@ -512,7 +512,7 @@ def test_at_taps_the_hosts_floor_is_kept_free(tap):
 def test_a_record_that_cannot_be_written_keeps_all_from_being_made(host):
     host.start('a', 1)
     host.record.parent.joinpath('network.json').mkdir()
-    assert 'cannot write the record' in host.write(a=100_000)['a']
+    assert 'cannot be written' in host.write(a=100_000)['a']
     assert host.is_bare()
 
 

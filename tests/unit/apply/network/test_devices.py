@@ -76,29 +76,29 @@ def test_only_uplinks_have_trees_and_only_taps_lead_into_them(
     host, device, may_have_tree, is_tap
 ):
     for operation in OF_UPLINKS:
-        why = devices.refusal((operation, device), host.sys)
+        why = devices.device_error((operation, device), host.sys)
         assert (why == '') == may_have_tree, (operation, why)
         assert not why or device in why
     item = 'clsact', device, state.BLOCK_OUT, state.BLOCK_IN
-    assert (devices.refusal(item, host.sys) == '') == is_tap
+    assert (devices.device_error(item, host.sys) == '') == is_tap
 
 
 @pytest.mark.parametrize('name', state.IFBS)
 def test_our_own_interfaces_may_have_trees(host, name):
     host.add(name)
-    assert devices.refusal(('root', name), host.sys) == ''
+    assert devices.device_error(('root', name), host.sys) == ''
 
 
 @pytest.mark.parametrize('name', ['no-root', 'no-ingress', 'no-clsact'])
 def test_objects_of_ours_may_be_removed_everywhere(host, name):
-    assert devices.refusal((name, 'eth2'), host.sys) == ''
+    assert devices.device_error((name, 'eth2'), host.sys) == ''
 
 
 def test_with_a_switch_in_user_space_physical_interfaces_are_uplinks(host):
     host.add('ovs-netdev')
-    assert devices.refusal(('root', 'eth2'), host.sys)
+    assert devices.device_error(('root', 'eth2'), host.sys)
     (host.sys / 'eth2' / 'device').mkdir()
-    assert devices.refusal(('root', 'eth2'), host.sys) == ''
+    assert devices.device_error(('root', 'eth2'), host.sys) == ''
 
 
 @pytest.mark.parametrize('name', ['..', '../br0', 'a/b', ''])
@@ -117,14 +117,14 @@ def test_further_uplinks_count_only_if_root_alone_names_them(
     allowed.write_text('eth2\n')
     allowed.chmod(mode)
     monkeypatch.setattr(devices, 'ROOT', allowed.stat().st_uid)
-    assert devices.named(allowed) == expected
-    why = devices.refusal(('root', 'eth2'), host.sys, allowed)
+    assert devices.read_allowed_uplinks(allowed) == expected
+    why = devices.device_error(('root', 'eth2'), host.sys, allowed)
     assert (why == '') == bool(expected)
     link = tmp_path / 'link'
     link.symlink_to(allowed)
-    assert devices.named(link) == set()
+    assert devices.read_allowed_uplinks(link) == set()
     monkeypatch.setattr(devices, 'ROOT', allowed.stat().st_uid + 1)
-    assert devices.named(allowed) == set()
+    assert devices.read_allowed_uplinks(allowed) == set()
 
 
 def test_a_pipe_in_the_place_of_the_named_uplinks_holds_nothing_up(
@@ -136,6 +136,6 @@ def test_a_pipe_in_the_place_of_the_named_uplinks_holds_nothing_up(
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.alarm(5)
     try:
-        assert devices.named(pipe) == set()
+        assert devices.read_allowed_uplinks(pipe) == set()
     finally:
         signal.alarm(0)

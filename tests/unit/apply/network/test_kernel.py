@@ -45,7 +45,7 @@ def u32(kind, number):
 )
 def test_a_qdisc_is_read(kind, parent, blocks, expected):
     more = [u32(13 + place, block) for place, block in enumerate(blocks)]
-    found = kernel.qdisc_of(
+    found = kernel.parse_qdisc(
         message(7, 0xFA120000, parent, 2, text(1, kind), *more)
     )
     assert found == (7, state.Qdisc(kind, 0xFA12, *expected))
@@ -61,7 +61,7 @@ def parms(rate, ceil, quantum):
 
 
 def test_a_class_is_read():
-    found = kernel.class_of(
+    found = kernel.parse_class(
         message(7, 0xFA120010, 1, 0, text(1, 'htb'), nested(2, parms(5, 6, 7)))
     )
     assert found == (16, state.Class(5, 6, 7))
@@ -72,7 +72,7 @@ def test_large_rates_have_an_attribute_of_their_own():
         attribute(kind, struct.pack('=Q', value))
         for kind, value in ((6, 1 << 33), (7, 1 << 34))
     ]
-    found = kernel.class_of(
+    found = kernel.parse_class(
         message(
             7,
             0xFA120010,
@@ -85,7 +85,7 @@ def test_large_rates_have_an_attribute_of_their_own():
 
 
 def test_a_class_of_another_kind_has_no_rate():
-    found = kernel.class_of(message(7, 0xFA120010, 1, 0))
+    found = kernel.parse_class(message(7, 0xFA120010, 1, 0))
     assert found == (16, state.Class(0, 0, 0))
 
 
@@ -114,7 +114,7 @@ def link():
 
 
 def test_filters_of_addresses_are_read():
-    tree = kernel.tree_of(
+    tree = kernel.parse_tree(
         {},
         [
             message(7, 0, 0, 0xFA120003, text(1, 'u32')),
@@ -135,7 +135,7 @@ def test_filters_of_addresses_are_read():
 
 
 def test_filters_of_others_are_counted_and_no_more():
-    tree = kernel.tree_of(
+    tree = kernel.parse_tree(
         {},
         [
             mac_filter(0x80000800, 16, SOURCE, preference=49152),
@@ -168,10 +168,10 @@ def redirect(number, preference=0xFA12, kind='mirred'):
     ],
 )
 def test_where_everything_is_sent_is_read(messages, expected):
-    assert kernel.redirect_of(messages, {9: 'nfair-in'}) == expected
+    assert kernel.parse_redirect(messages, {9: 'nfair-in'}) == expected
 
 
 def test_a_message_that_is_cut_off_is_no_endless_loop():
     broken = struct.pack('=HH', 0, 1) + bytes(8)
-    found = kernel.class_of(message(7, 0xFA120010, 1, 0, broken))
+    found = kernel.parse_class(message(7, 0xFA120010, 1, 0, broken))
     assert found[1] == state.Class(0, 0, 0)

@@ -55,7 +55,7 @@ def net(tmp_path):
 
 def chosen(net, layout='auto', uplink=''):
     settings = network_settings.NetworkSettings(KINDS(layout), uplink, 1e6)
-    found = network_layout.choose(settings, net.root)
+    found = network_layout.choose_layout(settings, net.root)
     return found.kind, found.uplink
 
 
@@ -136,7 +136,7 @@ def test_configuration_decides_against_the_host(net):
 def test_an_uplink_that_cannot_be_found_must_be_named(net):
     two_ports(net)
     settings = network_settings.NetworkSettings(KINDS.UPLINK, '', 1e6)
-    found = network_layout.choose(settings, net.root)
+    found = network_layout.choose_layout(settings, net.root)
     assert found.kind is KINDS.OFF
     assert 'eth1, eth2' in network_layout.obstacle(found, NO_KERNEL)
 
@@ -149,7 +149,7 @@ def view(net, kind, uplink='', links=(), qdiscs=None):
         {},
     )
     layout = network_layout.NetworkLayout(kind, uplink, '')
-    return network_layout.look(layout, kernel, net.root)
+    return network_layout.read_facts(layout, kernel, net.root)
 
 
 def steered(found, nic):

@@ -21,7 +21,7 @@ def nic(last, before=0):
 def joined(members, key, *nics, rate=1000):
     return {
         **members,
-        key: plan.admitted(members, key, nics, rate),
+        key: plan.with_class(members, key, nics, rate),
     }
 
 
@@ -82,7 +82,7 @@ def filters_of(target, device, links=('tap0-7', 'tap0-8', 'up0')):
     kernel = state.Kernel(dict.fromkeys(links, 1), {}, {}, {})
     return sorted(
         operation[3:]
-        for _, operation in plan.plan(kernel, target, '')
+        for _, operation in plan.plan_steps(kernel, target, '')
         if operation[0] in ('filter', 'tap-filter') and operation[1] == device
     )
 
@@ -103,7 +103,7 @@ def test_an_address_of_two_vms_counts_for_the_tap_of_the_first_only(
 ):
     members = joined(joined({}, 'a', nic(7)), 'c', nic(8))
     told = {'a': {nic(7).mac: 'tap0-7'}, 'b': {nic(7).mac: 'tap1-7'}}
-    members = plan.with_doubles(members, told)
+    members = plan.with_duplicates(members, told)
     target = plan.NetworkTarget(uplink, at_taps, 10**6, members)
     alone = (nic(8).mac, 1, 17)
     own = [] if expected is None else [(nic(7).mac, 1, 16, expected)]
@@ -112,7 +112,7 @@ def test_an_address_of_two_vms_counts_for_the_tap_of_the_first_only(
 
 def test_an_address_of_two_vms_without_a_tap_counts_for_neither():
     members = joined({}, 'a', nic(7))
-    members = plan.with_doubles(members, {'a': {nic(7).mac: 'gone'}})
+    members = plan.with_duplicates(members, {'a': {nic(7).mac: 'gone'}})
     target = plan.NetworkTarget('up0', False, 10**6, members)
     assert filters_of(target, 'up0') == []
 
@@ -169,7 +169,7 @@ def some_members(*rates):
     for number, rate in enumerate(rates, 1):
         nic = instance.Nic(f'52:54:00:00:00:{number:02x}', 'bridge', 'tap')
         key = f'vm{number}'
-        found[key] = plan.admitted(found, key, [nic], rate)
+        found[key] = plan.with_class(found, key, [nic], rate)
     return found
 
 
@@ -189,9 +189,9 @@ def target(*rates, where='uplink'):
 def test_steps_that_were_done_are_not_planned_again(where, rates):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     wanted = target(*rates, where=where)
-    steps = plan.plan(kernel.read(), wanted, '')
+    steps = plan.plan_steps(kernel.read(), wanted, '')
     assert kernel.run([item for _, item in steps]) == [''] * len(steps)
-    assert plan.plan(kernel.read(), wanted, 'eth1') == ()
+    assert plan.plan_steps(kernel.read(), wanted, 'eth1') == ()
 
 
 @pytest.mark.parametrize('where', WHERE)
@@ -200,9 +200,9 @@ def test_another_place_replaces_the_earlier_one(where, before):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     for name in (before, where):
         wanted = target(1000, 2000, where=name)
-        steps = plan.plan(kernel.read(), wanted, 'eth1')
+        steps = plan.plan_steps(kernel.read(), wanted, 'eth1')
         assert kernel.run([item for _, item in steps]) == [''] * len(steps)
-    assert plan.plan(kernel.read(), wanted, 'eth1') == ()
+    assert plan.plan_steps(kernel.read(), wanted, 'eth1') == ()
     uplink, at_taps = WHERE[where]
     assert set(kernel.trees) == {uplink or 'nfair-out', 'nfair-in'}
     assert ('eth1' in kernel.redirects) is not at_taps
@@ -212,7 +212,7 @@ def test_another_place_replaces_the_earlier_one(where, before):
 def test_an_empty_plan_leaves_nothing(where):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     for wanted in (target(1000, 2000, where=where), target(where=where)):
-        steps = plan.plan(kernel.read(), wanted, 'eth1')
+        steps = plan.plan_steps(kernel.read(), wanted, 'eth1')
         assert kernel.run([item for _, item in steps]) == [''] * len(steps)
     assert kernel.trees == {}
     assert kernel.redirects == {}
@@ -221,7 +221,7 @@ def test_an_empty_plan_leaves_nothing(where):
 
 def test_each_step_names_its_vm():
     kernel = fake_network.FakeNetwork('eth1', 'tap')
-    steps = plan.plan(kernel.read(), target(1000, 2000), '')
+    steps = plan.plan_steps(kernel.read(), target(1000, 2000), '')
     of_vms = {
         (key, operation[2] if operation[0] == 'class' else operation[3])
         for key, operation in steps
@@ -237,10 +237,12 @@ def test_each_step_names_its_vm():
 
 def test_a_class_goes_after_its_filters():
     kernel = fake_network.FakeNetwork('eth1', 'tap')
-    kernel.run(item for _, item in plan.plan(kernel.read(), target(5000), ''))
+    kernel.run(
+        item for _, item in plan.plan_steps(kernel.read(), target(5000), '')
+    )
     only = {'x': some_members(1, 5000)['vm2']}
     other = plan.NetworkTarget('eth1', False, LINK, only)
-    steps = plan.plan(kernel.read(), other, 'eth1')
+    steps = plan.plan_steps(kernel.read(), other, 'eth1')
     names = [item[0] for _, item in steps if item[1] == 'eth1']
     assert names.index('no-filter') < names.index('no-class')
     assert names.index('class') < names.index('filter')
@@ -262,7 +264,7 @@ def quanta(*rates, link=10**10):
         str(number): plan.Member(16 + number, {}, (), rate)
         for number, rate in enumerate(rates)
     }
-    tree = plan.tree_of(plan.NetworkTarget('eth1', False, link, members))
+    tree = plan.wanted_tree(plan.NetworkTarget('eth1', False, link, members))
     return {
         item.rate: item.quantum
         for minor, item in tree.classes.items()
@@ -303,10 +305,10 @@ def test_foreign_trees_and_filters_are_nobodys_business():
     kernel.add_qdisc('tap', 'ingress', 0xFFFF, 'ingress')
     kernel.redirects['tap'] = '', 3
     kernel.add_qdisc('eth0', 'clsact', 0xFFFF, 'ingress', (7, 8))
-    assert plan.plan(kernel.read(), target(), '') == ()
-    assert plan.plan(kernel.read(), target(), 'tap') == ()
+    assert plan.plan_steps(kernel.read(), target(), '') == ()
+    assert plan.plan_steps(kernel.read(), target(), 'tap') == ()
 
 
 def test_the_rest_never_goes_below_something():
-    tree = plan.tree_of(target(LINK))
+    tree = plan.wanted_tree(target(LINK))
     assert tree.classes[state.REST].rate == 1

@@ -33,7 +33,7 @@ def test_a_saved_record_is_found_again(path):
 
 def test_another_boot_begins_again(path):
     record(path, 'last').save(CONTENT)
-    assert record(path).load() == trees.NOTHING
+    assert record(path).load() == trees.EMPTY_RECORD
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_another_boot_begins_again(path):
 def test_an_unreadable_record_counts_as_missing(path, spoil):
     record(path).save(CONTENT)
     path.write_text(json.dumps({**json.loads(path.read_text()), **spoil}))
-    assert record(path).load() == trees.NOTHING
+    assert record(path).load() == trees.EMPTY_RECORD
 
 
 @pytest.mark.parametrize('text', ['', 'null', '[1]', '{"version": 1}', '\0'])
 def test_a_damaged_file_is_as_if_it_were_not_there(path, text):
     path.write_text(text)
-    assert record(path).load() == trees.NOTHING
+    assert record(path).load() == trees.EMPTY_RECORD
 
 
 def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
@@ -77,6 +77,6 @@ def test_a_failing_disk_is_told_and_keeps_the_old_record(path, monkeypatch):
 
     monkeypatch.setattr(pathlib.Path, 'replace', refuse)
     with pytest.raises(exception.StateError, match='No space left'):
-        found.save(trees.NOTHING)
+        found.save(trees.EMPTY_RECORD)
     monkeypatch.undo()
     assert record(path).load() == CONTENT

@@ -104,7 +104,7 @@ def by_the_rooms(samples):
     """CPU shares of each round as the agent comes by them."""
     past = None
     for before, after in itertools.pairwise(samples):
-        past = usage.between(before, after, SPEED, past, 0.5)
+        past = usage.usage_between(before, after, SPEED, past, 0.5)
         heaviness, owner = weighed(past)
         weights, _ = thesis.ThesisPolicy()(
             situation(past, heaviness, owner),
@@ -161,7 +161,7 @@ def weighed(used):
             member @ own,
             member @ used.amounts,
             member @ owned,
-            quota.quotas(supply, np.ones(len(users))),
+            quota.divide_by_weights(supply, np.ones(len(users))),
             supply,
         )
     )
