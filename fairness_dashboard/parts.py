@@ -113,7 +113,7 @@ def time(text: Any) -> dt.datetime | None:
 
 def percent(part: Any) -> str:
     """Write a part of a whole."""
-    return '' if part is None else f'{100 * part:.3g} %'
+    return '' if part is None else f'{100 * part:.3g}\N{NO-BREAK SPACE}%'
 
 
 def number(value: Any) -> str:
