@@ -119,7 +119,7 @@ def parse_time(text: Any) -> dt.datetime | None:
 
 def format_percent(part: Any) -> str:
     """Format a fraction as percent."""
-    return '' if part is None else f'{100 * part:.3g} %'
+    return '' if part is None else f'{100 * part:.3g}\N{NO-BREAK SPACE}%'
 
 
 def format_number(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import axe_core_python
 from selenium import webdriver
+from selenium.webdriver.common import keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support import ui
 
@@ -17,6 +18,9 @@ from tests.integration.dashboard import fake_keystone
 
 WAIT_S = 20.0
 HEIGHT = 900
+TABS = 200
+"""More than a page has controls."""
+
 _AXE = pathlib.Path(axe_core_python.__file__).parent / 'axe.min.js'
 _RUN_AXE = """
 const told = arguments[0];
@@ -30,6 +34,10 @@ const [path, told] = arguments;
 fetch(path, {headers: {'X-Requested-With': 'XMLHttpRequest'}}).then(
     answer => answer.json().catch(() => null).then(
         json => with_names({status: answer.status, json: json})));
+"""
+_IS_MARKED = """
+const seen = getComputedStyle(arguments[0]);
+return seen.outlineStyle !== 'none' || seen.boxShadow !== 'none';
 """
 _FLAGS = (
     '--headless=new',
@@ -95,6 +103,27 @@ class Browser:
         found.click()
         if is_button:
             self._until(lambda: _is_stale(found))
+
+    def press_by_keys(self, label: str) -> None:
+        """The same as to press, without a mouse; what has the keys shows it.
+
+        :raises AssertionError: if no key leads there.
+        """
+        for _ in range(TABS):
+            self._key(keys.Keys.TAB)
+            found = self.driver.switch_to.active_element
+            if label in found.text:
+                break
+        else:
+            raise AssertionError(f'no key leads to "{label}"')
+        assert self.driver.execute_script(_IS_MARKED, found), label
+        is_button = found.tag_name == 'button'
+        self._key(keys.Keys.ENTER)
+        if is_button:
+            self._until(lambda: _is_stale(found))
+
+    def _key(self, key: str) -> None:
+        webdriver.ActionChains(self.driver).send_keys(key).perform()
 
     def follow(self, label: str) -> None:
         """Follow the first link of a text, and wait for its page."""

@@ -15,6 +15,7 @@ from tests.integration.dashboard import fake_openstack
 from tests.integration.dashboard import test_pages
 
 NOW = 'starts now'
+STARTS = 'project/fairness_starts/'
 UNKNOWN = 'waits; it is not known how long'
 ABOUT = 'By vCPUs, memory and disk.'
 
@@ -61,11 +62,14 @@ def test_the_dialog_says_which_flavors_start_now(tmp_path, endpoint, site):
         cloud.world.cloud.add_host('cmp2', 3, zone='z2')
         cloud.cycle()
         page.width(1280)
+        text = page.open(STARTS)
+        assert 'two starts now, up to 1 server z1: 0, z2: 1' in text
+        assert 'nine waits about 2 h z1: 0, z2: 0' in text
+        shoot(page, 'alice-starts')
         dialog(page, 'Flavor')
         assert said(page, 'two', 'nine') == [NOW, 'waits about 2 h']
         assert ABOUT in page.wait_for('.step .help-block').text
-        if test_pages.PICTURES:
-            shoot(page, 'alice')
+        shoot(page, 'alice-launch')
         # One server of it starts, in one of both zones.
         go(page, 'Details')
         page.fill('#instance-count', '2')
@@ -77,12 +81,14 @@ def test_the_dialog_says_which_flavors_start_now(tmp_path, endpoint, site):
             assert said(page, 'two', 'nine')[0] == told
 
 
-def shoot(page, user):
-    """Keep pictures of the dialog."""
+def shoot(page, name):
+    """Keep pictures of what is open, if pictures are wanted."""
+    if not test_pages.PICTURES:
+        return
     for pixels in test_pages.WIDTHS:
         page.width(pixels)
-        name = f'{user}-launch-{pixels}.png'
-        page.shoot(pathlib.Path(test_pages.PICTURES) / name)
+        kept = f'{name}-{pixels}.png'
+        page.shoot(pathlib.Path(test_pages.PICTURES) / kept)
     page.width(test_pages.WIDTHS[0])
 
 
@@ -95,7 +101,7 @@ def test_the_dialog_is_that_of_horizon_without_the_service(
         dialog(page, 'Flavor')
         text = page.wait_for('.step table').text
         assert 'vCPUs' in text
-        path = '/project/fairness_starts/flavors/'
+        path = f'/{STARTS}flavors/'
         answer = page.asked(path)
         assert answer['status'] == 503
         assert 'does not answer' in answer['json']['trouble']
@@ -105,9 +111,9 @@ def test_the_dialog_is_that_of_horizon_without_the_service(
 
 
 def test_the_answer_for_the_dialog_is_that_of_the_user(cloud, site):
-    path = '/project/fairness_starts/flavors/'
+    path = f'/{STARTS}flavors/'
     with browser.opened(site, 'carol') as page:
-        page.open('project/fairness_starts/')
+        page.open(STARTS)
         answer = page.asked(path)
         assert answer['status'] == 200
         assert answer['json']['flavors'] == [

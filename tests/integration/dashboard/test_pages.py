@@ -96,6 +96,16 @@ def test_alice_sees_why_a_server_waits_and_cancels_it(cloud, site):
         assert 'batch-later' in text
 
 
+def test_alice_cancels_a_request_by_keys_alone(cloud, site):
+    with browser.opened(site, 'alice') as page:
+        page.open(f'project/fairness_requests/{cloud.waits}/')
+        page.press_by_keys('Cancel batch-waits')
+        page.press_by_keys('Cancel the request')
+        assert 'Done.' in page.text
+    told = cloud.world.store.request(cloud.waits).request
+    assert told.state.value == 'cancelled'
+
+
 def test_pages_are_in_the_language_that_the_user_chose(cloud, site):
     with browser.opened(site, 'alice') as page:
         chosen = {'name': 'horizon_language', 'value': 'de'}
