@@ -153,14 +153,14 @@ class AgentOperations(endpoint.AgentCalls):
             'enforce': settings.enforce,
             'interval_s': settings.interval_s,
             'next_round': regime.next_round,
-            'round': None if done is None else status.of_round(done),
-            'peers': status.of_peers(
+            'round': None if done is None else status.round_summary(done),
+            'peers': status.peers_status(
                 self._sources.peering.exchange.view(
                     self._sources.clock(), in_force.settings.metric
                 ),
                 settings.host,
             ),
-            'controls': {} if done is None else status.of_controls(done),
+            'controls': {} if done is None else status.controls_status(done),
             'quarantined': dict(done.quarantined) if done is not None else {},
             'unsaved': [] if done is None else list(done.unsaved),
             **self._sources.peering.statistics(),
@@ -169,20 +169,20 @@ class AgentOperations(endpoint.AgentCalls):
     def instances(self) -> endpoint.Answer:
         """Return the state of the VMs on this node."""
         done = self._sources.newest_round()
-        return self._round_reply(done, instances=status.of_instances(done))
+        return self._round_reply(done, instances=status.instances_status(done))
 
     def users(self) -> endpoint.Answer:
         """Return the state of the users on all known nodes."""
         done = self._sources.newest_round()
         return self._round_reply(
-            done, users=status.of_users(done), entity=self._entity
+            done, users=status.users_status(done), entity=self._entity
         )
 
     def usage(self) -> endpoint.Answer:
         """Return each user's part of the use on all known nodes."""
         done = self._sources.newest_round()
         return self._round_reply(
-            done, users=status.of_usage(done), entity=self._entity
+            done, users=status.usage_of_users(done), entity=self._entity
         )
 
     def idle(self, at_least_s: float) -> endpoint.Answer:
@@ -191,7 +191,7 @@ class AgentOperations(endpoint.AgentCalls):
         :param at_least_s: shortest time for which a VM is idle, in seconds.
         """
         done = self._sources.newest_round()
-        return self._round_reply(done, idle=status.of_idle(done, at_least_s))
+        return self._round_reply(done, idle=status.idle_seconds(done, at_least_s))
 
     def lacking(self) -> endpoint.Answer:
         """Return the CPUs that the VMs of this node want, and those they
@@ -202,7 +202,7 @@ class AgentOperations(endpoint.AgentCalls):
             done,
             entity=self._entity,
             cpus_count=None if done is None else len(done.node.cpus),
-            instances=status.of_lacking(done),
+            instances=status.cpu_demand(done),
         )
 
     def projects(self) -> endpoint.Answer:
@@ -211,7 +211,7 @@ class AgentOperations(endpoint.AgentCalls):
         """
         done = self._sources.newest_round()
         everywhere = self._entity == 'project'
-        tell = status.of_users if everywhere else status.of_projects
+        tell = status.users_status if everywhere else status.projects_status
         return self._round_reply(
             done,
             entity=self._entity,

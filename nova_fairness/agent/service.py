@@ -93,7 +93,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._reload = threading.Event()
         self._history = history.WeightHistory()
         self._previewer = preview.Previewer(parts.controls.scales)
-        self._notifying = notifications.connect(conf)
+        self._notifying = notifications.configured_notifications(conf)
         self._collector = metrics.RoundCollector(
             lambda: {
                 **parts.peering.statistics(),
@@ -270,8 +270,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         except (exception.FairnessError, cfg.Error, ValueError) as error:
             LOG.error('Configuration: the new one was refused: %s', error)
             return
-        files = file_faults.files_of(self._conf)
-        for fault in file_faults.invalid(files, opts.list_opts()):
+        files = file_faults.configuration_files(self._conf)
+        for fault in file_faults.invalid_values(files, opts.list_opts()):
             LOG.error(
                 'Configuration: %s; the value in force stays, and the next'
                 ' start will fail: correct the file',
@@ -326,7 +326,7 @@ def _http_endpoint(
     conf: cfg.ConfigOpts, collector: metrics.RoundCollector
 ) -> endpoint.HttpEndpoint | None:
     group = conf.fairness_observe
-    return endpoint.opened(group, group.prometheus_port, collector)
+    return endpoint.open_endpoint(group, group.prometheus_port, collector)
 
 
 def _recorder(conf: cfg.ConfigOpts) -> record.RoundRecorder | None:

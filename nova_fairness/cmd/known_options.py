@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All options of this product, and warnings about unknown options."""
+"""Check for unknown options among all options of this product."""
 
 from collections.abc import Iterable
 
@@ -20,8 +20,8 @@ HELPERS = privileged_client.SECTION, privileged_client.NETWORK_SECTION
 """Sections with oslo.privsep's options of the privileged helpers."""
 
 
-def misspelt(files: Iterable[str]) -> list[str]:
-    """Sentences about options that do not exist.
+def describe_unknown_options(files: Iterable[str]) -> list[str]:
+    """Describe the unknown options in configuration files.
 
     :param files: paths of configuration files.
     """
@@ -31,10 +31,12 @@ def misspelt(files: Iterable[str]) -> list[str]:
         for group in package.list_opts()
     ]
     helpers = [(name, privileged_client.OPTIONS) for name in HELPERS]
-    return file_faults.unknown(files, [*listed, *helpers])
+    return file_faults.unknown_options(files, [*listed, *helpers])
 
 
-def warn(conf: cfg.ConfigOpts) -> None:
-    """Log a warning for each option that does not exist."""
-    for sentence in misspelt(file_faults.files_of(conf)):
+def warn_of_unknown_options(conf: cfg.ConfigOpts) -> None:
+    """Log a warning for each unknown option."""
+    for sentence in describe_unknown_options(
+        file_faults.configuration_files(conf)
+    ):
         LOG.warning('%s', sentence)

@@ -45,7 +45,7 @@ def test_groups_with_weights_that_nothing_follows_fail_the_test(
     """The same groups without weights stand for a kernel that ignores them."""
     monkeypatch.setattr(status_effect, '_rewrite', lambda *_: None)
     got = status_effect.measure(hierarchy, 2.0)
-    code, verdict = status_effect.judge(got['light'])
+    code, verdict = status_effect.verdict_of(got['light'])
     assert code == 2, got
     assert verdict.startswith('CPU weights have no effect')
 
@@ -81,5 +81,5 @@ def test_a_second_run_beside_the_first_is_refused(hierarchy):
             keeper.kill()
             keeper.wait()
     assert done.returncode == 255
-    assert 'once at a time' in done.stderr
+    assert 'only once at the same time' in done.stderr
     assert os.strerror(errno.EEXIST) in done.stderr

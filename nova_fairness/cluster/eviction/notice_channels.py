@@ -135,7 +135,7 @@ class Notifications(NoticeChannel):
 
     def send_notice(self, leave: eviction.Eviction) -> None:
         """Send a notification with the state of an eviction."""
-        said = queue_observe.leave_notice(leave, self._host, self._audience)
+        said = queue_observe.eviction_notice(leave, self._host, self._audience)
         self._post([said])
 
     def send_warning(self, warning: risk.Risk) -> None:
