@@ -191,7 +191,9 @@ class AgentOperations(endpoint.AgentCalls):
         :param at_least_s: shortest time for which a VM is idle, in seconds.
         """
         done = self._sources.newest_round()
-        return self._round_reply(done, idle=status.idle_seconds(done, at_least_s))
+        return self._round_reply(
+            done, idle=status.idle_seconds(done, at_least_s)
+        )
 
     def lacking(self) -> endpoint.Answer:
         """Return the CPUs that the VMs of this node want, and those they

@@ -124,9 +124,7 @@ def _upgrade(conf: cfg.ConfigOpts) -> None:
     engine = database.open_engine(conf.fairness_cluster.database)
     schema.upgrade_tables(engine)
     sys.stdout.write(
-        plain.lines(
-            f'database: revision {schema.current_revision(engine)}\n'
-        )
+        plain.lines(f'database: revision {schema.current_revision(engine)}\n')
     )
 
 
