@@ -104,7 +104,7 @@ class _Exchange(NamedTuple):
 
 _RABBIT = 'oslo_messaging_rabbit'
 _DURABLE = ('amqp_durable_queues', 'rabbit_quorum_queue')
-"""Options of oslo.messaging, each of which makes its declarations durable."""
+"""Options of oslo.messaging that make declarations durable."""
 
 
 def exchanges(
