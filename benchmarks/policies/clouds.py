@@ -9,7 +9,11 @@ Each kind has ``--count`` clouds: sizes, degrees, quotas, loads, speeds and
 losses are drawn. Each is simulated with the default policy, with feedback and
 without agents. ``--fresh`` draws with a new seed and prints it, so that
 the default cannot be tuned to these clouds. The results are ``clouds.json``,
-with a row for each cloud, and ``clouds.csv``, which sums up.
+with a row for each cloud, and ``clouds.csv``, which sums up. Clouds that are
+in ``clouds.json`` with the same seed are not simulated again, so that a run
+can be continued. ``strict`` is the lack of the worst user in the last round
+beside the ideal that raises the poorest as far as weights can, where that is
+another one (:mod:`fairness_lab.ideal.bounded`).
 
     python -m benchmarks.policies.clouds --out DIR --remedies FILE
 
@@ -34,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.policies import runs
+from fairness_lab.ideal import columns
 from fairness_lab.ideal import ideal
 from fairness_lab.ideal import remedy
 from fairness_lab.measures import distance
@@ -43,6 +48,7 @@ from fairness_lab.node_sim import model
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import values as scenario_module
 from nova_fairness.model import resources
+from nova_fairness.shares import grouping
 
 ROUNDS = 30
 SETTLED = 5
@@ -220,23 +226,6 @@ def _agents(
     )
 
 
-def tried(name: str, seed: int, number: int) -> dict[str, Any]:
-    """Simulate a cloud with each policy."""
-    scenario = drawn(name, seed, number)
-    row: dict[str, Any] = {'kind': name, 'number': number}
-    for policy in POLICIES:
-        found = runs.tried(
-            scenario, running.RunOptions(metric=METRIC, policy=policy)
-        )
-        lacks = [value or 0.0 for value in found['worst_bounded']]
-        late = [place for place, part in enumerate(lacks) if part > WITHIN]
-        row[policy] = {
-            'lacks': max(lacks[-SETTLED:]),
-            'rounds': late[-1] + 1 if late else 0,
-        }
-    return row
-
-
 class Last:
     """Observer that keeps the last round."""
 
@@ -248,6 +237,47 @@ class Last:
 
     def result(self) -> Mapping[str, Any]:
         return {}
+
+
+def tried(name: str, seed: int, number: int) -> dict[str, Any]:
+    """Simulate a cloud with each policy."""
+    scenario = drawn(name, seed, number)
+    row: dict[str, Any] = {'kind': name, 'number': number}
+    for policy in POLICIES:
+        made = running.setup(
+            scenario, running.RunOptions(metric=METRIC, policy=policy)
+        )
+        last, judge = Last(), measures.Measures(scenario.cloud, made)
+        running.observe(scenario.cloud, made, [judge, last])
+        table = judge.result()['series']['measures']
+        place = table['columns'].index('worst_bounded')
+        lacks = [each[place] or 0.0 for each in table['rows']]
+        late = [place for place, part in enumerate(lacks) if part > WITHIN]
+        row[policy] = {
+            'lacks': max(lacks[-SETTLED:]),
+            'rounds': late[-1] + 1 if late else 0,
+            'strict': strictly(judge, last, made.max_weight_ratio),
+        }
+    return row
+
+
+def strictly(
+    judge: measures.Measures, last: Last, ratio: float
+) -> float | None:
+    """Lack of the worst user in the last round, beside the strict ideal.
+
+    That one raises the poorest as far as weights can, however little it is.
+
+    :returns: ``None`` if it is the same ideal.
+    """
+    assert last.moment is not None
+    wishes = judge.wishes(last.moment)
+    if ideal.remembered(ideal.DOMINANT, ratio)(wishes).is_strict:
+        return None
+    best = ideal.ideal(wishes, ideal.DOMINANT, ratio, clear=0.0).share
+    used = grouping.sum_by(wishes.user, last.moment.received, len(best))
+    had = columns.parts_of(wishes.quota, used).max(axis=1)
+    return float(distance.worst(had[np.newaxis], best[np.newaxis])[0])
 
 
 def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
@@ -318,6 +348,34 @@ def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
         *(runs.percent(statistics.median(lacks[each])) for each in POLICIES),
         *(runs.percent(max(lacks[each])) for each in POLICIES),
         *worse,
+        sum(row['foresight']['strict'] is not None for row in rows),
+        part([strict <= NEAR for strict in strictly_lacking(rows)]),
+        runs.percent(max(strictly_lacking(rows))),
+    ]
+
+
+def recorded(
+    path: pathlib.Path, seed: int
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Rows of an earlier run, by kind and number; none of another seed."""
+    if not path.exists():
+        return {}
+    (head, *rows) = json.loads(path.read_text('utf-8'))['results']
+    if head['seed'] != seed:
+        return {}
+    return {(row['kind'], row['number']): row for row in rows}
+
+
+SAVED = 10
+"""Clouds after which what was found is written."""
+
+
+def strictly_lacking(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Lacks with foresight beside the strict ideal."""
+    mine = [row['foresight'] for row in rows]
+    return [
+        row['lacks'] if row['strict'] is None else row['strict']
+        for row in mine
     ]
 
 
@@ -331,6 +389,9 @@ HEAD = (
     *(f'{policy}: most lacks %' for policy in POLICIES),
     'worse than without agents',
     'worse than feedback',
+    'clouds with another strict ideal',
+    'within 10 % of the strict ideal',
+    'most lacks of the strict ideal %',
 )
 
 
@@ -346,7 +407,9 @@ def main() -> None:
     parser.add_argument(
         '--fresh', action='store_true', help='draw with a new seed'
     )
-    parser.add_argument('--only', choices=list(KINDS), help='one kind')
+    parser.add_argument(
+        '--only', choices=list(KINDS), nargs='+', help='these kinds'
+    )
     parser.add_argument(
         '--remedies', type=pathlib.Path, help='of clouds in this clouds.json'
     )
@@ -357,24 +420,28 @@ def main() -> None:
         runs.write(options.out / 'remedies.json', found)
         return
     seed = secrets.randbelow(2**31) if options.fresh else options.seed
-    print(f'seed {seed}')
-    rows, table = [], [HEAD]
+    print(f'seed {seed}', flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / 'clouds.json'
+    known = recorded(path, seed)
+    rows: list[dict[str, Any]] = []
+    table = [HEAD]
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
-        for name in [options.only] if options.only else KINDS:
-            found = list(
-                pool.map(
-                    tried,
-                    [name] * options.count,
-                    [seed] * options.count,
-                    range(options.count),
-                )
-            )
+        for name in options.only or KINDS:
+            numbers = range(options.count)
+            found = [known[name, n] for n in numbers if (name, n) in known]
+            missing = [n for n in numbers if (name, n) not in known]
+            for row in pool.map(
+                tried, [name] * len(missing), [seed] * len(missing), missing
+            ):
+                found.append(row)
+                if len(found) % SAVED == 0:
+                    runs.write(path, [{'seed': seed}, *rows, *found])
+            found.sort(key=lambda row: int(row['number']))
             rows += found
             table.append(summed(name, found))
             print(*table[-1], flush=True)
-            # What was found is not lost if a later kind takes too long.
-            options.out.mkdir(parents=True, exist_ok=True)
-            runs.write(options.out / 'clouds.json', [{'seed': seed}, *rows])
+            runs.write(path, [{'seed': seed}, *rows])
             runs.write_csv(options.out / 'clouds.csv', table)
 
 

@@ -42,10 +42,13 @@ class Ideal:
 
     :ivar share: (u,) the chosen share of each user, a whole quota being 1.
     :ivar parts: (u, r) of the quota of each resource.
+    :ivar is_strict: ``False`` if weights can give the poorest users more, by
+        less than :data:`.bounded.CLEAR`.
     """
 
     share: Floats
     parts: Floats
+    is_strict: bool = True
 
 
 def checked(share: str) -> str:
@@ -80,6 +83,7 @@ def ideal(
     share: str = DOMINANT,
     max_weight_ratio: float | None = None,
     solver: filling.Solver = highs.LinearProgram,
+    clear: float = bounded.CLEAR,
 ) -> Ideal:
     """Divide every node so that users are lexicographically max-min fair.
 
@@ -96,6 +100,8 @@ def ideal(
     :param max_weight_ratio: of weights that reach the allocation, >= 1;
         ``None`` for any allocation that fits.
     :param solver: of linear programs.
+    :param clear: where weights bound: difference of shares below which two
+        are equal, relative; 0 for the strict order.
     :raises UnknownShare: if there is no such share.
     :raises SolverFailed: if the solver gives up.
     """
@@ -105,15 +111,21 @@ def ideal(
         divide = functools.partial(_divided, wishes, found, solver)
     else:
         divide = functools.partial(
-            bounded.divided, wishes, found, max_weight_ratio, solver
+            bounded.divided,
+            wishes,
+            found,
+            max_weight_ratio,
+            solver,
+            clear=clear,
         )
     if share != DOMINANT:
         return _of(divide(_fixed(wishes, share)), share)
     return _dominant(wishes, divide)
 
 
-def _of(parts: Floats, share: str) -> Ideal:
-    return Ideal(share_of(parts, share), parts)
+def _of(division: bounded.BoundedDivision, share: str) -> Ideal:
+    parts = division.parts
+    return Ideal(share_of(parts, share), parts, division.is_strict)
 
 
 def _fixed(wishes: Wishes, share: str) -> Floats:
@@ -124,12 +136,14 @@ def _fixed(wishes: Wishes, share: str) -> Floats:
     return np.tile(resources.RESOURCES.vector(**{share: 1.0}), (users, 1))
 
 
-def _dominant(wishes: Wishes, divide: Callable[[Floats], Floats]) -> Ideal:
+def _dominant(
+    wishes: Wishes, divide: Callable[[Floats], bounded.BoundedDivision]
+) -> Ideal:
     chosen = _wanted_parts(wishes).argmax(axis=1)
     best: Ideal | None = None
     for _ in range(_MOST_TURNS):
-        parts = divide(np.eye(wishes.quota.shape[1])[chosen])
-        found = _of(parts, DOMINANT)
+        found = _of(divide(np.eye(wishes.quota.shape[1])[chosen]), DOMINANT)
+        parts = found.parts
         if best is not None and not _is_better(found.share, best.share):
             return best
         best = found
@@ -169,13 +183,14 @@ def _divided(
     found: columns_module.Columns,
     solver: filling.Solver,
     counts: Floats,
-) -> Floats:
+) -> bounded.BoundedDivision:
     """Divide freely; see :func:`.filling.users_raised` for what is raised."""
     rows, cells = columns_module.limits(found, wishes.capacity)
     program = filling.program_of(
         found, wishes.quota, rows, np.ones(len(cells))
     )
-    return filling.users_raised(program, counts, solver)[0]
+    parts, _ = filling.users_raised(program, counts, solver)
+    return bounded.BoundedDivision(parts)
 
 
 class Remembered:

@@ -395,3 +395,30 @@ def test_a_cloud_too_large_to_be_bounded_gets_the_free_ideal(
     np.testing.assert_allclose(
         ideal.ideal(wishes, 'cpu_time', 2.0).share, free
     )
+
+
+COUNTS = np.ones((3, 1))
+
+
+def test_next_to_nothing_for_the_poorest_is_not_taken_from_the_next():
+    # The first gives the poorest 0.3 % more, and takes 25 % from the next.
+    ends = [
+        np.array([[0.503], [0.6], [1.3]]),
+        np.array([[0.9], [0.5015], [0.8]]),
+    ]
+    best = bounded._best(ends, COUNTS, bounded.CLEAR)
+    np.testing.assert_array_equal(best.parts, ends[1])
+    assert not best.is_strict
+    strict = bounded._best(ends, COUNTS, 0.0)
+    np.testing.assert_array_equal(strict.parts, ends[0])
+    assert strict.is_strict
+
+
+def test_more_than_next_to_nothing_for_the_poorest_counts():
+    ends = [
+        np.array([[0.9], [0.5015], [0.8]]),
+        np.array([[0.51], [0.6], [1.3]]),
+    ]
+    best = bounded._best(ends, COUNTS, bounded.CLEAR)
+    np.testing.assert_array_equal(best.parts, ends[1])
+    assert best.is_strict
