@@ -507,6 +507,9 @@ def pages(found: Mapping[str, Any]) -> dict[str, list[list[str]]]:
 def main() -> None:
     parser = recorded.parser(__doc__)
     parser.add_argument('--nodes', type=int, nargs='*', default=[1000, 5000])
+    parser.add_argument(
+        '--kinds', choices=KINDS, nargs='*', default=KINDS, help='of clouds'
+    )
     parser.add_argument('--small', type=int, nargs='*', default=[4, 10, 30])
     parser.add_argument('--rounds', type=int, default=60)
     parser.add_argument('--seeds', type=int, default=3, help='how many')
@@ -514,7 +517,7 @@ def main() -> None:
     seeds = range(1, options.seeds + 1)
     found: dict[str, Any] = {'seeds': list(seeds), 'rounds': options.rounds}
     for nodes in options.nodes:
-        for kind in KINDS:
+        for kind in options.kinds:
             rows = [
                 followed(nodes, seed, kind, options.rounds) for seed in seeds
             ]

@@ -133,6 +133,42 @@ class WeightedPoint:
         heavy, slope = nodes.heaviness(got)
         return cls(nodes, cold, level, rates, got, heavy, slope)
 
+    def restricted(self, chosen: Bools, rows: Places) -> 'WeightedPoint':
+        """Return the part of the point that some nodes make.
+
+        :param chosen: (m,) these nodes.
+        :param rows: their rows, ascending.
+        """
+        return dataclasses.replace(
+            self,
+            nodes=self.nodes.of(chosen, rows),
+            level=self.level[chosen],
+            rates=self.rates.restricted(chosen, rows),
+            got=self.got[rows],
+        )
+
+    def redivided(
+        self, chosen: Bools, rows: Places, cold: Floats, level: Floats
+    ) -> 'WeightedPoint':
+        """Divide some nodes again with other weights; the others stay.
+
+        :param chosen: (m,) all nodes that have a row of an owner whose
+            weights are others.
+        :param rows: their rows, ascending.
+        :param level: guesses of their levels.
+        """
+        inner = self.nodes.of(chosen, rows)
+        found, rates = _filled(inner, cold[inner.owner], level)
+        levels, got = self.level.copy(), self.got.copy()
+        levels[chosen] = found
+        got[rows] = inner.size * np.exp(rates.rate)
+        every = self.rates.copy()
+        every.put(chosen, rows, rates)
+        heavy, slope = self.nodes.heaviness(got)
+        return WeightedPoint(
+            self.nodes, cold, levels, every, got, heavy, slope
+        )
+
     def off(self, sharpness: float) -> Floats:
         """How far the weights are from those of the heaviness, (k,)."""
         return np.asarray(self.heavy - sharpness * self.cold)
@@ -164,6 +200,29 @@ class Rates:
         raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
         rate, full = rounding.smaller(-raised, nodes.full, blur)
         return cls(wish, least, rate, full * follows, full * (1 - follows))
+
+    def copy(self) -> 'Rates':
+        """Copy all rates."""
+        return Rates(
+            *(
+                getattr(self, each.name).copy()
+                for each in dataclasses.fields(self)
+            )
+        )
+
+    def restricted(self, chosen: Bools, rows: Places) -> 'Rates':
+        """Return the rates of some nodes.
+
+        :param chosen: (m,) these nodes.
+        :param rows: their rows, ascending.
+        """
+        return Rates(
+            self.wish[rows],
+            self.least[chosen],
+            self.rate[rows],
+            self.by_wish[rows],
+            self.by_least[rows],
+        )
 
     def put(self, chosen: Bools, rows: Places, found: 'Rates') -> None:
         """Take over the rates of some nodes, with their rows."""

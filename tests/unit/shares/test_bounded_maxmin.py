@@ -256,3 +256,30 @@ def test_where_all_are_always_equally_heavy_weights_are():
     found = maxmin.divide(rows, lambda got: (zero, zero), RATIO)
     assert found.got == pytest.approx(divide(rows, 1.0).got)
     assert np.ptp(found.log) < 1e-9
+
+
+def one_step_a_round(rounds=6, nodes=200):
+    """Lack of the worst user when wants change and one step is taken."""
+    chance = np.random.default_rng(7)
+    node = np.concatenate([chance.permutation(nodes) for _ in range(20)])
+    order = np.argsort(node, kind='stable')
+    size = chance.choice([1.0, 2.0, 4.0], len(node))
+    wanted = size * chance.uniform(0.1, 1.0, len(node))
+    supply = chance.choice([2.0, 4.0, 8.0], nodes)
+    first = clouds.rows(node[order], order // 4, wanted, supply, size)
+    at, lacks = divide(first).at, []
+    for _ in range(rounds):
+        noise = np.exp(chance.normal(0.0, 0.02, len(node)))
+        rows = dataclasses.replace(first, wanted=wanted * noise)
+        begin = dataclasses.replace(at, made=0, is_moved=True, is_again=False)
+        found = divide(rows, begin=begin, steps=1)
+        best = of_users(rows, divide(rows))
+        lacks.append(float((1 - of_users(rows, found) / best).max()))
+        at = found.at
+    return max(lacks)
+
+
+def test_one_step_a_round_leaves_no_user_behind(monkeypatch):
+    assert one_step_a_round() < 0.003
+    monkeypatch.setattr(maxmin, '_repaired', lambda point, width: point)
+    assert one_step_a_round() > 0.008
