@@ -274,7 +274,7 @@ def strictly(
     wishes = judge.wishes(last.moment)
     if ideal.remembered(ideal.DOMINANT, ratio)(wishes).is_strict:
         return None
-    best = ideal.ideal(wishes, ideal.DOMINANT, ratio, clear=0.0).share
+    best = ideal.remembered(ideal.DOMINANT, ratio, 0.0)(wishes).share
     used = grouping.sum_by(wishes.user, last.moment.received, len(best))
     had = columns.parts_of(wishes.quota, used).max(axis=1)
     return float(distance.worst(had[np.newaxis], best[np.newaxis])[0])
@@ -283,7 +283,8 @@ def strictly(
 def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
     """Work out the lack of users at the end, and their remedy.
 
-    Both are parts of the ideal, and the largest of any user.
+    All are parts of an ideal, and the largest of any user: ``lacks`` of the
+    ideal, ``strict`` and ``remedy`` of the strict one.
     """
     scenario = drawn(name, seed, number)
     made = running.setup(
@@ -294,12 +295,19 @@ def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
     assert last.moment is not None
     wishes = judge.wishes(last.moment)
     ratio = made.max_weight_ratio
-    best = ideal.remembered(ideal.DOMINANT, ratio)(wishes).share
+    best = ideal.remembered(ideal.DOMINANT, ratio)(wishes)
+    strict = best.share
+    if not best.is_strict:
+        strict = ideal.remembered(ideal.DOMINANT, ratio, 0.0)(wishes).share
     had, could = remedy.could_have(wishes, last.moment.received, ratio)
-    lacks = distance.lacking(had[np.newaxis], best[np.newaxis])[0]
-    raised = np.minimum(could, best)
-    back = distance.lacking(had[np.newaxis], raised[np.newaxis])[0]
-    return {'lacks': float(lacks.max()), 'remedy': float(back.max())}
+    return {
+        name: float(distance.worst(had[np.newaxis], most[np.newaxis])[0])
+        for name, most in (
+            ('lacks', best.share),
+            ('strict', strict),
+            ('remedy', np.minimum(could, strict)),
+        )
+    }
 
 
 def remedies(path: pathlib.Path) -> list[dict[str, Any]]:
@@ -321,7 +329,8 @@ def remedies(path: pathlib.Path) -> list[dict[str, Any]]:
             },
         }
         for row in rows
-        if row['foresight']['lacks'] > WITHIN
+        if max(row['foresight']['lacks'], row['foresight'].get('strict') or 0)
+        > WITHIN
     ]
 
 

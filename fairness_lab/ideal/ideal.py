@@ -198,14 +198,20 @@ class Remembered:
 
     :param share: as in :func:`ideal`.
     :param max_weight_ratio: as in :func:`ideal`.
+    :param clear: as in :func:`ideal`.
     :param most: so many of the newest are remembered.
     """
 
     def __init__(
-        self, share: str, max_weight_ratio: float | None, most: int = 512
+        self,
+        share: str,
+        max_weight_ratio: float | None,
+        clear: float = bounded.CLEAR,
+        most: int = 512,
     ) -> None:
         self._share = checked(share)
         self._ratio = max_weight_ratio
+        self._clear = clear
         self._most = most
         self._known: dict[bytes, Ideal] = {}
 
@@ -214,7 +220,7 @@ class Remembered:
         key = _digest(wishes)
         found = self._known.pop(key, None)
         if found is None:
-            found = ideal(wishes, self._share, self._ratio)
+            found = ideal(wishes, self._share, self._ratio, clear=self._clear)
         self._known[key] = found
         if len(self._known) > self._most:
             self._known.pop(next(iter(self._known)))
@@ -222,9 +228,13 @@ class Remembered:
 
 
 @functools.lru_cache(maxsize=8)
-def remembered(share: str, max_weight_ratio: float | None) -> Remembered:
+def remembered(
+    share: str,
+    max_weight_ratio: float | None,
+    clear: float = bounded.CLEAR,
+) -> Remembered:
     """One that all runs share: many see the same cloud."""
-    return Remembered(share, max_weight_ratio)
+    return Remembered(share, max_weight_ratio, clear)
 
 
 def _digest(wishes: Wishes) -> bytes:
