@@ -14,6 +14,12 @@ The bound is found by turns, and need not be the best. So it is also told in
 how many clouds the lightest users have more than in the bound: the first of
 all users, from the lightest on, whose shares differ by more than 2 %. Writes
 ``exempt.json``, with a row for each cloud, and ``exempt.csv``, which sums up.
+
+    python -m benchmarks.policies.exempt --out DIR --worse FILE
+
+looks again at the clouds of FILE, an ``exempt.json``, in which a user lacks
+more of the bound with foresight than with feedback, by more than 2 %.
+``worse.json`` tells with which of the two the lightest users have more.
 """
 
 import argparse
@@ -21,6 +27,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
 import dataclasses
+import json
 import pathlib
 import secrets
 import statistics
@@ -36,6 +43,7 @@ from fairness_lab.measures import distance
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
 from fairness_lab.node_sim import engine
+from fairness_lab.scenario import cloud as cloud_module
 from nova_fairness.shares import grouping
 
 BOUND = 'bound'
@@ -90,6 +98,48 @@ def tried(seed: int, number: int) -> dict[str, Any]:
     }
     print(row, flush=True)
     return row
+
+
+def worse(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Compare foresight with feedback where the worst user lacks more.
+
+    :param path: of an ``exempt.json``.
+    :returns: the policy with which the lightest users have more, by number of
+        the cloud; ``None`` if shares do not differ by more than 2 %.
+    """
+    (head, *rows) = json.loads(path.read_text('utf-8'))['results']
+    return [
+        {'number': row['number'], LIGHTEST: _lightest(head['seed'], row)}
+        for row in rows
+        if row['foresight'][OF_BOUND]
+        > row['feedback'][OF_BOUND] + clouds.WORSE
+    ]
+
+
+def _lightest(seed: int, row: Row) -> str | None:
+    """Policy with which the lightest users of a cloud have more, if any."""
+    scenario = clouds.drawn('exempt', seed, row['number'])
+    mine, other = (
+        _shares_at_end(scenario, policy)
+        for policy in ('foresight', 'feedback')
+    )
+    if has_more(mine, other):
+        return 'foresight'
+    return 'feedback' if has_more(other, mine) else None
+
+
+def _shares_at_end(
+    scenario: cloud_module.Experiment, policy: str
+) -> np.ndarray:
+    """Shares of users in the last round, (u,)."""
+    made = running.setup(
+        scenario, running.RunOptions(metric=clouds.METRIC, policy=policy)
+    )
+    last = clouds.Last()
+    running.observe(scenario.cloud, made, [last])
+    assert last.moment is not None
+    wishes = measures.Measures(scenario.cloud, made).wishes(last.moment)
+    return _had(wishes, last.moment.received)
 
 
 def _at_end(judge: measures.Measures) -> float:
@@ -170,8 +220,14 @@ def main() -> None:
     parser.add_argument(
         '--fresh', action='store_true', help='draw with a new seed'
     )
+    parser.add_argument(
+        '--worse', type=pathlib.Path, help='of clouds in this exempt.json'
+    )
     parser.add_argument('--processes', type=int, default=2)
     options = parser.parse_args()
+    if options.worse:
+        runs.write(options.out / 'worse.json', worse(options.worse))
+        return
     seed = secrets.randbelow(2**31) if options.fresh else options.seed
     print(f'seed {seed}')
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Division beside VMs whose weight is always 1.
+"""Fair division of nodes on which some VMs always have weight 1.
 
-On a node with such VMs a common factor of all other weights decides how much
-they get: it is the *level* of the node, the rate per size of weight 1. With
-given levels these VMs have a given amount. The rest is divided as if they were
-not there, but what they have counts for their owners. Then levels move: up
-where the lightest owner of such a VM is lighter than those who are steered
-there, down where that owner is heavier, as far as weights reach.
+On such a node a common factor of all other weights decides how much these VMs
+get. This is the *level* of the node: the rate per size at weight 1. For given
+levels these VMs get a given amount, which counts for their owners. The other
+VMs share the rest. Then levels change, as far as weights reach: a level rises
+if the lightest owner of a VM with weight 1 is lighter than the owners of the
+other VMs of the node, and falls if that owner is heavier.
 
-Turns need not come nearer to an end, since each changes what is fair on other
-nodes. So of all turns the division counts in which the lightest have most.
+These turns need not converge, because each changes what is fair on other
+nodes. So the best division of all turns counts.
 """
 
 import dataclasses
@@ -26,20 +26,22 @@ from nova_fairness.shares import maxmin
 from nova_fairness.shares import weighted
 
 TURNS = 12
-"""Divisions that are tried; more found nothing better in 25 random clouds."""
+"""Number of turns. More turns found no better division in 25 random clouds."""
 
 PART = 0.5
-"""Of the way to a level that is gone in a turn: others move as well."""
+"""Part of the wanted change of a level that is made in a turn. The levels of
+other nodes change in the same turn."""
 
 FARTHEST = 1.0
-"""Step of a level (natural logarithm): how much heavier an owner is says only
-the direction."""
+"""Largest change of the natural logarithm of a level in a turn. The heaviness
+of owners shows the direction, but not how far."""
 
 CLEARLY = 0.005
-"""Part of what users have: by less no division is better for the lightest."""
+"""Part of a user's heaviness. Users differ between two divisions only if
+their heaviness differs by more than this part."""
 
 _LEAST = 1e-6
-"""Part of a node that is left for those who are steered, at least."""
+"""Least part of a node that VMs without weight 1 share."""
 
 Scalars = usage_model.Scalars
 Indices = usage_model.Indices
@@ -48,21 +50,23 @@ Mask = resources.Mask
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MixedRows:
-    """The rows of a demand, of VMs with weight 1 and of others.
+    """Rows of a demand: of VMs with weight 1 and of other VMs.
 
-    :ivar node: (p,) of each row.
-    :ivar cell: (p,) of each row.
-    :ivar owner: (p,) of each row.
-    :ivar user: (k,) of each owner.
-    :ivar wanted: (p,) > 0.
-    :ivar size: (p,) > 0.
-    :ivar supply: (m,) of each node.
-    :ivar short: (m,) whether more is wanted than there is.
-    :ivar fixed: (p,) rows with weight 1 on nodes that are short.
-    :ivar mixed: (m,) nodes that have such rows.
-    :ivar low: (m,) level if all others have the largest weight; so is
-        ``high``, with the least one. Infinite where no row is fixed.
-    :ivar reach: how far from neutral a weight can be, a logarithm.
+    :ivar node: (p,) index of each row's node.
+    :ivar cell: (p,) index of each row's cell.
+    :ivar owner: (p,) index of each row's owner.
+    :ivar user: (k,) index of each owner's user.
+    :ivar wanted: (p,) CPU time that each row wants, > 0.
+    :ivar size: (p,) vCPUs of each row, > 0.
+    :ivar supply: (m,) CPU time of each node.
+    :ivar short: (m,) whether rows want more than the node has.
+    :ivar fixed: (p,) whether the row has weight 1 and its node is short.
+    :ivar mixed: (m,) whether the node has a fixed row.
+    :ivar low: (m,) level if all other rows have the largest weight; infinite
+        if no row is fixed.
+    :ivar high: (m,) level if all other rows have the least weight; infinite
+        if no row is fixed.
+    :ivar reach: largest distance of a weight from neutral, a logarithm.
     """
 
     node: Indices
@@ -89,11 +93,11 @@ class MixedRows:
         user: Indices,
         ratio: float,
     ) -> 'MixedRows | None':
-        """Take the rows of a demand.
+        """Return the rows of a demand.
 
-        :param owner: (n,) of each cell.
-        :param ratio: largest by smallest weight of a node, >= 1.
-        :returns: ``None`` if none of a short node has weight 1.
+        :param owner: (n,) index of each cell's owner.
+        :param ratio: largest weight of a node divided by the smallest, >= 1.
+        :returns: ``None`` if no row of a short node has weight 1.
         """
         demand = knowledge.demand
         node = knowledge.node[demand.cell]
@@ -126,7 +130,7 @@ class MixedRows:
 
     @property
     def full(self) -> Scalars:
-        """Rates per size with which rows have all they want, logarithms."""
+        """Logarithms of the rates per size at which rows lack nothing, (p,)."""
         return np.asarray(np.log(self.wanted / self.size))
 
     def divided(
@@ -136,10 +140,12 @@ class MixedRows:
         begin: maxmin.Begin | None,
         steps: int,
     ) -> maxmin.MaxMinDivision:
-        """Divide what is left at these levels.
+        """Divide all nodes at given levels.
 
-        :param levels: (m,); ``None`` as if all rows were steered.
-        :param weigh: rows -> owners, as in :mod:`.maxmin`.
+        :param levels: (m,); ``None`` to divide as if no row had weight 1.
+        :param weigh: returns the heaviness of owners, as in :mod:`.maxmin`.
+        :param begin: state of an earlier search.
+        :param steps: Newton steps at most.
         """
         nodes = len(self.supply)
         wanted, left, node = self.wanted, self.supply, self.node
@@ -171,16 +177,20 @@ class MixedRows:
         )
 
     def asked(self, levels: Scalars) -> Scalars:
-        """Wants, and what fixed rows have at these levels, (p,)."""
+        """Return what rows want; of fixed rows what they get at these levels.
+
+        :returns: (p,).
+        """
         rate = np.exp(np.minimum(self.full, levels[self.node]))
         return np.where(self.fixed, self.size * rate, self.wanted)
 
     def weights(
         self, found: maxmin.MaxMinDivision, levels: Scalars | None
     ) -> Scalars:
-        """Logarithms of weights that a kernel can have, (p,).
+        """Return logarithms of weights within the bounds, (p,).
 
-        Those of nodes without fixed rows have no common measure.
+        Fixed rows have weight 1. On nodes without fixed rows only the ratios
+        of weights count.
         """
         if levels is None:
             return self._beside(found)
@@ -190,7 +200,7 @@ class MixedRows:
         return np.where(self.mixed[self.node], log, found.log)
 
     def _beside(self, found: maxmin.MaxMinDivision) -> Scalars:
-        """Weights that are nearest to what all have if none is fixed."""
+        """Return weights that give cells nearly what ``found`` gives them."""
         log = found.log.copy()
         here = np.flatnonzero(self.mixed[self.node])
         names, cell = np.unique(self.cell[here], return_inverse=True)
@@ -209,7 +219,7 @@ class MixedRows:
         return log
 
     def got(self, log: Scalars) -> Scalars:
-        """Divide with these weights as a kernel does, (p,)."""
+        """Return the amounts that a kernel gives rows by weights, (p,)."""
         supply = np.where(self.short, self.supply, np.inf)
         got, _ = filling.fill(
             supply, self.node, self.wanted, self.size * np.exp(log)
@@ -219,9 +229,10 @@ class MixedRows:
     def begin(
         self, found: maxmin.MaxMinDivision, known: Scalars | None
     ) -> Scalars:
-        """First levels: the middle of the rates of each node, (m,).
+        """Return the first levels: the middle of the rates of each node, (m,).
 
-        :param known: (m,) levels that were good before, if any.
+        :param known: (m,) best levels of an earlier search, which are taken
+            instead; ``None`` if there was none.
         """
         if known is not None and len(known) == len(self.supply):
             is_known = self.mixed & np.isfinite(known)
@@ -238,9 +249,10 @@ class MixedRows:
         found: maxmin.MaxMinDivision,
         heavy: Scalars,
     ) -> Scalars:
-        """Levels of the next turn, (m,).
+        """Return the levels of the next turn, (m,).
 
-        :param heavy: (k,) of the owners with what was found.
+        :param found: division at the present levels.
+        :param heavy: (k,) heaviness of owners in that division.
         """
         rate = np.log(found.got / self.size)
         log = np.log(np.maximum(heavy, weighted.LIGHT))[self.owner]
@@ -270,12 +282,15 @@ class MixedRows:
         )
 
     def _top(self, found: maxmin.MaxMinDivision) -> Scalars:
-        """Highest rate of those who are steered on each node, (m,)."""
+        """Return the highest rate of rows without weight 1, (m,)."""
         rate = np.log(found.got / self.size)
         return self._most(rate, ~self.fixed)
 
     def _most(self, values: Scalars, counts: Mask | bool) -> Scalars:
-        """Largest value of the rows of each mixed node that count, (m,)."""
+        """Return the largest value of some rows of each mixed node, (m,).
+
+        :param counts: (p,) whether the row is one of them.
+        """
         most = np.full(len(self.supply), -np.inf)
         rows = np.flatnonzero(self.mixed[self.node] & counts)
         np.maximum.at(most, self.node[rows], values[rows])
@@ -283,9 +298,9 @@ class MixedRows:
 
 
 def is_better(heavy: Scalars, than: Scalars) -> bool:
-    """Tell whether the lightest have more; if as much, then the next.
+    """Whether the lightest owners have more; if they have the same, the next.
 
-    :param heavy: (k,) of owners; so is ``than``, in any order.
+    :param heavy: (k,) heaviness of owners, in any order; so is ``than``.
     """
     one, other = np.sort(heavy), np.sort(than)
     apart = one - other

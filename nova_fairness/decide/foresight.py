@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where the CPUs of all nodes should go, from what users want on every node.
+"""Fair division of the CPUs of all nodes, from the wants of all users.
 
-It follows from what is wanted and what nodes have alone. It does not depend on
-who has how much now, and so neither on when that was reported: nodes that
-know the same see the same end.
+The division depends only on wants and on the CPUs of nodes. It does not depend
+on the present use of VMs, nor on the time of a report: agents with the same
+reports compute the same division.
 
-Only the CPU is foreseen: of nothing else it is told what VMs want.
+Only CPUs are divided, because reports contain wants of CPU time alone.
 """
 
 from collections.abc import Callable
@@ -24,76 +24,82 @@ from nova_fairness.shares import maxmin
 from nova_fairness.shares import waiting
 
 SHORT = 1.01
-"""Part of what a node has, above which wants are a shortage. On small nodes,
-0.05 CPUs are more than 1 %."""
+"""Part of a node's CPUs that users must want for the node to be short. On a
+node of less than five CPUs this is less than 0.05 CPUs too much."""
 
 LACKING = 0.05
-"""The other limit, in CPUs: one vCPU that lacks more than noise counts,
-however large the node is. The case is four users of one vCPU on a full node of
-256 CPUs."""
+"""CPUs that users must want beyond those of a node for the node to be short,
+if that is less than by :data:`SHORT`. So one vCPU that lacks more than noise
+counts on a node of any size. The case is four users of one vCPU on a full node
+of 256 CPUs."""
 
 UNMET = 1.1
-"""Part of what users of a node have, above which wants are a shortage where
-users have nearly all that there is: users cannot have what the host itself
-needs."""
+"""Wants of the users of a node, as a part of their use, from which the node
+is short if their use is nearly all of its CPUs. The rest is used by the host
+itself, and users cannot have it."""
 
 SHARP = 0.05
-"""Part of their heaviness, by a natural logarithm of weights. If users would
-differ by more, feedback decides."""
+"""Largest sharpness ``e`` of a usable division: the part of their heaviness
+by which users may differ for each unit of the natural logarithm of weights. If
+a division is less sharp, feedback decides."""
 
 STEPS = maxmin.MOST_STEPS
-"""In which all but the largest clouds are worked out at once."""
+"""Newton steps of one call at most. They are enough for a whole search."""
 
 PER_ROUND_S = 0.1
-"""CPU time for the search in a round; an unfinished search goes on in the next
-one."""
+"""CPU time of the search in one round, seconds. The next round continues a
+search that is not finished."""
 
 AFFORDABLE = 0.3
-"""Part of a plugin's deadline that a step of the search may take; the next one
-may take three times as long. A slower metric would bring itself into
-quarantine."""
+"""Part of a plugin's deadline that one step of the search may take. The next
+step can take three times as long, and a metric that exceeds the deadline is
+put into quarantine."""
 
 CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
 
 LOST = 0.5
-"""Sharpness up to which a search goes on after a change; a search that is
-further off starts again."""
+"""Largest sharpness ``e`` of a search that continues after a change. Another
+search starts from the beginning."""
 
 FEW = 0.01
-"""Part of the pairs of a user and a node that are known: where not more came
-or went, and no user is new, a search goes on from where it stood. The case is
-a start or a deletion in every round on 1,000 nodes with 20 users each, where
-going back some stages would take most of a round."""
+"""Part of the cells, the pairs of a user and a node. If no user is new, and
+at most this part of the cells appeared or disappeared, a search continues in
+its present stage. The case is a start or a deletion in every round on 1,000
+nodes with 20 users each: a return to an earlier stage would take most of each
+round."""
 
-_AGAIN = 4
-"""Stage of :mod:`.maxmin` from which a search goes on after more cells came or
-went: most of them are where they should be."""
+_RESTART_STAGE = 4
+"""Stage of :mod:`.maxmin` in which a search continues after more cells
+appeared or disappeared. The weights of most users are nearly right then."""
 
-_MORE = 1e-3
-"""Part of the usage of a user by which the slope of a metric is probed."""
+_PROBE = 1e-3
+"""Part of a user's CPU time that is added to measure the slope of a
+metric."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ForesightSearch:
-    """How far it was worked out what follows from some knowledge.
+    """State of a search for the fair division.
 
-    :ivar knowledge: newest.
-    :ivar end: as it is known by now.
-    :ivar at: where the search is; ``None`` where nothing is short.
-    :ivar is_over: whether nothing is left to do.
-    :ivar turns: where VMs have weight 1: how far levels are.
+    :ivar knowledge: newest wants and CPUs of all nodes.
+    :ivar end: best division that the search has found for them.
+    :ivar at: state of the search in :mod:`.maxmin`; ``None`` if no node is
+        short.
+    :ivar is_over: whether the search is finished.
+    :ivar turns: state of the search for levels of nodes with exempt VMs;
+        ``None`` if there are none.
     """
 
     knowledge: foresight_model.CpuKnowledge
     end: foresight_model.CpuTarget
     at: maxmin.Begin | None
     is_over: bool
-    turns: '_Turns | None' = None
+    turns: '_LevelSearch | None' = None
 
     @property
     def is_useful(self) -> bool:
-        """Tell whether the end is near enough to decide by it."""
+        """Whether the division is sharp enough for the policy to use it."""
         return self.end.sharpness <= SHARP
 
 
@@ -101,18 +107,18 @@ Make = Callable[
     [foresight_model.CpuKnowledge, ForesightSearch | None, int],
     tuple[ForesightSearch, float],
 ]
-"""Goes on from a search, with what is known now, for so many steps at most,
-and says how much CPU time that took, seconds."""
+"""Continues a search with the newest knowledge for a number of steps at most.
+It returns the search and the CPU time that it used, seconds."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Course:
-    """A search that follows what is known, round by round.
+    """Search of an agent over many rounds.
 
-    :ivar work: how far it is; ``None`` before the first round, and where a
-        step took too long.
-    :ivar last: by which a node decides: the newest that is useful as long as
-        the same users are on the same nodes, otherwise the work.
+    :ivar work: search in progress; ``None`` before the first round, and after
+        a step that took too long.
+    :ivar last: search whose division the node uses. It is the newest useful
+        one while the same users are on the same nodes, otherwise ``work``.
     """
 
     work: ForesightSearch | None = None
@@ -121,13 +127,15 @@ class Course:
     def followed(
         self, known: foresight_model.CpuKnowledge, make: Make, longest_s: float
     ) -> 'Course':
-        """Make a round: one step, and as many more as there is time for.
+        """Run the search for one round: one step, and more if time permits.
 
-        The wants and places of users may change at any time: the search goes
-        on from where it is. While next to nothing changes, the end that was
-        found stays.
+        The search continues from its present state after every change of
+        wants, users or nodes. A finished search stays as it is while wants
+        change by next to nothing.
 
-        :param longest_s: that a step may take.
+        :param make: runs steps of the search.
+        :param longest_s: CPU time that a step may take; after a longer one
+            there is no division, and feedback decides.
         """
         work, last = self.work, self.last
         if last is not None and not last.knowledge.has_cells_of(known):
@@ -154,18 +162,17 @@ def searched(
     before: ForesightSearch | None = None,
     steps: int = STEPS,
 ) -> ForesightSearch:
-    """Work out the weighted max-min allocation that weights can reach.
+    """Search for the max-min fair division that bounded weights can give.
 
-    With a metric that is no share it is the one in which users who compete
-    are equally heavy. Several calls can share the work.
+    With a metric that is no share it is the division in which users who
+    compete are equally heavy. Several calls can share one search.
 
-    :param ratio: largest by smallest weight of a node, >= 1.
-    :param before: the call before, ``None`` for the first. Users, nodes and
-        what is wanted may have changed since: the search goes on from where
-        it is.
-    :param steps: of Newton's method that are made at most, >= 1.
+    :param ratio: largest weight of a node divided by the smallest, >= 1.
+    :param before: search of the call before; ``None`` to begin. Users, nodes
+        and wants may have changed since that call.
+    :param steps: Newton steps at most, >= 1.
     """
-    supply, short = _supply(knowledge)
+    supply, short = _usable_supply(knowledge)
     heaviness = _Heaviness(knowledge)
     demand = knowledge.demand
     mixed = exempt_levels.MixedRows.of(
@@ -181,22 +188,23 @@ def searched(
         size=demand.vcpus,
         supply=np.where(short, supply, np.inf),
     )
-    begin = None if before is None else _carried(before, knowledge)
+    begin = None if before is None else _continued_state(before, knowledge)
     found = maxmin.divide(rows, heaviness, ratio, begin, steps)
     end = _target(knowledge, found.log, found.got, short, found.sharpness)
     return ForesightSearch(knowledge, end, found.at, found.is_over)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Turns:
-    """How far a search is where some VMs have weight 1.
+class _LevelSearch:
+    """Search for the levels of nodes on which some VMs have weight 1.
 
-    :ivar made: turns that are over.
-    :ivar levels: (m,) of the turn that is being made; ``None`` in the first,
-        in which all VMs are taken as steered.
-    :ivar best: of the turns that are over: what users get; ``None`` before.
-    :ivar heavy: (k,) how heavy owners are with it.
-    :ivar known: (m,) levels of the best, also of a search before.
+    :ivar made: number of finished turns.
+    :ivar levels: (m,) levels of the present turn; ``None`` in the first turn,
+        which divides as if all VMs were steered.
+    :ivar best: best division of the finished turns; ``None`` before the first
+        ended.
+    :ivar heavy: (k,) heaviness of owners in the best division.
+    :ivar known: (m,) levels of the best division, also of an earlier search.
     """
 
     made: int = 0
@@ -207,7 +215,7 @@ class _Turns:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether no turn is left."""
+        """Whether all turns are finished."""
         return self.made >= exempt_levels.TURNS
 
     def after(
@@ -217,12 +225,13 @@ class _Turns:
         tried: foresight_model.CpuTarget,
         heavy: usage_model.Scalars,
         steered: usage_model.Scalars,
-    ) -> '_Turns':
-        """After a turn.
+    ) -> '_LevelSearch':
+        """Return the state after a turn: the best division and new levels.
 
-        :param tried: its result with real weights.
-        :param heavy: (k,) of owners with that.
-        :param steered: (k,) of owners with what was found.
+        :param found: division of the turn, without regard to bounds.
+        :param tried: division by the nearest weights that a kernel can have.
+        :param heavy: (k,) heaviness of owners in ``tried``.
+        :param steered: (k,) heaviness of owners in ``found``.
         """
         best, least, known = self.best, self.heavy, self.known
         if least is None or exempt_levels.is_better(heavy, least):
@@ -232,7 +241,7 @@ class _Turns:
             levels = rows.begin(found, known)
         else:
             levels = rows.moved(self.levels, found, steered)
-        return _Turns(self.made + 1, levels, best, least, known)
+        return _LevelSearch(self.made + 1, levels, best, least, known)
 
 
 def _searched_by_turns(
@@ -242,13 +251,13 @@ def _searched_by_turns(
     before: ForesightSearch | None,
     steps: int,
 ) -> ForesightSearch:
-    """As :func:`searched`, where some VMs on short nodes have weight 1."""
-    at = None if before is None else _carried(before, knowledge)
-    turns = _Turns()
+    """Run :func:`searched` if some VMs on short nodes have weight 1."""
+    at = None if before is None else _continued_state(before, knowledge)
+    turns = _LevelSearch()
     if before is not None and before.turns is not None:
         turns = before.turns
         if before.knowledge is not knowledge:
-            turns = _Turns(known=turns.known)
+            turns = _LevelSearch(known=turns.known)
     left = steps
     while True:
         found = rows.divided(turns.levels, heaviness, at, left)
@@ -280,23 +289,27 @@ def _target(
     short: resources.Mask,
     sharpness: float,
 ) -> foresight_model.CpuTarget:
-    """Put together what rows of the demand have.
+    """Return the target of cells, from the rows of the demand.
 
-    :param log: (p,) logarithms of their weights.
-    :param got: (p,) CPU time.
+    :param log: (p,) logarithms of the rows' weights.
+    :param got: (p,) CPU time of the rows.
     """
     due = np.bincount(knowledge.demand.cell, got, len(knowledge.node))
     return foresight_model.CpuTarget(
-        _centred(knowledge, log), due.astype(np.float64), short, sharpness
+        _centred_weights(knowledge, log),
+        due.astype(np.float64),
+        short,
+        sharpness,
     )
 
 
-def _carried(
+def _continued_state(
     before: ForesightSearch, knowledge: foresight_model.CpuKnowledge
 ) -> maxmin.Begin | None:
-    """Where to go on with other knowledge.
+    """Return the state from which a search continues with other knowledge.
 
-    New users begin in the middle of all.
+    New users begin with the median weight. ``None`` means that the search
+    must begin again.
     """
     if before.knowledge is knowledge or before.at is None:
         return before.at
@@ -304,21 +317,21 @@ def _carried(
         return None
     at = dataclasses.replace(before.at, made=0, is_moved=True, is_again=False)
     if at.best is not None and not before.is_useful:
-        at = maxmin.widened(at, _AGAIN - 2)
+        at = maxmin.widened(at, _RESTART_STAGE - 2)
     if before.knowledge.has_cells_of(knowledge):
         return at
     old = before.knowledge
     if (old.weigh_users is None) is not (knowledge.weigh_users is None):
         return None
-    nodes = _places(old.node_names(), knowledge.node_names())
-    users = _places(old.user_names(), knowledge.user_names())
-    cells = _cells(old, knowledge, nodes, users)
+    nodes = _earlier_indices(old.node_names(), knowledge.node_names())
+    users = _earlier_indices(old.user_names(), knowledge.user_names())
+    cells = _earlier_cells(old, knowledge, nodes, users)
     rows = cells
     if knowledge.weigh_users is not None:
-        rows = _users(old, knowledge, users)
+        rows = _earlier_users(old, knowledge, users)
     # A new user can be far from where they belong, and steps of the last
     # stages do not lead far.
-    is_near = bool((rows >= 0).all()) and _are_few(old, cells)
+    is_near = bool((rows >= 0).all()) and _are_few_changes(old, cells)
 
     def moved(cold: usage_model.Scalars) -> usage_model.Scalars:
         return np.where(rows < 0, np.median(cold), cold[rows])
@@ -327,75 +340,77 @@ def _carried(
         at,
         cold=moved(at.cold),
         level=None if at.level is None else at.level[nodes],
-        stage=at.stage if is_near else min(at.stage, _AGAIN),
+        stage=at.stage if is_near else min(at.stage, _RESTART_STAGE),
         best=None if at.best is None else moved(at.best),
     )
 
 
-def _places(
+def _earlier_indices(
     old: Sequence[foresight_model.Name], new: Sequence[foresight_model.Name]
 ) -> usage_model.Indices:
-    """Say where names were before; -1 where they were not."""
+    """Return the earlier index of each name; -1 for a new one."""
     if old == new:
         return np.arange(len(new))
     known = {name: place for place, name in enumerate(old)}
     return np.array([known.get(name, -1) for name in new], dtype=np.intp)
 
 
-def _users(
+def _earlier_users(
     old: foresight_model.CpuKnowledge,
     new: foresight_model.CpuKnowledge,
     users: usage_model.Indices,
 ) -> usage_model.Indices:
-    """Earlier rows of the users, in the order of :class:`_Heaviness`; -1 for
-    new ones.
+    """Return the earlier index of each user that has cells; -1 for a new one.
 
-    :param users: of :func:`_places`.
+    :param users: indices by :func:`_earlier_indices`.
     """
     before, _ = grouping.present(old.user)
     now, _ = grouping.present(new.user)
-    return _found(before, users[now])
+    return _indices_in(before, users[now])
 
 
-def _cells(
+def _earlier_cells(
     old: foresight_model.CpuKnowledge,
     new: foresight_model.CpuKnowledge,
     nodes: usage_model.Indices,
     users: usage_model.Indices,
 ) -> usage_model.Indices:
-    """Earlier rows of the cells; -1 for new ones.
+    """Return the earlier index of each cell; -1 for a new one.
 
-    :param nodes: of :func:`_places`; so are ``users``.
+    :param nodes: indices by :func:`_earlier_indices`; so are ``users``.
     """
     width = len(old.user_names())
     node, user = nodes[new.node], users[new.user]
     wanted = np.where((node < 0) | (user < 0), -1, node * width + user)
-    return _found(old.node * width + old.user, wanted)
+    return _indices_in(old.node * width + old.user, wanted)
 
 
-def _found(
+def _indices_in(
     before: usage_model.Indices, wanted: usage_model.Indices
 ) -> usage_model.Indices:
-    """Places in an ascending array; -1 for what is not there."""
+    """Return the index of each value in an ascending array; -1 if absent."""
     place = np.searchsorted(before, wanted).clip(max=len(before) - 1)
     return np.where(before[place] == wanted, place, -1)
 
 
-def _are_few(
+def _are_few_changes(
     old: foresight_model.CpuKnowledge, cells: usage_model.Indices
 ) -> bool:
-    """Tell whether next to no cells came or went.
+    """Whether at most :data:`FEW` of the cells appeared or disappeared.
 
-    :param cells: of :func:`_cells`.
+    :param cells: earlier indices by :func:`_earlier_cells`.
     """
     kept = int(np.count_nonzero(cells >= 0))
     return max(len(cells), len(old.node)) - kept <= FEW * kept
 
 
-def _supply(
+def _usable_supply(
     knowledge: foresight_model.CpuKnowledge,
 ) -> tuple[usage_model.Scalars, resources.Mask]:
-    """Amounts of each node that users can have, and whether they want more."""
+    """Return the CPU time that users of each node can have, and short nodes.
+
+    :returns: (m,) CPU time, and (m,) whether users want more.
+    """
     wanted = knowledge.wanted[:, CPU_TIME]
     whole = knowledge.supply[:, CPU_TIME]
     asked = np.bincount(knowledge.node, wanted, len(whole))
@@ -408,11 +423,13 @@ def _supply(
 
 
 class _Heaviness:
-    """How heavy users, or their cells, would be with other CPU time.
+    """Heaviness of owners for any division of the CPU time.
 
-    :ivar owner: (n,) index, of each cell, of what is weighed: its user where
-        the metric looks at users' sums alone, itself elsewhere.
-    :ivar user: (k,) index of the user of each.
+    Owners are users if the metric depends only on users' sums, otherwise
+    cells.
+
+    :ivar owner: (n,) index of each cell's owner.
+    :ivar user: (k,) index of each owner's user.
     """
 
     def __init__(self, knowledge: foresight_model.CpuKnowledge) -> None:
@@ -432,12 +449,16 @@ class _Heaviness:
     def __call__(
         self, got: usage_model.Scalars
     ) -> tuple[usage_model.Scalars, usage_model.Scalars]:
-        """Weigh what the rows of the demand would get."""
+        """Return the heaviness of owners, and its slope by their CPU time.
+
+        :param got: (p,) CPU time of the rows of the demand.
+        :returns: (k,) and (k,) >= 0.
+        """
         cpu = np.bincount(self._row, got, len(self.user)).astype(np.float64)
         heavy = self._with(cpu)
         of_user = np.bincount(self.user, cpu)[self.user]
-        more = self._with(cpu + _MORE * cpu)
-        step = np.where(of_user > 0, _MORE * of_user, 1.0)
+        more = self._with(cpu + _PROBE * cpu)
+        step = np.where(of_user > 0, _PROBE * of_user, 1.0)
         return heavy, ((more - heavy) / step).clip(0.0)
 
     def _with(self, cpu: usage_model.Scalars) -> usage_model.Scalars:
@@ -446,10 +467,14 @@ class _Heaviness:
         return self._weigh(used)
 
 
-def _centred(
+def _centred_weights(
     knowledge: foresight_model.CpuKnowledge, log: usage_model.Scalars
 ) -> usage_model.Scalars:
-    """One weight for each cell, neutral in the middle of its node's."""
+    """Return one weight for each cell; the middle of each node is neutral.
+
+    :param log: (p,) logarithms of the weights of the rows of the demand.
+    :returns: (n,) logarithms.
+    """
     nodes = len(knowledge.supply)
     cell = knowledge.demand.cell
     first = np.searchsorted(cell, np.arange(len(knowledge.node)))

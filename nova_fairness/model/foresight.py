@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Foresight: what is known of all nodes, and what will be fair there.
+"""Foresight: wants and CPUs of all nodes, and their fair division.
 
-The rows are *cells*: what one user has on one node. A cell stands for all of
-the user's VMs there.
+Rows are *cells*. A cell is a pair of a user and a node, and stands for all VMs
+of that user on that node.
 """
 
 from collections.abc import Callable
@@ -17,31 +17,31 @@ from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 SAME = 0.01
-"""Difference below which a user's demand on a node has not changed: a part of
-what the user has on all nodes."""
+"""Part of a user's use on all nodes. A change of the user's demand on one node
+by less than this counts as no change."""
 
 ALIKE = 0.01
-"""Supplies and quotas that differ by less are those of the same nodes and
-weights, of intervals that are nearly as long."""
+"""Relative difference below which supplies and quotas count as the same. They
+differ a little because no two intervals are equally long."""
 
 _TIME = resources.RESOURCES.index('cpu_time')
 
 Name = str | int
-"""Of a user or a node; its index where it has no other."""
+"""Name of a user or a node; its index if it has no name."""
 
 Weigh = Callable[[resources.Vector], npt.NDArray[np.float64]]
-"""(n, r) amounts that cells would use -> (n,) how heavy each would be; or the
-same of users: (u, r) -> (u,)."""
+"""(n, r) amounts that cells would use -> (n,) heaviness of each cell; or the
+same for users: (u, r) -> (u,)."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CpuDemand:
-    """Demand for CPUs, cell by cell: rows are vCPUs that want alike.
+    """Demand for CPUs; a row stands for vCPUs of a cell that want the same.
 
-    :ivar cell: (p,) ascending; every cell has a row.
+    :ivar cell: (p,) index of each row's cell, ascending; every cell has a row.
     :ivar wanted: (p,) > 0, as in :class:`CpuKnowledge`.
-    :ivar vcpus: (p,) > 0, by which a kernel weighs them.
-    :ivar exempt: (p,) rows of VMs whose weight is always 1.
+    :ivar vcpus: (p,) > 0, vCPUs, by which a kernel weighs the row.
+    :ivar exempt: (p,) whether the row's VMs always have weight 1.
     """
 
     cell: usage_model.Indices
@@ -50,31 +50,36 @@ class CpuDemand:
     exempt: resources.Mask
 
     def left_alone(self, cells: int) -> usage_model.Scalars:
-        """Sum the wants of the rows with weight 1, (n,)."""
+        """Return the sum of the wants of each cell's exempt VMs, (n,).
+
+        :param cells: number of cells.
+        """
         wanted = np.where(self.exempt, self.wanted, 0.0)
         return np.bincount(self.cell, wanted, cells).astype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CpuKnowledge:
-    """Demand and supply of some nodes, as they are known.
+    """Demand and supply of nodes in one interval, from their reports.
 
-    :ivar node: (n,) index of each cell's node; cells are sorted by node, then
-        by user, each pair once.
+    :ivar node: (n,) index of each cell's node. Cells are sorted by node, then
+        by user.
     :ivar user: (n,) index of each cell's user.
-    :ivar wanted: (n, r) finite, >= 0, amounts of an interval: what the cell
-        would use if there were plenty.
-    :ivar used: (n, r) finite, >= 0, at most ``wanted``.
-    :ivar supply: (m, r) finite, >= 0, of each node in the interval.
-    :ivar one_cpu: (m,) > 0, what one CPU of each node does in the interval.
-    :ivar demand: of the CPUs.
-    :ivar weigh: the metric, asked what would be.
-    :ivar weigh_users: the same, of what users would use in all, ascending;
-        ``None`` for metrics that look at more than these sums.
-    :ivar metric: its name.
-    :ivar quota: (u, r) of the users it knows, amounts of the interval.
-    :ivar hosts: names of the nodes; empty if their indices are names.
-    :ivar users: names of the users; empty if their indices are names.
+    :ivar wanted: (n, r) finite, >= 0, amounts that cells would use if no node
+        were short.
+    :ivar used: (n, r) finite, >= 0, at most ``wanted``, amounts that cells
+        used.
+    :ivar supply: (m, r) finite, >= 0, amounts of each node.
+    :ivar one_cpu: (m,) > 0, CPU time of one CPU of each node.
+    :ivar demand: demand for CPUs in more detail than ``wanted``.
+    :ivar weigh: returns the heaviness of cells for any use.
+    :ivar weigh_users: returns the heaviness of users for any sums of use, in
+        the order of their indices; ``None`` for a metric that depends on more
+        than these sums.
+    :ivar metric: name of the metric.
+    :ivar quota: (u, r) quotas of users.
+    :ivar hosts: names of the nodes; empty if nodes have only indices.
+    :ivar users: names of the users; empty if users have only indices.
     """
 
     node: usage_model.Indices
@@ -92,15 +97,18 @@ class CpuKnowledge:
     users: Sequence[str] = ()
 
     def node_names(self) -> Sequence[Name]:
-        """Name of each node that no other node gets later."""
+        """Return a name of each node that never names another node."""
         return self.hosts or range(len(self.supply))
 
     def user_names(self) -> Sequence[Name]:
-        """Name of each user that no other user gets later."""
+        """Return a name of each user that never names another user."""
         return self.users or range(int(self.user.max(initial=-1)) + 1)
 
     def is_like(self, other: 'CpuKnowledge') -> bool:
-        """Tell whether what follows from both differs by next to nothing."""
+        """Whether demand and supply differ by next to nothing.
+
+        The same division is fair for both then.
+        """
         same = (
             self.has_cells_of(other)
             # No two intervals are equally long.
@@ -123,7 +131,7 @@ class CpuKnowledge:
         )
 
     def has_cells_of(self, other: 'CpuKnowledge') -> bool:
-        """Tell whether the same users are on the same nodes."""
+        """Whether the same users have VMs on the same nodes."""
         return (
             self.metric == other.metric
             and tuple(self.hosts) == tuple(other.hosts)
@@ -135,13 +143,13 @@ class CpuKnowledge:
         )
 
     def had(self) -> resources.Vector:
-        """Use of each user on all nodes together, (max user + 1, r)."""
+        """Return the use of each user on all nodes, (max user + 1, r)."""
         return np.stack(
             [np.bincount(self.user, each) for each in self.used.T], axis=1
         )
 
     def given(self) -> resources.Vector:
-        """Use of all users of each node together, (m, r)."""
+        """Return the use of all users on each node, (m, r)."""
         nodes = len(self.supply)
         return np.stack(
             [np.bincount(self.node, each, nodes) for each in self.used.T],
@@ -151,7 +159,7 @@ class CpuKnowledge:
     def cells_of(
         self, node: usage_model.Indices | int, user: usage_model.Indices
     ) -> usage_model.Indices:
-        """Rows of cells by their node and user; all cells must exist.
+        """Return the rows of cells by node and user; the cells must exist.
 
         :param node: (k,) node of each cell, or the one node of all.
         :param user: (k,) user of each cell.
@@ -165,14 +173,15 @@ class CpuKnowledge:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CpuTarget:
-    """Where the CPUs of all known nodes should go.
+    """Fair division of the CPUs of all nodes.
 
-    :ivar log: (n,) logarithms of the cells' weights, neutral in the middle of
-        those of each node who compete.
+    :ivar log: (n,) logarithms of the cells' weights. The middle of the weights
+        of a node is 0, which is neutral.
     :ivar due: (n,) CPU time that cells get with these weights, >= 0.
-    :ivar short: (m,) whether more is wanted of a node than it has.
-    :ivar sharpness: how far owners may differ, a part of their heaviness by a
-        natural logarithm of weights; infinite where nothing was found.
+    :ivar short: (m,) whether users want more CPU time than the node has.
+    :ivar sharpness: part of their heaviness by which users may differ for
+        each unit of the natural logarithm of weights; infinite if there is no
+        division.
     """
 
     log: usage_model.Scalars
@@ -183,11 +192,11 @@ class CpuTarget:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NodeKnowledge:
-    """The knowledge that one node has.
+    """Knowledge of one node about all nodes.
 
-    :ivar knowledge: of all nodes.
-    :ivar place: index of this one.
-    :ivar user: (n,) index in the knowledge of each own VM's user.
+    :ivar knowledge: demand and supply of all nodes.
+    :ivar place: index of this node.
+    :ivar user: (n,) index of the user of each VM on this node.
     """
 
     knowledge: CpuKnowledge
@@ -197,12 +206,12 @@ class NodeKnowledge:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SharedView:
-    """Nodes that know the same, and so decide alike.
+    """Nodes that have the same reports, and so decide by the same division.
 
-    :ivar deciding: (k,) indices of nodes among those that decide.
-    :ivar place: (k,) index of each in the knowledge.
-    :ivar knowledge: what they know.
-    :ivar end: what follows from it.
+    :ivar deciding: (k,) indices of these nodes among all that decide.
+    :ivar place: (k,) their indices in the knowledge.
+    :ivar knowledge: demand and supply of all nodes.
+    :ivar end: the fair division of these.
     """
 
     deciding: usage_model.Indices
@@ -213,13 +222,14 @@ class SharedView:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Foresight:
-    """Input of a policy with foresight, for VMs of nodes that decide.
+    """Input of a policy with foresight; rows are VMs of nodes that decide.
 
-    :ivar used: (n, r) of the newest interval, >= 0; rows of the situation.
-    :ivar wanted: (n, r) what they want, at least ``used``.
+    :ivar used: (n, r) amounts that VMs used in the newest interval, >= 0.
+    :ivar wanted: (n, r) amounts that VMs want, at least ``used``.
     :ivar user: (n,) index of each VM's user in the knowledge.
-    :ivar ratio: (c,) largest by smallest weight of a node, >= 1.
-    :ivar views: nodes that are in none know nothing of others.
+    :ivar ratio: (c,) largest weight of a node divided by the smallest, >= 1,
+        for each control.
+    :ivar views: divisions. A node without one decides by feedback.
     :ivar exempt: (n,) VMs whose weight is always 1.
     """
 
@@ -231,7 +241,7 @@ class Foresight:
     exempt: resources.Mask
 
     def reordered(self, order: usage_model.Indices) -> 'Foresight':
-        """The same with rows in another order."""
+        """Return the same input with rows in another order."""
         return dataclasses.replace(
             self,
             used=self.used[order],

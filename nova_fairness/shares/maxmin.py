@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The max-min fair division of many nodes that bounded weights can reach.
+"""Search for the max-min fair division that bounded weights can give.
 
 A kernel gives a VM that wants more ``level x size x weight``, with one level
 for all VMs of a node. The division sought is the one in which the lightest
@@ -48,24 +48,24 @@ differ by at most ``e x log(ratio)``: 1 % of their heaviness for a ratio of
 SHARPEST = STAGES[-1][0]
 
 MOST_STEPS = 100
-"""Newton steps in all. Where they do not suffice, the sharpest solution
-that was found counts."""
+"""Newton steps of a whole search. If they do not suffice, the sharpest
+solution of them is the result."""
 
 GIVEN_UP = 24
-"""Steps after which nothing is sought any more if not even the first stage was
-solved: the metric jumps."""
+"""Newton steps after which a search ends if not even the first stage is
+solved. The metric is not continuous then."""
 
 _STEPS = 12
 _LARGEST_MOVE = 2.0
 _HALVINGS = 3
 _SOLVED = 0.2
-"""Part of the width of a stage, from which the next stage may begin."""
+"""Part of the width ``e`` of a stage. If all owners are nearer to their
+targets, the stage is solved."""
 
 REPAIRED = 0.01
-"""Part of the owners that are moved alone, on their own nodes, after the steps
-of a round. The case is a cloud of 5,000 nodes in which all wants change in
-every round: one step is all that fits into a round, and leaves a few owners of
-25,000 far from where they belong."""
+"""Part of the owners that move alone, after the steps of a round. The case is
+a cloud of 5,000 nodes in which all wants change in every round. One step fits
+into a round, and leaves a few of 25,000 owners far from their targets."""
 
 _REPAIRS = 4
 _NEXT_TO_NOTHING = 1e-9
@@ -73,15 +73,15 @@ _NEXT_TO_NOTHING = 1e-9
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DemandRows:
-    """Demand on nodes; each row stands for VMs that are alike.
+    """Demand on nodes; each row stands for VMs that want the same per vCPU.
 
     :ivar node: (n,) index of each row's node, ascending.
-    :ivar owner: (n,) index of whose heaviness decides its weight.
-    :ivar user: (k,) index of each owner's user: what any row of a user gets
-        makes all of the user's owners heavier.
-    :ivar wanted: (n,) finite, >= 0.
-    :ivar size: (n,) > 0: what a kernel weighs it by at weight 1.
-    :ivar supply: (m,) >= 0, of each node.
+    :ivar owner: (n,) index of the owner whose heaviness decides the weight.
+    :ivar user: (k,) index of each owner's user. The amount of any row of a
+        user makes all owners of that user heavier.
+    :ivar wanted: (n,) amount that each row wants, finite, >= 0.
+    :ivar size: (n,) > 0, share of the kernel that each row has at weight 1.
+    :ivar supply: (m,) amount of each node, >= 0.
     """
 
     node: Places
@@ -92,32 +92,34 @@ class DemandRows:
     supply: Floats
 
     def short(self) -> Bools:
-        """Tell which nodes have less than their VMs want, (m,)."""
+        """Return which nodes have less than their VMs want, (m,)."""
         asked = np.bincount(self.node, self.wanted, len(self.supply))
         return np.asarray((self.supply > 0) & (asked > self.supply))
 
 
 NEARLY = 0.95
-"""Part of the owners that must be as near to their heaviness as is said of a
-solution that is begun elsewhere and not finished: one owner of a thousand may
-not be there yet."""
+"""Part of the owners whose distance from their targets decides how sharp a
+solution is that continues an earlier search and is not finished. The rest may
+be farther off: one owner of a thousand would otherwise hide a good
+solution."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Begin:
-    """From where a search goes on.
+    """State from which a search continues.
 
-    :ivar cold: (k,) by which the logarithms of each owner's weights are
-        lower, up to a number for each node.
-    :ivar level: (m,) of nodes, see :class:`weighted.WeightedPoint`; any number
-        where it is not known, and ``None`` if it is known of none.
-    :ivar stage: number of the stage that is being solved.
-    :ivar made: steps so far.
-    :ivar best: (k,) as ``cold``, of the sharpest that was found; ``None`` if
-        nothing was.
-    :ivar width: its ``e``.
-    :ivar is_moved: whether rows came, went or changed since.
-    :ivar is_again: whether it was begun again since.
+    :ivar cold: (k,) logarithm by which each owner's weights are lower than
+        the largest. A common number for a node has no effect.
+    :ivar level: (m,) levels of nodes, see :class:`weighted.WeightedPoint`. It
+        is a guess, and ``None`` if there is no guess.
+    :ivar stage: index of the present stage in :data:`STAGES`.
+    :ivar made: Newton steps so far.
+    :ivar best: (k,) ``cold`` of the sharpest solution; ``None`` if there is
+        no solution.
+    :ivar width: ``e`` of the sharpest solution.
+    :ivar is_moved: whether rows appeared, disappeared or changed since the
+        search began.
+    :ivar is_again: whether the search began again after such a change.
     """
 
     cold: Floats
@@ -135,13 +137,13 @@ class MaxMinDivision:
     """Result of the search.
 
     :ivar got: (n,) amount of each row, at most its want.
-    :ivar log: (n,) logarithms of the weights, 0 the largest of a node; 0 on
-        nodes that are not short.
-    :ivar sharpness: last ``e`` that was solved; with rows that are others
-        now, how far all but a few owners are from where they shall be, if
-        that is more. Infinite if none was.
-    :ivar at: where the search is; ``None`` where nothing is short.
-    :ivar is_over: whether nothing is left to do.
+    :ivar log: (n,) logarithms of the weights. The largest weight of a node is
+        0, and all weights of a node that is not short.
+    :ivar sharpness: smallest ``e`` that was solved; infinite if none was.
+        After a change of rows it is the distance of all but a few owners from
+        their targets, if that is larger.
+    :ivar at: state of the search; ``None`` if no node is short.
+    :ivar is_over: whether the search is finished.
     """
 
     got: Floats
@@ -152,7 +154,7 @@ class MaxMinDivision:
 
     @property
     def rest(self) -> Begin | None:
-        """Where to go on; ``None`` if nothing is left to do."""
+        """State from which to continue; ``None`` if the search is finished."""
         return None if self.is_over else self.at
 
 
@@ -165,11 +167,10 @@ def divide(
 ) -> MaxMinDivision:
     """Divide all nodes.
 
-    :param weigh: how heavy owners would be.
-    :param ratio: of the largest to the smallest weight of a node, >= 1.
-    :param begin: what an earlier call left to do, or where one ended whose
-        rows were nearly the same.
-    :param steps: of Newton's method that are made at most, >= 1.
+    :param weigh: returns the heaviness of owners for amounts of rows.
+    :param ratio: largest weight of a node divided by the smallest, >= 1.
+    :param begin: state of an earlier call with the same or similar rows.
+    :param steps: Newton steps at most, >= 1.
     """
     short = rows.short()
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
@@ -192,7 +193,7 @@ def divide(
     )
     if begin is not None and begin.level is not None:
         begin = dataclasses.replace(begin, level=begin.level[names])
-    found, sharpness, at, is_over = _sharpened(nodes, begin, steps)
+    found, sharpness, at, is_over = _searched(nodes, begin, steps)
     if at.level is not None:
         level = np.zeros(len(rows.supply))
         level[names] = at.level
@@ -205,9 +206,10 @@ def divide(
 
 
 def widened(begin: Begin, stage: int) -> Begin:
-    """Go back to an earlier stage, in which steps lead further.
+    """Return to an earlier stage, in which steps change weights by more.
 
-    :param stage: to which; nothing changes if the search is not beyond.
+    :param stage: index of that stage. The state stays as it is if its own
+        stage is not later.
     """
     if begin.stage <= stage:
         return begin
@@ -218,10 +220,11 @@ def widened(begin: Begin, stage: int) -> Begin:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Sharpest:
-    """The sharpest solution, if any.
+    """The sharpest solution of a search.
 
-    :ivar sharpness: of all but a few owners.
-    :ivar width: its ``e``.
+    :ivar point: the solution; ``None`` if there is none.
+    :ivar sharpness: ``e`` that all but a few owners reach.
+    :ivar width: ``e`` of the stage.
     """
 
     point: weighted.WeightedPoint | None = None
@@ -229,21 +232,23 @@ class _Sharpest:
     width: float = np.inf
 
 
-def _sharpened(
+def _searched(
     nodes: weighted.ShortNodes, begin: Begin | None, most: int
 ) -> tuple[weighted.WeightedPoint, float, Begin, bool]:
-    """Solve one stage after the other.
+    """Solve one stage after the other; begin again if that fails.
 
-    :returns: the sharpest solution, or where one got without any; its
-        sharpness; where to go on; and whether nothing is left to do.
+    :param most: Newton steps at most.
+    :returns: the sharpest solution, or the last point if there is none; its
+        sharpness; the state from which to continue; and whether the search is
+        finished.
     """
     now = begin or Begin(np.zeros(len(nodes.user)), None)
-    point, best, stage, made = _staged(nodes, now, most)
+    point, best, stage, made = _with_stages_solved(nodes, now, most)
     is_over = stage == len(STAGES) or made >= MOST_STEPS
     if best.point is None or best.sharpness > best.width:
         # Nothing was solved: what was found before may be sharper.
-        best = _carried(nodes, now, best)
-    found = best.point or point or _at(nodes, now.stage, now)
+        best = _sharper_solution(nodes, now, best)
+    found = best.point or point or _point_in_stage(nodes, now.stage, now)
     cold = best.point.cold if best.point else None
     at = Begin(
         found.cold if is_over or point is None else point.cold,
@@ -262,18 +267,19 @@ def _sharpened(
             at, cold=np.zeros(len(at.cold)), stage=0, made=0, is_again=True
         )
         if (left := most - (made - now.made)) > 0:
-            return _sharpened(nodes, at, left)
+            return _searched(nodes, at, left)
         is_over = False
     return found, best.sharpness, at, is_over
 
 
-def _staged(
+def _with_stages_solved(
     nodes: weighted.ShortNodes, now: Begin, most: int
 ) -> tuple[weighted.WeightedPoint | None, _Sharpest, int, int]:
-    """Take steps, stage by stage.
+    """Take Newton steps, stage by stage.
 
-    :returns: where one got, ``None`` without a step; the sharpest solution;
-        the stage; and steps in all.
+    :param most: Newton steps at most.
+    :returns: the last point, ``None`` without a step; the sharpest solution;
+        the index of the stage; and the number of all steps.
     """
     point, best, is_warm = None, _Sharpest(), now.is_moved
     stage, made = now.stage, now.made
@@ -281,8 +287,8 @@ def _staged(
     while made < end and stage < len(STAGES):
         here = STAGES[stage][0]
         if point is None or point.nodes.blur != STAGES[stage][1]:
-            point = _at(nodes, stage, point or now)
-        point, steps, is_solved = _solved(
+            point = _point_in_stage(nodes, stage, point or now)
+        point, steps, is_solved = _with_newton_steps(
             point,
             here,
             end - made,
@@ -293,7 +299,7 @@ def _staged(
             point = _repaired(point, here)
         reached = here if is_solved else np.inf
         if is_warm and not is_solved:
-            reached = _distance(point, here)
+            reached = _distance_from_targets(point, here)
         if is_solved or reached < best.sharpness:
             best = _Sharpest(point, reached, here)
         if is_solved or (made < end and (stage > 0 or made >= GIVEN_UP)):
@@ -301,44 +307,57 @@ def _staged(
     return point, best, stage, made
 
 
-def _carried(
+def _sharper_solution(
     nodes: weighted.ShortNodes, now: Begin, best: _Sharpest
 ) -> _Sharpest:
-    """The sharper of what was found now and what was before."""
+    """Return the sharper of the newest solution and the earlier one."""
     if now.best is None:
         return best
     stage = max(n for n, (width, _) in enumerate(STAGES) if width >= now.width)
-    point = _at(nodes, stage, dataclasses.replace(now, cold=now.best))
-    there = _distance(point, now.width) if now.is_moved else now.width
+    point = _point_in_stage(
+        nodes, stage, dataclasses.replace(now, cold=now.best)
+    )
+    there = (
+        _distance_from_targets(point, now.width) if now.is_moved else now.width
+    )
     if there > best.sharpness:
         return best
     return _Sharpest(point, there, now.width)
 
 
-def _distance(point: weighted.WeightedPoint, width: float) -> float:
-    """Largest distance of owners from their targets, but for a few owners."""
+def _distance_from_targets(
+    point: weighted.WeightedPoint, width: float
+) -> float:
+    """Return the largest distance of owners from their targets.
+
+    Without the few owners that are farthest off, see :data:`NEARLY`.
+    """
     off = float(np.quantile(np.abs(point.off(width)), NEARLY))
     return width + max(off - _SOLVED * width, 0.0)
 
 
-def _at(
+def _point_in_stage(
     nodes: weighted.ShortNodes,
     stage: int,
     begin: Begin | weighted.WeightedPoint,
 ) -> weighted.WeightedPoint:
-    """Divide with bounds rounded off as in a stage."""
+    """Divide with the weights of a state and the blur of a stage."""
     _, blur = STAGES[stage]
     count = len(nodes.supply)
     level = np.zeros(count) if begin.level is None else begin.level
     return weighted.WeightedPoint.of(nodes.blurred(blur), begin.cold, level)
 
 
-def _solved(
+def _with_newton_steps(
     point: weighted.WeightedPoint, sharpness: float, most: int, nearly: float
 ) -> tuple[weighted.WeightedPoint, int, bool]:
-    """Take Newton steps, each halved until it brings the solution nearer.
+    """Take Newton steps. Each is halved until owners are nearer to targets.
 
-    :param nearly: part of the owners that must be where they shall be.
+    :param sharpness: ``e`` of the stage.
+    :param most: steps at most.
+    :param nearly: part of the owners that must be near their targets.
+    :returns: the last point, the number of steps, and whether the stage is
+        solved.
     """
     off = point.off(sharpness)
     for number in range(1, min(most, _STEPS) + 1):
@@ -415,22 +434,22 @@ def _redivided(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Motion:
-    """How the division moves with the weights: a linear map.
+    """Change of a division by a small change of weights: a linear map.
 
-    Rows at the least weight ride with the row that has the highest rate of
-    their node, as far as that one does not have all it wants.
+    The rate of a row at the least weight follows that of the *leader*, the
+    row with the highest rate of the node, unless the leader has all it wants.
 
-    :ivar point: that moves.
-    :ivar free: of the rows whose weights count.
-    :ivar bound: of the rows that ride.
-    :ivar leader: (m,) owner of the row with which they ride.
-    :ivar riding: (m,) what rides on each node.
-    :ivar moving: (m,) > 0, all that moves.
+    :ivar point: division that changes.
+    :ivar free: rows between the bounds.
+    :ivar bound: rows at the least weight.
+    :ivar leader: (m,) owner of the leader of each node.
+    :ivar riding: (m,) amount of rows at the least weight.
+    :ivar moving: (m,) > 0, amount of all rows whose rates change.
     """
 
     point: weighted.WeightedPoint
-    free: '_Part'
-    bound: '_Part'
+    free: '_ChangingRows'
+    bound: '_ChangingRows'
     leader: Places
     riding: Floats
     moving: Floats
@@ -445,8 +464,8 @@ class _Motion:
         leading = np.zeros(count, dtype=np.intp)
         leading[nodes.node[at_top]] = at_top
         led = follows[leading][nodes.node]
-        free = _Part.of(point, rates.by_wish)
-        bound = _Part.of(point, rates.by_least * led)
+        free = _ChangingRows.of(point, rates.by_wish)
+        bound = _ChangingRows.of(point, rates.by_least * led)
         riding = np.bincount(bound.node, bound.got, count).astype(np.float64)
         moving = np.bincount(free.node, free.got, count) + riding
         return cls(
@@ -459,19 +478,22 @@ class _Motion:
         )
 
     def mean(self, move: Floats) -> Floats:
-        """How levels move with (k,) owners' weights, (m,)."""
+        """Return the change of levels, (m,).
+
+        :param move: (k,) change of the owners' ``cold``.
+        """
         got = self.free.got * move[self.free.owner]
         own = np.bincount(self.free.node, got, len(self.moving))
         ridden = self.riding * move[self.leader]
         return np.asarray((own + ridden) / self.moving)
 
     def apart(self, move: Floats) -> float:
-        """The largest change of a weight within a node."""
+        """Return the largest change of a weight relative to its node's."""
         change = move[self.free.owner] - self.mean(move)[self.free.node]
         return float(np.abs(change).max(initial=0.0))
 
     def got(self, move: Floats) -> Floats:
-        """How much more the users get, as their owners have it, (k,)."""
+        """Return the change of the amount of each owner's user, (k,)."""
         user, (free, bound) = self.point.nodes.user, (self.free, self.bound)
         mean = self.mean(move)
         ridden = mean - move[self.leader]
@@ -486,9 +508,11 @@ class _Motion:
     def towards(
         self, off: Floats, sharpness: float, moving: Bools | None = None
     ) -> Floats:
-        """Solve for the move after which nothing is off, (k,).
+        """Return the change of ``cold`` that brings owners to their targets.
 
-        :param moving: (k,) owners that move; ``None`` for all.
+        :param off: (k,) distances from the targets.
+        :param moving: (k,) owners whose weights may change; ``None`` for all.
+        :returns: (k,).
         """
         slope = self.point.slope
         own = np.bincount(self.free.owner, self.free.got, len(off))
@@ -505,12 +529,12 @@ class _Motion:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Part:
-    """Some of the rows.
+class _ChangingRows:
+    """Rows whose rates change.
 
     :ivar node: (q,) index of each row's node.
-    :ivar owner: (q,) index of its owner.
-    :ivar got: (q,) as much of what it gets as moves.
+    :ivar owner: (q,) index of each row's owner.
+    :ivar got: (q,) part of each row's amount that changes.
     """
 
     node: Places
@@ -518,7 +542,9 @@ class _Part:
     got: Floats
 
     @classmethod
-    def of(cls, point: weighted.WeightedPoint, part: Floats) -> '_Part':
+    def of(
+        cls, point: weighted.WeightedPoint, part: Floats
+    ) -> '_ChangingRows':
         rows = np.flatnonzero(part > _NEXT_TO_NOTHING)
         nodes = point.nodes
         return cls(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Division on nodes with some weights, and the heaviness of owners then.
+"""Division of nodes by given weights, and the heaviness of owners.
 
-Rows are those of :mod:`.maxmin`, of nodes that are short; rates, weights and
+Rows are those of :mod:`.maxmin`, on nodes that are short. Rates, weights and
 heaviness are logarithms.
 """
 
@@ -21,11 +21,11 @@ Places = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
 LIGHT = 1e-3
-"""Differences in heaviness count relative to it; near zero, where there is
-no relative, to this."""
+"""Heaviness from which differences count relative to it. Below it they count
+relative to this number."""
 
 SAME = 1e-9
-"""Relative difference below which two amounts are one."""
+"""Relative difference below which two amounts are equal."""
 
 _FILL_STEPS = 60
 _FILLED = 1e-6
@@ -33,20 +33,20 @@ _FAR = 2.0
 _GUESSED = 10
 
 Weigh = Callable[[Floats], tuple[Floats, Floats]]
-"""(n,) what each row gets -> (k,) how heavy each owner is, and (k,) >= 0 how
-much heavier by a unit more for its user."""
+"""(n,) amount of each row -> (k,) heaviness of each owner, and (k,) >= 0 its
+slope: the change by a unit more for the owner's user."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ShortNodes:
-    """Rows of the nodes that are short, and how all is weighed.
+    """Rows of the nodes that are short, and the metric.
 
-    :ivar rows: (p,) their places among all.
-    :ivar full: (p,) logarithms of the rates per size with which they have
-        all they want.
-    :ivar reach: logarithm of the ratio of weights.
-    :ivar idle: (n,) what all rows get if nothing is short.
-    :ivar blur: over which bounds are rounded off.
+    :ivar rows: (p,) index of each row among all rows.
+    :ivar full: (p,) logarithms of the rates per size with which rows have all
+        they want.
+    :ivar reach: logarithm of the largest weight divided by the smallest.
+    :ivar idle: (n,) amount of all rows if no node were short.
+    :ivar blur: range of a logarithm over which bounds are rounded off.
     """
 
     rows: Places
@@ -68,11 +68,15 @@ class ShortNodes:
 
     @functools.cached_property
     def alone(self) -> bool:
-        """Tell whether each owner is a user."""
+        """Whether each owner is a user."""
         return np.array_equal(self.user, np.arange(len(self.user)))
 
     def of(self, chosen: Bools, rows: Places) -> 'ShortNodes':
-        """Some nodes, with their rows."""
+        """Return some of the nodes, with their rows.
+
+        :param chosen: (m,) these nodes.
+        :param rows: their rows, ascending.
+        """
         number = np.cumsum(chosen) - 1
         return dataclasses.replace(
             self,
@@ -84,19 +88,23 @@ class ShortNodes:
         )
 
     def blurred(self, blur: float) -> 'ShortNodes':
-        """The same with bounds rounded off otherwise."""
+        """Return the same rows with another blur."""
         return dataclasses.replace(self, blur=blur)
 
     def total(self, values: Floats) -> Floats:
-        """Sum over each node, (m,)."""
+        """Return the sum of each node's rows, (m,)."""
         return np.add.reduceat(values, self.first)
 
     def largest(self, values: Floats) -> Floats:
-        """The largest of each node, (m,)."""
+        """Return the largest value of each node's rows, (m,)."""
         return np.asarray(np.maximum.reduceat(values, self.first))
 
     def heaviness(self, got: Floats) -> tuple[Floats, Floats]:
-        """Weigh the owners on a logarithmic scale: (k,) and its slope."""
+        """Return the heaviness of owners as a logarithm, and its slope.
+
+        :param got: (p,) amounts of the rows.
+        :returns: (k,) and (k,).
+        """
         every = self.idle.copy()
         every[self.rows] = got
         heavy, slope = self.weigh(every)
@@ -105,14 +113,15 @@ class ShortNodes:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WeightedPoint:
-    """The nodes divided with some weights.
+    """Division of the nodes by given weights.
 
-    :ivar cold: (k,) logarithm by which each owner's weights are lower.
-    :ivar level: (m,) logarithm of the rate per size at weight ``cold`` 0.
-    :ivar rates: (p,) of the rows.
-    :ivar got: (p,).
-    :ivar heavy: (k,) heaviness, logarithmic.
-    :ivar slope: (k,) of it by a unit more.
+    :ivar cold: (k,) logarithm by which each owner's weights are lower than
+        the largest.
+    :ivar level: (m,) logarithm of the rate per size where ``cold`` is 0.
+    :ivar rates: (p,) rates of the rows.
+    :ivar got: (p,) amounts of the rows.
+    :ivar heavy: (k,) heaviness of owners, a logarithm.
+    :ivar slope: (k,) change of ``heavy`` by a unit more.
     """
 
     nodes: ShortNodes
@@ -127,14 +136,17 @@ class WeightedPoint:
     def of(
         cls, nodes: ShortNodes, cold: Floats, level: Floats
     ) -> 'WeightedPoint':
-        """Divide with weights, beginning with a guess of the levels."""
+        """Divide the nodes.
+
+        :param level: (m,) guesses of the levels.
+        """
         level, rates = _filled(nodes, cold[nodes.owner], level)
         got = nodes.size * np.exp(rates.rate)
         heavy, slope = nodes.heaviness(got)
         return cls(nodes, cold, level, rates, got, heavy, slope)
 
     def restricted(self, chosen: Bools, rows: Places) -> 'WeightedPoint':
-        """Return the part of the point that some nodes make.
+        """Return the division of some of the nodes.
 
         :param chosen: (m,) these nodes.
         :param rows: their rows, ascending.
@@ -150,12 +162,13 @@ class WeightedPoint:
     def redivided(
         self, chosen: Bools, rows: Places, cold: Floats, level: Floats
     ) -> 'WeightedPoint':
-        """Divide some nodes again with other weights; the others stay.
+        """Divide some nodes again with other weights.
 
-        :param chosen: (m,) all nodes that have a row of an owner whose
-            weights are others.
+        :param chosen: (m,) all nodes with a row of an owner whose weights
+            change.
         :param rows: their rows, ascending.
-        :param level: guesses of their levels.
+        :param cold: (k,) new weights of all owners.
+        :param level: guesses of the levels of these nodes.
         """
         inner = self.nodes.of(chosen, rows)
         found, rates = _filled(inner, cold[inner.owner], level)
@@ -170,7 +183,11 @@ class WeightedPoint:
         )
 
     def off(self, sharpness: float) -> Floats:
-        """How far the weights are from those of the heaviness, (k,)."""
+        """Return the distance of owners from their targets, (k,).
+
+        An owner is at the target if ``cold`` is the heaviness divided by
+        ``sharpness``.
+        """
         return np.asarray(self.heavy - sharpness * self.cold)
 
 
@@ -178,11 +195,11 @@ class WeightedPoint:
 class Rates:
     """Rates of rows per size; all are logarithms.
 
-    :ivar wish: (p,) without bounds.
-    :ivar least: (m,) at the least weight.
-    :ivar rate: (p,) within the bounds.
-    :ivar by_wish: (p,) 0..1, how much a rate follows its wish.
-    :ivar by_least: (p,) 0..1, how much it follows the least.
+    :ivar wish: (p,) rate without bounds.
+    :ivar least: (m,) rate at the least weight.
+    :ivar rate: (p,) rate within the bounds.
+    :ivar by_wish: (p,) 0..1, change of ``rate`` by a unit more of ``wish``.
+    :ivar by_least: (p,) 0..1, change of ``rate`` by a unit more of ``least``.
     """
 
     wish: Floats
@@ -193,7 +210,7 @@ class Rates:
 
     @classmethod
     def of(cls, nodes: ShortNodes, wish: Floats) -> 'Rates':
-        """Bound rates by what is wanted, and from below by the ratio."""
+        """Bound rates by wants from above, and by the ratio from below."""
         blur = nodes.blur
         capped, _ = rounding.smaller(nodes.full, wish, blur)
         least = nodes.largest(capped) - nodes.reach
@@ -202,7 +219,7 @@ class Rates:
         return cls(wish, least, rate, full * follows, full * (1 - follows))
 
     def copy(self) -> 'Rates':
-        """Copy all rates."""
+        """Return a copy of all rates."""
         return Rates(
             *(
                 getattr(self, each.name).copy()
@@ -225,7 +242,11 @@ class Rates:
         )
 
     def put(self, chosen: Bools, rows: Places, found: 'Rates') -> None:
-        """Take over the rates of some nodes, with their rows."""
+        """Replace the rates of some nodes.
+
+        :param chosen: (m,) these nodes.
+        :param rows: their rows, ascending.
+        """
         self.least[chosen] = found.least
         self.wish[rows] = found.wish
         self.rate[rows] = found.rate
@@ -236,12 +257,14 @@ class Rates:
 def _filled(
     nodes: ShortNodes, lower: Floats, level: Floats
 ) -> tuple[Floats, Rates]:
-    """Find the levels at which all is divided that there is, (m,).
+    """Find the levels at which rows have all of each node's supply.
 
-    Newton's method on logarithms; where it does not halve what is missing,
-    the interval in which the level must be is halved.
+    It uses Newton's method on logarithms. If a step does not halve the error,
+    the interval that contains the level is halved instead.
 
-    :returns: with the rates that rows have then.
+    :param lower: (p,) ``cold`` of each row's owner.
+    :param level: (m,) guesses.
+    :returns: (m,) levels, and the rates of rows.
     """
     even = np.log(nodes.supply / nodes.total(nodes.size))
     low = even - nodes.largest(-lower) - 5 * nodes.blur
@@ -277,9 +300,9 @@ def _filled(
 
 
 def settled(nodes: ShortNodes, point: WeightedPoint) -> tuple[Floats, Floats]:
-    """Amounts of rows and the logarithms of their weights, (p,) each.
+    """Return the amounts that a kernel gives rows, and their weights.
 
-    Weights are those of the point; amounts are as a kernel divides.
+    :returns: (p,) amounts, and (p,) logarithms of the weights of the point.
     """
     top = (point.rates.least + nodes.reach)[nodes.node]
     log = (point.rates.wish - top).clip(-nodes.reach, 0.0)

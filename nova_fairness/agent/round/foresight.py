@@ -34,10 +34,11 @@ def knowledge_of_node(
     metric: metric_base.Metric,
     settings: settings_module.Settings,
 ) -> foresight_model.NodeKnowledge:
-    """The part of a view that one node may know.
+    """Return what the reports in a view say of all nodes, for one node.
 
-    :param host: of that node, which has a report in the view.
-    :param combined: of the view.
+    :param host: name of that node; the view contains its report.
+    :param combined: sums of the reports in the view.
+    :param used: newest usage of the node's own VMs.
     """
     name = settings.metric
     owners = ownership.of_node(used.incarnations, settings.entity)
@@ -56,9 +57,9 @@ def knowledge_of_node(
 
 
 class Foreseer:
-    """Foresight, round by round; the same while next to nothing changes.
+    """Searches for the fair division of the CPUs, round by round.
 
-    :param guard: runs the metric.
+    :param guard: runs the metric under a deadline.
     """
 
     def __init__(self, guard: guard_module.Guard) -> None:
@@ -73,18 +74,21 @@ class Foreseer:
         ratios: usage_model.Scalars,
         exempt: resources.Mask,
     ) -> foresight_model.Foresight | None:
-        """Foresight for the VMs of this node.
+        """Continue the search, and return its division for this node's VMs.
 
-        :param ratios: (c,) largest by smallest weight.
-        :param exempt: (n,) VMs that are not steered.
-        :returns: ``None`` for policies that use no foresight, and where it
-            would take too long.
+        :param ratios: (c,) largest weight divided by the smallest, of each
+            control.
+        :param exempt: (n,) VMs whose weight is always 1.
+        :returns: ``None`` for a policy without foresight, and if a step of
+            the search takes too long.
         :raises PluginMisbehaved: if the metric fails.
         """
         if not policy.uses_foresight or measured.knowledge is None:
             return None
         found = measured.knowledge()
-        self._look(found.knowledge, float(ratios[decide_foresight.CPU]))
+        self._continue_search(
+            found.knowledge, float(ratios[decide_foresight.CPU])
+        )
         last = self._course.last
         if last is None:
             return None
@@ -103,10 +107,12 @@ class Foreseer:
             exempt=exempt,
         )
 
-    def _look(self, known: foresight_model.CpuKnowledge, ratio: float) -> None:
-        """Go on with the search.
+    def _continue_search(
+        self, known: foresight_model.CpuKnowledge, ratio: float
+    ) -> None:
+        """Continue the search for one round.
 
-        CPU time counts: a busy host makes nothing slow.
+        Its time is measured in CPU time, so that a busy host does not count.
         """
         longest_s = decide_foresight.AFFORDABLE * self._guard.deadline_s
         times_s = []
@@ -127,9 +133,11 @@ class Foreseer:
 
         self._course = self._course.followed(known, make, longest_s)
         if times_s:
-            self._say(known, times_s[0], quick=times_s[0] <= longest_s)
+            self._log_step_time(
+                known, times_s[0], quick=times_s[0] <= longest_s
+            )
 
-    def _say(
+    def _log_step_time(
         self,
         known: foresight_model.CpuKnowledge,
         step_s: float,
@@ -153,9 +161,11 @@ class Foreseer:
 def of_owners(
     situation: policy_base.Situation, chosen: resources.Mask
 ) -> foresight_model.Foresight | None:
-    """Let VMs of owners with preferences look as if they had none.
+    """Return the foresight as if owners had no preferences among their VMs.
 
-    :param chosen: (n,) of :func:`.preferences.concerned`.
+    All chosen VMs of an owner get the same use and wants per vCPU.
+
+    :param chosen: (n,) VMs by :func:`.preferences.concerned`.
     """
     given, user = situation.foresight, situation.user
     if given is None:

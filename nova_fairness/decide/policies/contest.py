@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Competitors for one resource, on many nodes at once."""
+"""VMs that compete for one resource, on many nodes."""
 
 import dataclasses
 import functools
@@ -14,17 +14,17 @@ Scalars = usage_model.Scalars
 Mask = resources.Mask
 
 FINEST_SCALE = 0.25
-"""Errors are relative to the contenders' mean absolute heaviness, which
-makes the loop as fast in a cloud of a thousand users as in one of two; not
-below this, because a metric with credits can be near zero for everybody."""
+"""Least heaviness to which errors are relative. Errors are relative to the
+mean absolute heaviness of contenders, so that the loop is as fast with a
+thousand users as with two. A metric with credits can be near zero for all."""
 
 SIBLING_PULL = 0.5
-"""Part of their distance by which VMs that the metric treats as one approach
-each other in a round."""
+"""Part of their distance by which the weights of VMs approach each other in a
+round if the metric does not distinguish these VMs."""
 
 SIBLING_SNAP = 0.05
-"""Distance of two such weights (natural logarithm) that they close at once:
-steps that become ever smaller would end at what is too small to be written."""
+"""Distance of two such weights (natural logarithm) from which they become
+equal in one round. Otherwise steps would become too small to be written."""
 
 OFF_CENTRE = 0.1
 """Largest distance (natural logarithm) of the middle of the contenders'
@@ -33,13 +33,13 @@ weights from neutral: weights that drift together lose range."""
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contest:
-    """The VMs of the nodes on which something is contended.
+    """VMs of the nodes on which a control is contended.
 
-    :ivar names: (m,) numbers of these nodes among all.
+    :ivar names: (m,) indices of these nodes among all nodes.
     :ivar node: (n,) index of each VM's node, 0..m-1.
     :ivar user: (n,) index of each VM's user.
-    :ivar playing: (n,) who wants more.
-    :ivar size: (n,) > 0: what the kernel weighs each VM by at weight 1.
+    :ivar playing: (n,) contenders: VMs that want more.
+    :ivar size: (n,) > 0, share of the kernel that each VM has at weight 1.
     """
 
     names: usage_model.Indices
@@ -49,16 +49,20 @@ class Contest:
     size: Scalars
 
     def any(self, rows: Mask) -> Mask:
-        """Tell which nodes have one of the rows, (m,)."""
+        """Return which nodes have one of these VMs, (m,).
+
+        :param rows: (n,) whether the VM is one of them.
+        """
         return np.asarray(
             np.bincount(self.node[rows], minlength=len(self.names)) > 0
         )
 
     def free(self, cut: Mask) -> Mask:
-        """Contenders who can answer, (n,).
+        """Return the contenders whose weights can change, (n,).
 
-        A VM at a bound cannot, so that the others become equal among
-        themselves; where all are at a bound, all count.
+        If all contenders of a node are at a bound, all of them count.
+
+        :param cut: (n,) VMs whose weights are at a bound.
         """
         free = self.playing & ~cut
         return np.asarray(
@@ -66,13 +70,14 @@ class Contest:
         )
 
     def mean(self, values: Scalars, rows: Mask) -> Scalars:
-        """Each node's mean over users of their means over rows.
+        """Return the mean over the users of each node of their VMs' means.
 
-        Each user counts once, however many VMs it has.
+        Each user counts once, however many VMs the user has.
 
-        :returns: (m,); 0 for a node without such rows.
+        :param rows: (n,) VMs that are considered.
+        :returns: (m,); 0 for a node without such VMs.
         """
-        group, node = self._users
+        group, node = self._user_groups
         count = np.bincount(group[rows], minlength=len(node))
         total = np.bincount(group[rows], values[rows], len(node))
         there = count > 0
@@ -82,18 +87,19 @@ class Contest:
         return np.asarray(sums / np.maximum(users, 1))
 
     def error(self, heaviness: Scalars, log: Scalars, at_top: Mask) -> Scalars:
-        """Heaviness of VMs beyond that of their competitors.
+        """Return the relative distance of heaviness from that of competitors.
 
-        That is the mean over the contenders' parts of the divided resource: a
-        VM leaves amounts to these, and takes amounts from these. So contenders
-        at a bound count, too, though they can only take or only give.
+        The heaviness of competitors is a mean in which each contender counts
+        by its part of the resource, because the kernel divides changes in that
+        proportion. Contenders at a bound count, too.
 
-        A light VM whose weight is the highest allowed gets more only if all
-        others get less. So all but the lightest of these are compared with
-        it as well, and the larger error counts.
+        A light VM at the highest weight gets more only if all others get
+        less. So the others are also compared with the lightest of these VMs,
+        and the larger error counts.
 
         :param log: (n,) logarithms of the weights.
         :param at_top: (n,) whether the weight is the highest allowed.
+        :returns: (n,).
         """
         part = np.where(self.playing, self.size * np.exp(log), 0.0)
         count = len(self.names)
@@ -114,15 +120,15 @@ class Contest:
     def centring(
         self, log: Scalars, settled: Mask, cut: Mask, full: Mask
     ) -> Scalars:
-        """Shift the contenders so that the middle of their range is neutral.
+        """Return shifts after which the middle of contenders is neutral, (n,).
 
-        A common factor changes no share. Bounds lie symmetrically around
-        neutral, so a centred range uses all of what they allow.
+        A common factor changes no share. Bounds are symmetric around neutral,
+        so centred weights can use the whole range.
 
         :param log: (n,) logarithms of the weights.
-        :param settled: (m,) nodes at rest are left alone.
-        :param cut: (n,) who is at a bound; then any shift counts.
-        :param full: (m,) nodes with VMs at both bounds, whose range is used.
+        :param settled: (m,) nodes without steps, which are not shifted.
+        :param cut: (n,) VMs at a bound; their nodes are shifted by any amount.
+        :param full: (m,) nodes with VMs at both bounds, which are not shifted.
         """
         count = np.bincount(self.node[self.playing], minlength=len(settled))
         high = np.full(len(settled), -np.inf)
@@ -137,25 +143,26 @@ class Contest:
         return np.where(self.playing, -middle[self.node], 0.0)
 
     def pull(self, log: Scalars, heaviness: Scalars) -> Scalars:
-        """Draw VMs together that the metric does not tell apart.
+        """Return shifts that make weights equal if heaviness is equal, (n,).
 
-        Exactly equal heaviness within a user says that the metric weighs
-        users and not VMs; then only history made their weights differ.
-        Exactly equal heaviness of all VMs of a node says that it weighs
-        nothing.
+        If VMs of one user are exactly equally heavy, the metric weighs users
+        and not VMs, and only history made their weights differ. If all VMs of
+        a node are exactly equally heavy, weights return to neutral.
+
+        :param log: (n,) logarithms of the weights.
         """
         chosen = np.flatnonzero(self.playing)
         keys = (heaviness[chosen], self.user[chosen], self.node[chosen])
-        group = _groups(keys)
+        group = _group_indices(keys)
         count = np.bincount(group)
         means = np.bincount(group, log[chosen]) / np.maximum(count, 1)
         pull = np.zeros(len(log))
-        pull[chosen] = _part_of(means[group] - log[chosen])
-        blind = self._alike(heaviness)[self.node]
-        return np.where(blind & self.playing, _part_of(-log), pull)
+        pull[chosen] = _approach(means[group] - log[chosen])
+        blind = self._nodes_of_equals(heaviness)[self.node]
+        return np.where(blind & self.playing, _approach(-log), pull)
 
-    def _alike(self, heaviness: Scalars) -> Mask:
-        """Tell on which nodes all VMs, two at least, are equally heavy."""
+    def _nodes_of_equals(self, heaviness: Scalars) -> Mask:
+        """Return nodes whose VMs, two or more, are equally heavy, (m,)."""
         nodes = len(self.names)
         high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
         np.maximum.at(high, self.node, heaviness)
@@ -164,15 +171,15 @@ class Contest:
         return np.asarray(several & (high == low))
 
     @functools.cached_property
-    def _users(self) -> tuple[usage_model.Indices, usage_model.Indices]:
-        """Number the users of each node: (n,), and the node of each."""
-        group = _groups((self.user, self.node))
+    def _user_groups(self) -> tuple[usage_model.Indices, usage_model.Indices]:
+        """Index of each VM's pair of user and node, (n,), and its node."""
+        group = _group_indices((self.user, self.node))
         node = np.zeros(int(group.max(initial=-1)) + 1, dtype=np.intp)
         node[group] = self.node
         return group, node
 
 
-def _groups(
+def _group_indices(
     keys: tuple[Scalars | usage_model.Indices, ...],
 ) -> usage_model.Indices:
     """Number the groups of rows in which all keys are equal."""
@@ -186,6 +193,6 @@ def _groups(
     return group
 
 
-def _part_of(distance: Scalars) -> Scalars:
+def _approach(distance: Scalars) -> Scalars:
     near = np.abs(distance) <= SIBLING_SNAP
     return np.asarray(np.where(near, distance, SIBLING_PULL * distance))

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Feedback: move weights until contenders are equally heavy.
+"""Policy that moves weights until contenders are equally heavy.
 
-Every round each contender's weight moves against its error, the distance of
-its heaviness from that of the others. Kernels share in proportion to
-weights, so steps are factors and all arithmetic is on logarithms. There is
-no integrator besides the weights themselves: a step starts from what was
-really applied.
+In every round the weight of each contender changes against its error: the
+distance of its heaviness from that of the others. Kernels share in proportion
+to weights, so steps are factors, and all arithmetic is on logarithms. A step
+starts from the weight that was really applied, so only weights accumulate
+errors.
 
-Users on several nodes connect these, and what has to change on one node may
-have its reason many nodes away. Steps that only follow the error need as
-many rounds as the square of the longest way. Steps that keep some of their
-momentum need about as many as the way is long.
+Users with VMs on several nodes connect these nodes, and the cause of an error
+may be many nodes away. Steps that only follow the error need as many rounds as
+the square of that distance. Steps with momentum need about as many rounds as
+the distance.
 """
 
 from collections.abc import Mapping
@@ -32,19 +32,20 @@ Scalars = usage_model.Scalars
 Mask = resources.Mask
 
 LEAD = 1.0
-"""How far heaviness is carried on along its last change. Usage is smoothed
-with a factor of 0.5 unless configured, so the last change is half of the way
-to what is coming; without this the loop would overshoot."""
+"""Multiple of the last change of heaviness that is added to predict the next
+heaviness. Usage is smoothed with a factor of 0.5 by default, so the last
+change is half of the way to the final value. Without prediction the loop would
+overshoot."""
 
 NOISE_MARGIN = 4.0
-"""Errors up to so many times the noise are left alone, and larger ones are
-answered as if they were smaller by that."""
+"""Multiple of the noise up to which errors have no effect (deadband). Larger
+errors have the effect of the error minus the deadband."""
 
 LARGEST_DEADBAND = 0.05
-"""However noisy it is, a larger error is answered."""
+"""Largest deadband. A larger error has an effect whatever the noise is."""
 
 LARGEST_STEP = float(np.log(2.0))
-"""A weight at most doubles or halves in a round."""
+"""Largest change of a weight in a round (natural logarithm): a factor of 2."""
 
 _FARTHEST = 1e12
 _WIDEST = 20.0
@@ -52,7 +53,7 @@ _PER_VM = array_policy.Per.VM_CONTROL
 
 
 class FeedbackPolicy(array_policy.ArrayPolicy):
-    """Multiplicative feedback with momentum, contention gate, anti-windup.
+    """Multiplicative feedback with momentum, for contenders, with anti-windup.
 
     The numbers were chosen by sweeps; see the contributors' page on evidence.
     """
@@ -80,13 +81,14 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
     """Step (natural logarithm) per unit of error."""
 
     momentum: float = 0.95
-    """Most of the last step that is kept, 0..1."""
+    """Largest part of the last step that is added to a step, 0..1."""
 
     patience: float = 1.0
-    """Rounds in one direction until half of that is kept."""
+    """Rounds in one direction until half of ``momentum`` is used."""
 
     fading: float = 0.3
-    """An error that falls to this part in a round needs no momentum."""
+    """Part of the last error. If an error is smaller than that after one
+    round, it needs no momentum."""
 
     def decide(
         self,
@@ -95,9 +97,10 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         memory: array_policy.Memories,
         elapsed_s: float,
     ) -> tuple[allocation.Weights, array_policy.Memories]:
-        """Decide from the heaviness, its last change and what was applied.
+        """Decide from heaviness, its last change and the applied weights.
 
-        Steps count rounds, not seconds, because so does the smoothing.
+        Steps are per round, not per second, because usage is smoothed per
+        round.
         """
         heaviness = crowd.heaviness.clip(-_FARTHEST, _FARTHEST)
         last = memory['heaviness']
@@ -109,8 +112,8 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
             rows = np.flatnonzero(crowd.contended[crowd.node, column])
             if not rows.size:
                 continue
-            found = _Round.of(crowd, memory, rows, column)
-            wanted = self._decide(
+            found = _ContendedControl.of(crowd, memory, rows, column)
+            wanted = self._decide_control(
                 found,
                 heaviness[rows],
                 (heaviness + LEAD * change)[rows],
@@ -121,14 +124,19 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
             wanted.keep(kept, rows, column, found.contest)
         return weights, kept
 
-    def _decide(
+    def _decide_control(
         self,
-        rows: '_Round',
+        rows: '_ContendedControl',
         heaviness: Scalars,
         coming: Scalars,
         applied: Scalars,
-    ) -> '_Wanted':
-        """New logarithms of one control on contended nodes."""
+    ) -> '_RoundResult':
+        """Return new weights of one control on contended nodes.
+
+        :param heaviness: (n,) heaviness of the VMs.
+        :param coming: (n,) predicted heaviness.
+        :param applied: (n,) logarithms of the weights in force.
+        """
         who, past = rows.contest, rows.past
         start = steps.StepStart.of(who, past, applied)
         cut, log = start.cut, start.log
@@ -158,7 +166,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         full &= who.any(who.playing & start.at_bottom)
         shift = who.centring(log + step, still, cut, full)
         shift += who.pull(log, heaviness)
-        return _Wanted(
+        return _RoundResult(
             start=start,
             log=log + (step + shift).clip(-LARGEST_STEP, LARGEST_STEP),
             error=error,
@@ -170,11 +178,11 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Round:
-    """One control in one round, on the nodes where it is contended.
+class _ContendedControl:
+    """One control in one round, on the nodes on which it is contended.
 
-    :ivar contest: the VMs that compete.
-    :ivar past: memory, rows of the contest.
+    :ivar contest: VMs of these nodes.
+    :ivar past: memory of these VMs and nodes.
     """
 
     contest: contest.Contest
@@ -187,8 +195,12 @@ class _Round:
         memory: array_policy.Memories,
         rows: usage_model.Indices,
         column: int,
-    ) -> '_Round':
-        """Pick the rows of nodes on which a control is contended."""
+    ) -> '_ContendedControl':
+        """Return some VMs with their memory.
+
+        :param rows: indices of the VMs of contended nodes.
+        :param column: index of the control.
+        """
         names, node = np.unique(crowd.node[rows], return_inverse=True)
         past = {
             name: memory[name][rows if field.per is _PER_VM else names, column]
@@ -208,23 +220,23 @@ class _Round:
 def _sizes(
     crowd: array_policy.Crowd, rows: usage_model.Indices, column: int
 ) -> Scalars:
-    """Sizes by which the kernel weighs VMs: vCPUs for the CPU, else alike."""
+    """Return sizes by which the kernel weighs VMs: vCPUs for CPUs, else 1."""
     if resources.CONTROLS[column] is resources.ResourceControl.CPU:
         return crowd.vcpus[rows].astype(np.float64)
     return np.ones(len(rows))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Wanted:
+class _RoundResult:
     """Result of a round.
 
-    :ivar start: from where.
-    :ivar log: (n,) logarithms of the weights wanted.
-    :ivar error: (n,) that was answered to.
-    :ivar step: (n,) of the answer, without centring.
-    :ivar run: (n,) rounds for which it has gone the same way.
-    :ivar damping: (n,) factor of the answer, in (0, 1].
-    :ivar noise: (m,) of their errors.
+    :ivar start: weights at the start of the round.
+    :ivar log: (n,) logarithms of the new weights.
+    :ivar error: (n,) errors by the predicted heaviness.
+    :ivar step: (n,) changes of the logarithms, without centring.
+    :ivar run: (n,) rounds in which steps had the same direction.
+    :ivar damping: (n,) factor of the steps, in (0, 1].
+    :ivar noise: (m,) noise of the errors on each node.
     """
 
     start: steps.StepStart
@@ -242,7 +254,13 @@ class _Wanted:
         column: int,
         who: contest.Contest,
     ) -> None:
-        """Write what is remembered into its places."""
+        """Write the result into the memory of all VMs and nodes.
+
+        :param kept: that memory.
+        :param rows: indices of the VMs of this result.
+        :param column: index of the control.
+        :param who: VMs of this result, with their nodes.
+        """
         kept['wanted'][rows, column] = self.log
         kept['error'][rows, column] = self.error
         kept['step'][rows, column] = self.step

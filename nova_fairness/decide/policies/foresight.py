@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policy: go at once to the max-min fair allocation.
+"""Policy that sets the weights of the max-min fair division of CPUs.
 
-Every node works out, from the wants of users on every node, the allocation in
-which all competing users are equally heavy, as far as weights reach, and goes
-there. Where its own kernel then gives something else than foreseen, the node
-corrects that by itself. Rounds do not grow with the number of nodes that users
-connect, and no user is given something that has to be taken back later.
+Every node computes this division from the wants of users on all nodes. In it
+users who compete are equally heavy, as far as weights reach. If the node's own
+kernel gives VMs more or less than that, the node corrects their weights. The
+number of rounds does not grow with the number of nodes, and no user gets CPU
+time that the next rounds take away again.
 """
 
 from collections.abc import Mapping
@@ -25,28 +25,29 @@ from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 NEAR = 0.05
-"""Distance of a weight from its end (natural logarithm) that it goes at
-once."""
+"""Largest distance of a weight from its target (natural logarithm) that is
+made in one round."""
 
 ACTIVE = 0.1
-"""VMs whose vCPUs want less than this part of what vCPUs of their node want on
-average, and that lack nothing, do not count: idle VMs must not hold back the
-weights of busy ones. The case is 20 VMs of 16 vCPUs beside 5 of one."""
+"""Part of the average want of a vCPU on the node. VMs whose vCPUs want less,
+and that lack nothing, do not count when weights are centred. Otherwise idle
+VMs would limit the weights of busy VMs. The case is 20 VMs of 16 vCPUs beside
+5 VMs of one."""
 
 EVEN = 0.005
-"""Where no weight is to be further from neutral (natural logarithm), all are
-equal, and the node is left alone."""
+"""Largest distance from neutral (natural logarithm) of weights that count as
+equal. If all weights of a node are equal, the node is not corrected."""
 
 CLEARLY_OFF = 0.2
-"""Noise alone never makes a kernel's service differ so much (natural
-logarithm) from the weight."""
+"""Difference between a VM's CPU time and its weight (natural logarithm) that
+noise alone never makes."""
 
 FARTHEST_OFF = 1.5
-"""Largest correction (natural logarithm) of a kernel's service."""
+"""Largest correction of a weight (natural logarithm)."""
 
 STILL_WAITS = 0.95
-"""A VM that has more than this part of its wants does not show what service
-its weight yields."""
+"""Part of its wants. The CPU time of a VM that has more than this part does
+not show how much its weight gives."""
 
 Scalars = usage_model.Scalars
 Mask = resources.Mask
@@ -55,7 +56,7 @@ _CPU, _TIME = decide_foresight.CPU, decide_foresight.CPU_TIME
 
 
 class ForesightPolicy(feedback.FeedbackPolicy):
-    """Goes to the fair allocation of the CPU; feedback for all else.
+    """Sets the weights of the fair division of CPUs; the rest by feedback.
 
     The numbers were chosen by experiments; see the contributors' page on
     evidence.
@@ -75,13 +76,13 @@ class ForesightPolicy(feedback.FeedbackPolicy):
     uses_foresight: ClassVar[bool] = True
 
     part: float = 0.7
-    """Of the way to the end that is gone in a round."""
+    """Part of the distance to the target that is made in a round."""
 
     largest: float = 4.0
-    """Step of a weight in a round, a factor."""
+    """Largest factor by which a weight changes in a round."""
 
     correction: float = 0.5
-    """Part of what kernels give otherwise that is made good in a round."""
+    """Part of the kernel's error that is corrected in a round."""
 
     def decide(
         self,
@@ -90,8 +91,8 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         memory: array_policy.Memories,
         elapsed_s: float,
     ) -> tuple[allocation.Weights, array_policy.Memories]:
-        """Decide the CPU by foresight where something is known of others."""
-        views = _useful(crowd.foresight)
+        """Decide CPUs of nodes with a division; the rest by feedback."""
+        views = _usable_views(crowd.foresight)
         foreseen = np.zeros(crowd.nodes, dtype=np.bool_)
         for view in views:
             foreseen[view.deciding] = True
@@ -117,19 +118,25 @@ class ForesightPolicy(feedback.FeedbackPolicy):
             chosen = view.deciding[waiting]
             rows = np.flatnonzero(np.isin(crowd.node, chosen))
             if rows.size and crowd.foresight is not None:
-                scene = _Scene.of(crowd, crowd.foresight, view, rows, previous)
+                scene = _SteeredVms.of(
+                    crowd, crowd.foresight, view, rows, previous
+                )
                 off, before = scene.off(), memory['off'][rows]
                 kept['off'][rows] = np.where(np.isfinite(off), off, 0.0)
-                off = _lasting(off, before)
-                offset = self._corrected(scene, off, memory['offset'][rows])
-                weights[rows, _CPU] = np.exp(self._gone(scene, offset))
+                off = _lasting_errors(off, before)
+                offset = self._corrections(scene, off, memory['offset'][rows])
+                weights[rows, _CPU] = np.exp(self._new_weights(scene, offset))
                 kept['offset'][rows] = offset
         return weights, kept
 
-    def _corrected(
-        self, scene: '_Scene', off: Scalars, offset: Scalars
+    def _corrections(
+        self, scene: '_SteeredVms', off: Scalars, offset: Scalars
     ) -> Scalars:
-        """Offsets against kernels that do not divide as the weights ask."""
+        """Return corrections for kernels that do not divide by weights, (p,).
+
+        :param off: (p,) error of the kernel for each VM; NaN if unknown.
+        :param offset: (p,) corrections of the last round.
+        """
         step = np.where(np.isfinite(off), -off - offset, 0.0)
         moved = offset + self.correction * step
         # Where nobody is to have more than others, nothing is steered, unless
@@ -140,8 +147,8 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         moved = np.where(steered[scene.node], moved, 0.0)
         return np.asarray(moved.clip(-FARTHEST_OFF, FARTHEST_OFF))
 
-    def _gone(self, scene: '_Scene', offset: Scalars) -> Scalars:
-        """Logarithms of the new weights, (p,)."""
+    def _new_weights(self, scene: '_SteeredVms', offset: Scalars) -> Scalars:
+        """Return logarithms of the new weights, (p,)."""
         active = scene.doing > ACTIVE * scene.average()
         counts = scene.short & (active | scene.tells)
         goal = scene.centred(counts, scene.aim + offset)
@@ -156,20 +163,23 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         return np.asarray(scene.log + step)
 
 
-def _lasting(off: Scalars, before: Scalars) -> Scalars:
-    """Leave out offsets of one interval only, (p,); NaN as in ``off``.
+def _lasting_errors(off: Scalars, before: Scalars) -> Scalars:
+    """Return the part of errors that two intervals in a row have, (p,).
 
-    A user that rested for a part of an interval lacks nothing.
+    A user that rested for a part of one interval lacks nothing.
+
+    :param off: (p,) errors of the newest interval; NaN if unknown.
+    :param before: (p,) errors of the interval before.
     """
     least = np.where(np.abs(off) < np.abs(before), off, before)
     least = np.where(off * before < 0, 0.0, least)
     return np.where(np.isfinite(off), least, np.nan)
 
 
-def _useful(
+def _usable_views(
     foresight: foresight_model.Foresight | None,
 ) -> list[foresight_model.SharedView]:
-    """The views whose end was found."""
+    """Return the views whose division is sharp enough."""
     return [
         view
         for view in (() if foresight is None else foresight.views)
@@ -179,21 +189,22 @@ def _useful(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Scene:
-    """The VMs of nodes that know the same.
+class _SteeredVms:
+    """VMs of nodes that decide by the same division.
 
-    :ivar node: (p,) index of each VM's node among them.
-    :ivar nodes: their number.
+    :ivar node: (p,) index of each VM's node.
+    :ivar nodes: number of these nodes.
     :ivar log: (p,) logarithms of the weights in force.
-    :ivar aim: (p,) logarithms of the weights at the end.
-    :ivar short: (p,) on a node whose VMs want more than it has.
-    :ivar gets: (p,) use of each for its size and weight, a logarithm.
-    :ivar tells: (p,) whether that shows the service that its weight yields.
-    :ivar vcpus: (p,) >= 1.
-    :ivar doing: (p,) CPUs that each wants.
-    :ivar reach: how far from neutral a weight can be, a logarithm.
-    :ivar fixed: (m,) nodes on which a VM is exempt: a common factor is not
-        without effect there.
+    :ivar aim: (p,) logarithms of the target weights.
+    :ivar short: (p,) whether VMs of the node want more than it has.
+    :ivar gets: (p,) CPU time per vCPU and weight, a logarithm.
+    :ivar tells: (p,) whether ``gets`` shows how much the weight gives: the VM
+        lacks CPU time.
+    :ivar vcpus: (p,) vCPUs, >= 1.
+    :ivar doing: (p,) CPUs that each VM wants.
+    :ivar reach: largest distance of a weight from neutral, a logarithm.
+    :ivar fixed: (m,) whether a VM of the node is exempt. There a common factor
+        of all other weights has an effect.
     """
 
     node: usage_model.Indices
@@ -216,8 +227,11 @@ class _Scene:
         view: foresight_model.SharedView,
         rows: usage_model.Indices,
         previous: allocation.Weights,
-    ) -> '_Scene':
-        """Pick the rows, and what is foreseen for them."""
+    ) -> '_SteeredVms':
+        """Return some VMs with their target weights.
+
+        :param rows: indices of these VMs.
+        """
         ratio = float(foresight.ratio[_CPU])
         end = view.end
         node = np.searchsorted(view.deciding, crowd.node[rows])
@@ -261,16 +275,16 @@ class _Scene:
         )
 
     def average(self) -> Scalars:
-        """Average want of VMs of that size on their node, (p,)."""
+        """Return the average want of as many vCPUs of the node, (p,) CPUs."""
         count = np.bincount(self.node, self.vcpus, self.nodes)
         total = np.bincount(self.node, self.doing, self.nodes)
         part = total / np.maximum(count, 1.0)
         return np.asarray(part[self.node] * self.vcpus)
 
     def off(self) -> Scalars:
-        """Compare what VMs get for their weights with the others of the node.
+        """Compare what VMs get for their weights with the mean of the node.
 
-        :returns: (p,) logarithms; NaN for who does not show it.
+        :returns: (p,) logarithms; NaN for VMs that lack nothing.
         """
         count = np.bincount(self.node[self.tells], minlength=self.nodes)
         total = np.bincount(
@@ -280,9 +294,12 @@ class _Scene:
         return np.where(self.tells, self.gets - mean[self.node], np.nan)
 
     def centred(self, counts: Mask, goal: Scalars) -> Scalars:
-        """Shift the goals of nodes on which some are out of bounds.
+        """Shift the targets of each node on which some exceed the bounds.
 
         A common factor changes no share, unless a VM is exempt.
+
+        :param counts: (p,) VMs that decide the shift.
+        :param goal: (p,) logarithms of target weights.
         """
         high, low = (np.full(self.nodes, -np.inf) for _ in range(2))
         np.maximum.at(high, self.node[counts], goal[counts])
@@ -292,7 +309,10 @@ class _Scene:
         return np.asarray(goal - middle[self.node] / 2)
 
     def largest(self, counts: Mask, values: Scalars) -> Scalars:
-        """Each node's largest value, 0 where there is none."""
+        """Return the largest value of each node, (m,); at least 0.
+
+        :param counts: (p,) VMs that are considered.
+        """
         largest = np.zeros(self.nodes)
         np.maximum.at(largest, self.node[counts], values[counts])
         return largest

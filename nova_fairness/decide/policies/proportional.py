@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policy: each VM has the weight that its heaviness says, at once."""
+"""Policy that computes each weight from the VM's heaviness alone."""
 
 from typing import ClassVar
 
@@ -11,16 +11,15 @@ from nova_fairness.model import allocation
 from nova_fairness.model import pairing
 
 _FARTHEST = 20.0
-"""Weights further than e to this from 1 are cut by every bound anyway."""
+"""Largest natural logarithm of a weight. Every bound is smaller."""
 
 
 class ProportionalPolicy(policy.Policy):
-    """``weight = exp(-heaviness)``, with the middle of a node at 1.
+    """Sets ``weight = exp(-heaviness)``, with the middle of a node at 1.
 
-    It knows neither contention nor the past: kernels divide by weights only
-    among VMs that want something, so weights may stand while no VM wants more.
-    The middle between the lightest and the heaviest is 1, so that all of the
-    ratio that is allowed can be used.
+    Contention and the past have no effect. Kernels divide by weights only
+    among VMs that want the resource. The middle between the lightest and the
+    heaviest VM is 1, so that weights can use the whole ratio.
     """
 
     description: ClassVar[str] = (
@@ -36,7 +35,7 @@ class ProportionalPolicy(policy.Policy):
         memory: policy.Memory,
         elapsed_s: float,
     ) -> tuple[allocation.Weights, policy.Memory]:
-        """Decide from the heaviness alone; nothing is remembered."""
+        """Return weights by heaviness; the memory is empty."""
         heavy = situation.heaviness
         if not len(heavy):
             return previous.copy(), {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the feedback policy answers errors: formulas, row by row."""
+"""Formulas of the feedback policy for steps of weights; rows are VMs."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -15,36 +15,40 @@ Scalars = usage_model.Scalars
 Mask = resources.Mask
 
 LEAST_NOISE = 0.0003
-"""Noise below this, relative to the heaviness, is not told from none."""
+"""Least noise, relative to the heaviness."""
 
 NOISE_GROWTH = 1.15
-"""By how much the noise may be thought to grow in a round. It is taken from
-the calmest rounds, because movement looks like noise."""
+"""Largest factor by which the estimated noise grows in a round. The estimate
+comes from the calmest rounds, because movement looks like noise."""
 
 ENOUGH = 1.5
-"""Momentum is whole for an error that falls to two thirds of the way from
-``fading`` to 1, or more."""
+"""Slope of the momentum by the remaining part of the last error. Momentum is
+whole from two thirds of the way between ``fading`` and 1."""
 
 CUT = 0.05
-"""A wanted step up or down was cut if this much of it was not applied; less
-was only too small to be written, and is added to the next step."""
+"""Difference between a wanted and an applied weight (natural logarithm) from
+which a bound cut the step off. A smaller difference was too small to be
+written, and is added to the next step."""
 
 AT_END = 0.02
-"""A weight this near to where it was cut off is still there."""
+"""Distance from a bound (natural logarithm) within which a weight is at the
+bound."""
 
 _SMALLEST = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepStart:
-    """From where the weights of a round start; logarithms.
+    """Logarithms of weights at the start of a round.
 
-    :ivar applied: (n,) of the weights in force.
-    :ivar log: (n,) the same, with what was too small to be written.
-    :ivar cut: (n,) contenders whose last step was cut off.
-    :ivar top: (n,) the highest weight allowed, for VMs that have it; NaN for
-        the others.
-    :ivar bottom: (n,) the same of the lowest.
+    :ivar applied: (n,) weights in force.
+    :ivar log: (n,) the same with the changes that were too small to be
+        written.
+    :ivar cut: (n,) contenders whose last step a bound cut off.
+    :ivar top: (n,) highest weight allowed, for VMs that have it; NaN for the
+        others.
+    :ivar bottom: (n,) lowest weight allowed, for VMs that have it; NaN for the
+        others.
     """
 
     applied: Scalars
@@ -67,38 +71,38 @@ class StepStart:
             applied=applied,
             log=applied + np.where(np.abs(short) <= CUT, short, 0.0),
             cut=cut,
-            top=_end(past['top'], applied, cut & (short > 0)),
-            bottom=_end(past['bottom'], applied, cut & (short < 0)),
+            top=_found_bound(past['top'], applied, cut & (short > 0)),
+            bottom=_found_bound(past['bottom'], applied, cut & (short < 0)),
         )
 
     @property
     def at_top(self) -> Mask:
-        """VMs that cannot be raised, (n,)."""
+        """VMs whose weights cannot rise, (n,)."""
         return np.isfinite(self.top)
 
     @property
     def at_bottom(self) -> Mask:
-        """VMs that cannot be lowered, (n,)."""
+        """VMs whose weights cannot fall, (n,)."""
         return np.isfinite(self.bottom)
 
 
-def _end(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
-    """Find the bounds of weights, which a policy is not told.
+def _found_bound(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
+    """Find one bound of weights; a policy does not get bounds as an input.
 
-    :param past: (n,) bound that was found last, NaN for none.
+    :param past: (n,) bound that the last round found; NaN for none.
     :param applied: (n,) logarithms of the weights in force.
-    :param cut: (n,) whose last step was cut off at this end.
-    :returns: (n,) logarithms, NaN for weights that are not at this end.
+    :param cut: (n,) VMs whose last step this bound cut off.
+    :returns: (n,) logarithms; NaN for weights that are not at this bound.
     """
     stays = np.abs(applied - past) <= AT_END
     return np.where(cut, applied, np.where(stays, past, np.nan))
 
 
 def smaller(one: Scalars, other: Scalars) -> Scalars:
-    """Smaller of two errors; 0 where they disagree on the side.
+    """Return the smaller of two errors; 0 if their signs differ.
 
-    On the way to the goal the coming error is smaller, and noise, which is
-    smaller in the present one, is answered with care.
+    Near the goal the predicted error is smaller. Noise is smaller in the
+    present error.
     """
     agree = one * other > 0
     size = np.minimum(np.abs(one), np.abs(other))
@@ -106,15 +110,15 @@ def smaller(one: Scalars, other: Scalars) -> Scalars:
 
 
 def beyond(error: Scalars, near: Scalars) -> Scalars:
-    """Make errors smaller by the deadband."""
+    """Return errors minus the deadband; 0 within it."""
     return np.asarray(np.sign(error) * np.maximum(np.abs(error) - near, 0.0))
 
 
 def bent(error: Scalars) -> Scalars:
-    """Step on logarithms that undoes an error.
+    """Return the change of a weight's logarithm that corrects an error.
 
-    The logarithm of how many times as heavy a user is as the others; of who
-    is lighter the error itself, which is less.
+    For a heavier VM it is the logarithm of its heaviness relative to the
+    others. For a lighter VM it is the error itself.
     """
     return np.where(error > 0, np.log1p(error.clip(min=0.0)), error)
 
@@ -122,10 +126,10 @@ def bent(error: Scalars) -> Scalars:
 def need(
     past: Mapping[str, Scalars], error: Scalars, fading: float
 ) -> Scalars:
-    """Say how much momentum is needed, 0..1.
+    """Return how much momentum each VM needs, 0..1.
 
-    Only errors that shrink slowly need it: their reason is far away. Where
-    they shrink fast it would carry weights beyond the goal.
+    Only errors that shrink slowly need momentum, because their cause is many
+    nodes away. With other errors it would move weights beyond the goal.
     """
     last = np.abs(np.nan_to_num(past['error'])).clip(min=_SMALLEST)
     ahead = (np.abs(error) / last - fading) / (1 - fading)
@@ -139,12 +143,12 @@ def noise(
     error: Scalars,
     free: Mask,
 ) -> Scalars:
-    """Estimate how much of the errors is noise, (m,).
+    """Estimate the noise of the errors on each node, (m,).
 
-    On constant load the newest interval differs from the smoothed past by
+    With constant load the newest interval differs from the smoothed past by
     noise alone.
 
-    :param past: (m,) what was thought last, NaN at first.
+    :param past: (m,) estimates of the last round; NaN in the first.
     """
     seen = who.mean(np.abs(error - now_error), free)
     before = np.where(np.isfinite(past), past, LEAST_NOISE)
@@ -155,9 +159,10 @@ def noise(
 def damping(
     past: Mapping[str, Scalars], error: Scalars, near: Scalars
 ) -> Scalars:
-    """Halve the steps of a VM whose error changes sides, else recover.
+    """Return factors of steps: halved if an error changes its sign.
 
-    It makes the loop stable also where weights act stronger than foreseen.
+    Otherwise factors rise to 1 again. So the loop is stable if weights have
+    more effect than expected.
     """
     before = np.nan_to_num(past['error'])
     factor = np.where(np.isfinite(past['damping']), past['damping'], 1.0)
@@ -173,9 +178,11 @@ def damping(
 
 
 def run(past: Mapping[str, Scalars], along: Mask) -> Scalars:
-    """Count the rounds in which pushes went the way of the steps.
+    """Count the rounds in which errors push in the direction of the steps.
 
-    One that goes against it ends the momentum: the goal is behind.
+    A push in the other direction ends the momentum: the goal was passed.
+
+    :param along: (n,) whether the push has the direction of the last step.
     """
     rounds = np.nan_to_num(past['run']).clip(0.0, 1e6)
     return np.asarray(np.where(along, rounds + 1.0, 0.0))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The policy of the original: one priority from one round's heaviness."""
+"""Policy of the original system: a priority from the newest heaviness."""
 
 import numpy as np
 
@@ -27,10 +27,10 @@ def priority(heaviness: float) -> int:
 
 
 class ThesisPolicy(policy.Policy):
-    """Maps heaviness straight to a place in each control's range.
+    """Maps the heaviness of a VM to a value in each control's range.
 
-    It knows neither contention nor the past: the smoothing of the original
-    was never reached by its code, so there is none here.
+    Contention and the past have no effect. The original had code that
+    smooths, but never ran it.
     """
 
     description = (
@@ -47,7 +47,7 @@ class ThesisPolicy(policy.Policy):
         memory: policy.Memory,
         elapsed_s: float,
     ) -> tuple[allocation.Weights, policy.Memory]:
-        """Decide from the heaviness alone; nothing is remembered."""
+        """Return weights by heaviness; the memory is empty."""
         column = np.array(
             [
                 legacy_priority.weight_of(WORST - priority(float(heaviness)))

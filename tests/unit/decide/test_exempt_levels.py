@@ -103,7 +103,7 @@ def test_weights_can_give_each_result(drawn):
     assert (end.due <= wanted * (1 + 1e-6)).all()
     given_ = np.bincount(known.node, end.due, 4)
     asked = np.bincount(known.node, wanted, 4)
-    supply, _ = decide_foresight._supply(known)
+    supply, _ = decide_foresight._usable_supply(known)
     assert given_ == pytest.approx(
         np.where(end.short, np.minimum(asked, supply), asked), rel=1e-6
     )

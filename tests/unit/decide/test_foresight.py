@@ -315,7 +315,9 @@ def test_a_search_goes_back_some_stages_after_much(gone, come, stays):
     for pair in list(pairs)[:gone]:
         del pairs[pair]
     pairs |= {(0, 200 + number): 2.0 for number in range(come)}
-    begin = decide_foresight._carried(before, make(metric, pairs, cpus))
+    begin = decide_foresight._continued_state(
+        before, make(metric, pairs, cpus)
+    )
     assert (begin.stage == before.at.stage) is stays
 
 
@@ -340,7 +342,7 @@ def test_a_staying_user_is_known_by_name_when_a_node_goes(metric, weighs):
     found = decide_foresight.searched(known, RATIO, before, 6)
     cold = decide_foresight.searched(known, RATIO, None, 6)
     assert found.end.sharpness < cold.end.sharpness
-    begin = decide_foresight._carried(before, known)
+    begin = decide_foresight._continued_state(before, known)
     assert begin.level == pytest.approx(before.at.level[1:])
 
 
