@@ -130,7 +130,7 @@ class MixedRows:
 
     @property
     def full(self) -> Scalars:
-        """Logarithms of the rates per size at which no row lacks, (p,)."""
+        """Logarithms of rates per size at which rows lack nothing, (p,)."""
         return np.asarray(np.log(self.wanted / self.size))
 
     def divided(

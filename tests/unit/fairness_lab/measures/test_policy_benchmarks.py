@@ -344,6 +344,17 @@ def test_foresight_leaves_less_that_can_be_given_back_than_no_agent():
     assert drawn.remedied('one-node', 12, 0, 'foresight')['remedy'] < 0.05
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [8, 239])
+def test_in_clouds_where_the_strict_ideal_jumps_foresight_is_near_the_other(
+    number,
+):
+    drawn = benchmark.load('policies.clouds')
+    found = drawn.remedied('partly-idle', 1577752002, number, 'foresight')
+    assert found['strict'] > 0.1
+    assert found['lacks'] < 0.02
+
+
 def test_results_of_hard_clouds_are_written(tmp_path, monkeypatch):
     hard = benchmark.load('policies.worst_clouds')
     asked = ['worst_clouds.py', '--out', str(tmp_path), '--seed', '7']
