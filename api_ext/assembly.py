@@ -27,8 +27,8 @@ def build(
     """
     api_conf.register_opts(conf)
     # Other sections of Nova's files are unknown here.
-    files = file_faults.files_of(conf)
-    for sentence in file_faults.unknown(files, api_conf.list_opts(), ()):
+    files = file_faults.configuration_files(conf)
+    for sentence in file_faults.unknown_options(files, api_conf.list_opts(), ()):
         LOG.warning('%s', sentence)
     return application.Application(
         application.Services(

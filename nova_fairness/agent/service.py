@@ -263,8 +263,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         except (exception.FairnessError, cfg.Error, ValueError) as error:
             LOG.error('The new configuration is not taken over: %s', error)
             return
-        files = file_faults.files_of(self._conf)
-        for fault in file_faults.invalid(files, opts.list_opts()):
+        files = file_faults.configuration_files(self._conf)
+        for fault in file_faults.invalid_values(files, opts.list_opts()):
             LOG.error(
                 'Configuration: %s; the value in force stays, and the next'
                 ' start will fail: correct the file',

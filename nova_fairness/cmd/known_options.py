@@ -31,10 +31,10 @@ def misspelt(files: Iterable[str]) -> list[str]:
         for group in package.list_opts()
     ]
     helpers = [(name, privileged_client.OPTIONS) for name in HELPERS]
-    return file_faults.unknown(files, [*listed, *helpers])
+    return file_faults.unknown_options(files, [*listed, *helpers])
 
 
 def warn(conf: cfg.ConfigOpts) -> None:
     """Log a warning for each option that does not exist."""
-    for sentence in misspelt(file_faults.files_of(conf)):
+    for sentence in misspelt(file_faults.configuration_files(conf)):
         LOG.warning('%s', sentence)

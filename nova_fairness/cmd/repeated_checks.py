@@ -39,7 +39,7 @@ KNOWN_BETTER = frozenset(
 
 
 def _options(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    found = known_options.misspelt(file_faults.files_of(conf))
+    found = known_options.misspelt(file_faults.configuration_files(conf))
     said = '; '.join(found)
     return results.warning(said) if said else results.success('')
 

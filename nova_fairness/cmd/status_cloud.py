@@ -112,7 +112,7 @@ _FILES = ('queue_config', 'nova_config', 'nova_api_config')
 def option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check for options of this product that do not exist."""
     more = [path for each in _FILES if (path := conf.get(each))]
-    files = [*file_faults.files_of(conf), *more]
+    files = [*file_faults.configuration_files(conf), *more]
     found = known_options.misspelt(dict.fromkeys(files))
     if found:
         return results.warning('; '.join(found))

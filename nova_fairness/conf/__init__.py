@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All options, each with unit and range.
+"""All options of this package, each with its unit and its range.
 
-Start with ``opts``: it registers them.
-It never reads a file by itself: oslo.config does.
+The module ``opts`` registers them. The package reads no file: oslo.config
+does.
 """

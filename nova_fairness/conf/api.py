@@ -14,7 +14,8 @@ from nova_fairness.conf import transport
 GROUP = cfg.OptGroup(
     'fairness_api',
     title='The HTTP interface',
-    help='How nova-api asks the agents. Write these options into nova.conf.',
+    help='Communication of nova-api with the agents. Write these options into'
+    ' nova.conf.',
 )
 
 OPTS = [
@@ -25,9 +26,10 @@ OPTS = [
         max=60.0,
         advanced=True,
         help="""
-Seconds in which an agent must answer. An agent that does not answer in time
-counts as not reached. Up to 64 agents are asked at once. Raise it for slow
-hosts, but keep it below the timeout of the proxy in front of nova-api.
+Seconds in which an agent must answer a request of nova-api. An agent that
+answers later counts as unreachable. nova-api sends requests to up to 64 agents
+at once. Raise it for slow hosts, but keep it below the timeout of the proxy in
+front of nova-api.
 """,
     ),
     cfg.FloatOpt(
@@ -37,10 +39,11 @@ hosts, but keep it below the timeout of the proxy in front of nova-api.
         max=60.0,
         advanced=True,
         help="""
-Seconds for which a process of nova-api reuses the agents' answers about hosts,
-users and projects. This limits how often users can make nova-api ask all
-agents. 0: each request asks the agents. Raise it if many users ask. Values up
-to ``[fairness] interval`` make no difference that users see.
+Seconds for which a process of nova-api caches the agents' answers about hosts,
+users and projects. The cache limits how often users can cause requests to all
+agents. 0: no cache. Raise it if many users read these pages of the API. Agents
+measure once per ``[fairness] interval``, so up to that value users see no
+difference.
 """,
     ),
     cfg.IntOpt(
@@ -50,10 +53,11 @@ to ``[fairness] interval`` make no difference that users see.
         max=1000,
         advanced=True,
         help="""
-Largest number of hosts in a domain that is reached through a broker
-(``rabbit://``). Requests to a larger domain are refused, because the broker is
-Nova's own and has other work. Raise it if your broker can carry more messages.
-``zmq+redis://`` is better: its messages go from host to host.
+Largest number of hosts in a fairness domain whose agents are reached through a
+broker (``rabbit://``). API requests to the agents of a larger domain are
+refused, because their messages would overload the broker of Nova. Raise it if
+your broker can carry more messages. ``zmq+redis://`` needs no broker: its
+messages go from host to host.
 """,
     ),
 ]
@@ -66,10 +70,10 @@ TRANSPORT_OPTS = [
         default='',
         secret=True,
         help="""
-How nova-api reaches the agents. Set it to their ``transport_url``, such as
-``zmq+redis://:password@controller:6379/0``. Empty: Nova's own ``[DEFAULT]
-transport_url``. If the agents have keys, the key of this host needs the role
-``controller``.
+URL by which nova-api reaches the agents. Set it to the ``transport_url`` of
+the agents, such as ``zmq+redis://:password@controller:6379/0``. Empty: Nova's
+own ``[DEFAULT] transport_url``. If the agents use keys, the key of this host
+needs the role ``controller``.
 """,
     ),
 ]
@@ -82,7 +86,7 @@ _GROUPS = (
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register what nova-api needs, on Nova's configuration."""
+    """Register the options of nova-api on Nova's configuration."""
     for group, options in _GROUPS:
         opts.register_group(conf, group, options)
     transport.register_watchers(conf)

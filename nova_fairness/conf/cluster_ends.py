@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the queue: what accounts may use, and when servers end."""
+"""Options of the queue: budgets of accounts, and the end of servers."""
 
 from oslo_config import cfg
 from oslo_config import types
@@ -13,15 +13,15 @@ OPTS = [
         default='month',
         advanced=True,
         choices=[
-            ('day', 'at midnight'),
-            ('week', 'on Monday'),
-            ('month', 'on the first'),
+            ('day', 'a new period begins at midnight'),
+            ('week', 'a new period begins on Monday'),
+            ('month', 'a new period begins on the first day of a month'),
         ],
         help="""
-Period of the budgets of accounts, by the UTC calendar. When a period ends,
-each account has its full budget again, and unused budget is lost. Set it to
-the period for which you give budgets. All processes of the service must have
-the same period.
+Period of the budgets of accounts, by the UTC calendar. At the start of each
+period an account gets its full budget; unused budget of the last period is
+lost. Set it to the period for which you grant budgets. All processes of the
+service must have the same period.
 """,
     ),
     cfg.Opt(
@@ -31,9 +31,9 @@ the same period.
         advanced=True,
         help="""
 Budget units that one unit of a resource class of Placement costs per hour,
-such as ``VCPU:1,MEMORY_MB:0.00025``, by name, at least 0. Classes that are not
-named cost nothing. By default budgets are numbers of VCPU-hours. Set it if
-memory or other devices should cost something, too.
+such as ``VCPU:1,MEMORY_MB:0.00025``, by name, at least 0. Other classes cost
+nothing. By default budgets are numbers of VCPU-hours. Set it if memory or
+devices should cost something, too.
 """,
     ),
     cfg.FloatOpt(
@@ -43,10 +43,11 @@ memory or other devices should cost something, too.
         max=1000000.0,
         advanced=True,
         help="""
-Spending rate of servers that are in no group with a rate, and of servers whose
-account has no funds left: currency for a CPU-hour, from 0.001 to 1000000. No
-server has a lower rate. Raise it if users who spend little get too little CPU
-beside others. All processes of the service must have the same value.
+Lowest spending rate of a server: currency for a CPU-hour, from 0.001 to
+1000000. It applies to servers outside groups with a rate, and to servers whose
+account has spent all its funds. Raise it if users who spend little get too
+little CPU time in comparison with others. All processes of the service must
+have the same value.
 """,
     ),
     cfg.ListOpt(
@@ -58,12 +59,12 @@ beside others. All processes of the service must have the same value.
         ),
         help="""
 Actions on a server that reached its time limit, or was idle for
-``idle_after``. They are done one after the other until Placement shows that
-the room of the server is free: ``stop``, ``suspend``, ``shelve``,
-``snapshot_delete``, ``delete``. Stopping and suspending free no room; shelving
-fails for some images. Use ``shelve,delete`` if the room must become free, even
-if work is lost, and ``stop`` if servers are to keep their room. Other servers
-are not affected.
+``idle_after``: ``stop``, ``suspend``, ``shelve``, ``snapshot_delete``,
+``delete``. The service performs them one after the other until Placement shows
+that the capacity of the server is free. Stopping and suspending free no
+capacity; shelving fails for some images. Use ``shelve,delete`` if the capacity
+must become free, even if work is lost, and ``stop`` if servers are to keep
+their capacity.
 """,
     ),
     cfg.FloatOpt(
@@ -72,8 +73,8 @@ are not affected.
         min=120.0,
         advanced=True,
         help="""
-Seconds between the notice to the owner of a server and the first action on it:
-at its time limit, a preemption or a similar end. The notice is metadata of the
+Seconds from the notice to the owner of a server to the first action on it, at
+its time limit, a preemption or another eviction. The notice is metadata of the
 server and a notification. At least 120: Nova caches metadata for 15 s, and
 guests poll it. Raise it if users need longer to save their work.
 """,
@@ -84,9 +85,9 @@ guests poll it. Raise it if users need longer to save their work.
         min=10.0,
         advanced=True,
         help="""
-Seconds that each action of ``end_actions`` may take until the room is free; at
-least 10. After that the next action is done. Raise it if shelving takes
-longer, because an image is uploaded.
+Seconds that each action of ``end_actions`` may take until the capacity of the
+server is free; at least 10. After that the next action begins. Raise it if
+shelving takes longer because of the upload of an image.
 """,
     ),
     cfg.FloatOpt(
@@ -95,14 +96,14 @@ longer, because an image is uploaded.
         min=0.0,
         advanced=True,
         help="""
-Seconds for which a server must be idle before its owner gets a notice that it
-leaves, such as 604800 for a week; 0: idle servers stay. Agents measure which
-servers are idle (``[fairness] idle_cpus``, ``idle_rate``); the service asks
-them through ``transport_url``. Owners over their shares get the notice up to
-four times sooner. The first action of ``end_actions`` follows after a seventh
-of this time, and at least ``end_notice``. A server that is used meanwhile
-stays. Preemptible servers stay, because they make room anyway. Set it if users
-forget servers.
+Seconds for which a server must be idle before its owner gets an eviction
+notice, such as 604800 for a week; 0: idle servers are not evicted. Agents
+measure which servers are idle (``[fairness] idle_cpus``, ``idle_rate``), and
+the service queries them through ``transport_url``. Owners above their shares
+get the notice up to four times sooner. The first action of ``end_actions``
+follows after a seventh of this time, and at least ``end_notice``. A server
+that becomes busy before the action is not evicted. Preemptible servers are
+exempt, because they can be evicted anyway. Set it if users forget servers.
 """,
     ),
     cfg.ListOpt(
@@ -110,8 +111,8 @@ forget servers.
         default=[],
         advanced=True,
         help="""
-IDs of projects whose idle servers stay, separated by commas. Set it for
-servers that must run although they seldom have work.
+IDs of projects whose idle servers are not evicted, separated by commas. Set it
+for servers that must run although they seldom have work.
 """,
     ),
     cfg.FloatOpt(
@@ -121,8 +122,8 @@ servers that must run although they seldom have work.
         advanced=True,
         help="""
 Seconds by which users may extend the time limit of a request, in total; 0:
-users cannot extend it. Set it if users may decide themselves that their work
-takes longer.
+users cannot extend it. Set it if users may extend their work without an
+operator.
 """,
     ),
 ]

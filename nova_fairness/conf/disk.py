@@ -18,12 +18,12 @@ OPTS = [
         help="""
 Whether VMs are throttled on devices whose scheduler has no weights (none,
 mq-deadline, kyber). While several VMs wait for one device, each VM is limited
-to a part, by its weight, of the rate that the device delivered in the last
-round. Reads and writes have separate limits. The limits are lifted in the
-first round without waiting VMs, and when the agent stops. Limits cost
-throughput: other VMs get the unused part of a limit only in the next round.
-Prefer a scheduler with weights (bfq) or the kernel's cost model
-(``io.cost.qos``); set this option if neither is available.
+to a part of the rate that the device delivered in the last round. The part
+follows from the weight of the VM. Reads and writes have separate limits. The
+limits are removed in the first round without waiting VMs, and when the agent
+stops. Limits cost throughput: other VMs can use the unused part of a limit
+only in the next round. Prefer a scheduler with weights (bfq) or the kernel's
+cost model (``io.cost.qos``); set this option if neither is available.
 """,
     ),
 ]

@@ -23,9 +23,11 @@ CONTROLS = tuple(control.value for control in resources.ResourceControl)
 
 
 class ByControl(types.ConfigType):
-    """A number for all controls, and others for some: ``20,network:50``.
+    """Type of an option with one number for all controls and exceptions:
+    ``20,network:50``.
 
-    A value is a mapping; ``None`` stands for all controls that are not named.
+    The parsed value is a mapping from controls to numbers; its key ``None``
+    stands for all other controls.
     """
 
     def __init__(self, number: types.Float) -> None:
@@ -33,9 +35,10 @@ class ByControl(types.ConfigType):
         self._number = number
 
     def __call__(self, value: str) -> Mapping[str | None, float]:
-        """Numbers by control that a text names.
+        """Parse the text of an option into numbers by control.
 
-        :raises ValueError: if it names what is not a control, or no number.
+        :raises ValueError: if a part of the text names an unknown control, or
+            has no number.
         """
         found: dict[str | None, Any] = {}
         for part in filter(None, map(str.strip, value.split(','))):
@@ -66,19 +69,22 @@ BY_CONTROL: Mapping[str, Mapping[str | None, float]] = {
     'largest_step': {None: 4.0},
     'overcommit': {None: 1.0},
 }
-"""Defaults of the options that have a number for each control."""
+"""Defaults of the options of type :class:`ByControl`."""
 
 
 def by_control(
-    name: str, said: Mapping[str | None, float] | None
+    name: str, configured: Mapping[str | None, float] | None
 ) -> dict[str | None, float]:
-    """Number of all controls, by ``None``, and the others of single ones.
+    """Return the number of all controls, by ``None``, and the exceptions.
 
     :param name: one of :data:`BY_CONTROL`.
-    :param said: what is configured.
+    :param configured: parsed value of the option; None if it is not set.
     """
     default = BY_CONTROL[name]
-    return {None: default[None], **(default if said is None else said)}
+    return {
+        None: default[None],
+        **(default if configured is None else configured),
+    }
 
 
 def option(
@@ -87,7 +93,7 @@ def option(
     help_text: str,
     advanced: bool = False,
 ) -> cfg.Opt:
-    """An option of :class:`ByControl`, whose default is ``None``."""
+    """Create an option of type :class:`ByControl`; its default is ``None``."""
     least, most = bounds
     return cfg.Opt(
         name,
@@ -108,8 +114,8 @@ OPTS = [
         sample_default='<hostname>',
         advanced=True,
         help="""
-Name of this node among its peers and in Nova. Set it only if nova-compute
-uses another name than the host name.
+Name of this node in the exchange with other nodes and in Nova. Set it only if
+nova-compute uses another name than the host name.
 """,
     ),
     cfg.StrOpt(
@@ -117,16 +123,16 @@ uses another name than the host name.
         default=defaults.METRIC,
         mutable=True,
         help="""
-Metric that says how heavy a VM and its user are. This package has
+Metric that computes how heavy a VM and its user are. This package has
 ``DominantShareMetric`` (the largest part of any resource),
 ``AssetFairnessMetric`` (the sum of all parts), ``GreedinessMetric`` (charges
-VMs for their endowment, used or not; for the policy ``thesis``),
+VMs for their endowment, used or unused; for the policy ``thesis``),
 ``SpendingRate`` (the rate that an owner spends for a VM; for the policy
 ``proportional``) and ``UniformMetric`` (all users are equal). Other packages
 can add metrics. Change it if your cloud defines fairness differently. Log and
-status warn if users can be worse off with this metric and policy than without
-an agent. Can be changed while the agent runs (SIGHUP), which also ends a
-plugin's quarantine.
+status warn if users can get less with this metric and policy than without an
+agent. Can be changed while the agent runs (SIGHUP), which also ends a plugin's
+quarantine.
 """,
     ),
     cfg.StrOpt(
@@ -136,10 +142,10 @@ plugin's quarantine.
         help="""
 Policy that turns heaviness into weights. ``foresight`` computes the weights
 that make all competing users equally heavy on all nodes, and sets them at
-once. ``feedback`` approaches these weights step by step, without the demand on
-other nodes. ``thesis`` is the fixed mapping of the original system, for
-``GreedinessMetric``. ``proportional`` sets weights in proportion to the rates
-of ``SpendingRate`` at once. Change it to compare policies. Can be changed
+once. ``feedback`` approaches these weights step by step, and does not use the
+demand on other nodes. ``thesis`` is the fixed mapping of the original system,
+for ``GreedinessMetric``. ``proportional`` sets weights at once in proportion
+to the rates of ``SpendingRate``. Change it to compare policies. Can be changed
 while the agent runs (SIGHUP).
 """,
     ),
@@ -150,9 +156,10 @@ while the agent runs (SIGHUP).
         max=3600.0,
         help="""
 Seconds from the start of one round to the start of the next. With a shorter
-interval the agent reacts faster and uses proportionally more CPU; 1 is
-practical. If a round takes too long, the rounds that it overlaps are skipped.
-Lower it if VMs are busy for only a few seconds at a time.
+interval the agent reacts faster and uses proportionally more CPU time; 1 is
+practical. If a round takes longer than the interval, the rounds that it
+overlaps are skipped. Lower it if VMs are busy for only a few seconds at a
+time.
 """,
     ),
     cfg.BoolOpt(
@@ -161,9 +168,9 @@ Lower it if VMs are busy for only a few seconds at a time.
         mutable=True,
         help="""
 Whether the agent changes the weights of VMs. With ``false`` it measures,
-exchanges totals and reports the weights that it would set, and every control
-gets back its original value. Use ``false`` on a new node first. Can be changed
-while the agent runs (SIGHUP).
+exchanges totals and reports the weights that it would set, and restores the
+original values of all controls. Use ``false`` on a new node first. Can be
+changed while the agent runs (SIGHUP).
 """,
     ),
     cfg.StrOpt(
@@ -186,9 +193,9 @@ value.
         max=1.0,
         advanced=True,
         help="""
-Weight of the newest interval in the smoothed usage, from 0.01 to 1; the past
-has the rest. No unit. Lower it to react less to short bursts; with 1 only the
-newest interval counts.
+Weight of the newest interval in the smoothed usage, from 0.01 to 1; earlier
+intervals have the remaining weight. No unit. Lower it to react less to short
+bursts; with 1 only the newest interval counts.
 """,
     ),
     cfg.ListOpt(
@@ -197,24 +204,24 @@ newest interval counts.
         default=list(CONTROLS),
         mutable=True,
         help="""
-Controls that the agent steers: ``cpu`` (shares), ``memory`` (protection),
+Controls that the agent sets: ``cpu`` (shares), ``memory`` (protection),
 ``blkio`` (weight of the disks) and ``network`` (class of traffic control).
-Leave one out if another program sets it. The log and the status name the
-controls that this node cannot steer; the other controls work without them. Can
-be changed while the agent runs (SIGHUP); a control that is taken out gets back
-its original values.
+Change it if another program sets a control. The log and the status name the
+controls that this node cannot set; the other controls work without them. Can
+be changed while the agent runs (SIGHUP); the original values of a removed
+control are restored.
 """,
     ),
     option(
         'max_weight_ratio',
         (1.0, 1000.0),
         """
-Largest weight on a node divided by the smallest. No unit. It limits how much a
-heavy VM is slowed down in favour of a light VM. A single number holds for all
-controls; ``20,network:50`` sets another number for ``network``. Raise it to
-let light VMs run faster, but keep ``cpu`` at 20 or below: above it the
-management thread of a heavy VM slows down, and Nova's calls for the VM take
-seconds. The policy ``thesis`` does not use it.
+Largest weight on a node divided by the smallest weight. No unit. It limits how
+much a heavy VM is slowed down in favour of a light VM. A single number holds
+for all controls; ``20,network:50`` sets another number for ``network``. Raise
+it to make light VMs faster, but keep ``cpu`` at 20 or below: with a larger
+number the management thread of a heavy VM becomes slow, and Nova's calls for
+the VM take seconds. The policy ``thesis`` does not use it.
 """,
     ),
     option(
@@ -224,7 +231,7 @@ seconds. The policy ``thesis`` does not use it.
 Largest factor by which a weight grows or shrinks in one round. No unit. A
 single number holds for all controls; ``4,memory:1.5`` sets another number for
 ``memory``. Lower it to limit the effect of a faulty metric; the agent then
-reacts slower. The policy ``thesis`` does not use it.
+reacts more slowly. The policy ``thesis`` does not use it.
 """,
         advanced=True,
     ),
@@ -236,11 +243,11 @@ reacts slower. The policy ``thesis`` does not use it.
         advanced=True,
         help="""
 Seconds that a metric or a policy may take in a round. A plugin that takes
-longer is put into quarantine: the weights stay as they are, and log and status
-name the plugin. It is tried again after a minute, then after longer and longer
-pauses of up to an hour. If you set the plugin again, it is tried at once. Time
-in which a busy host gives the plugin no CPU does not count, up to ten times
-the deadline. Raise it for a slow plugin on a node with many VMs.
+longer is put into quarantine: the weights stay unchanged, and log and status
+name the plugin. It is tried again after a minute, then after increasing pauses
+of up to an hour. If you set the plugin again, it is tried at once. Time in
+which a busy host gives the plugin no CPU does not count, up to ten times the
+deadline. Raise it for a slow plugin on a node with many VMs.
 """,
     ),
     cfg.StrOpt(
@@ -259,9 +266,9 @@ another URI.
         max=3600.0,
         advanced=True,
         help="""
-Seconds between two complete comparisons with libvirt's list of VMs. Normally
-events report changes at once; this interval limits the delay if an event is
-lost. Lower it if the agent notices VMs late.
+Seconds from one complete comparison with libvirt's list of VMs to the next.
+Normally events of libvirt report changes at once; this interval limits the
+delay if an event is lost. Lower it if the agent notices VMs late.
 """,
     ),
     cfg.StrOpt(
@@ -271,7 +278,7 @@ lost. Lower it if the agent notices VMs late.
         help="""
 Directory of the state that must survive a restart: the original values of
 controls, and the memory of the policy. It must be writable, survive a reboot
-and belong to one agent only. Change it if ``/var/lib`` does not meet these
+and be used by one agent only. Change it if ``/var/lib`` does not meet these
 conditions.
 """,
     ),
@@ -290,11 +297,11 @@ kB per VM and round. Set it for evaluations only.
         default=[],
         mutable=True,
         help="""
-IDs of users, projects and servers whose VMs are never steered. These VMs keep
-their original values. Their use still counts for their owner's heaviness. Use
-it for VMs that must never be slowed down. Write complete IDs of Keystone and
-UUIDs of servers. Can be changed while the agent runs (SIGHUP); a VM that
-becomes exempt gets back its original values.
+IDs of users, projects and servers whose VMs are never changed. These VMs keep
+the original values of their controls. Their use still counts for their owner's
+heaviness. Use it for VMs that must never be slowed down. Write complete IDs of
+Keystone and UUIDs of servers. Can be changed while the agent runs (SIGHUP);
+when a VM becomes exempt, its original values are restored.
 """,
     ),
     cfg.StrOpt(
@@ -304,8 +311,8 @@ becomes exempt gets back its original values.
         help="""
 JSON file with the owners of VMs without Nova's metadata: an object with a VM's
 UUID or libvirt name as key and ``{"user": ..., "project": ...}`` as value. Use
-it for VMs that Nova did not start. Empty: all such VMs belong to one owner,
-``unowned``.
+it for VMs that Nova did not start. Empty: all such VMs belong to one owner
+with the name ``unowned``.
 """,
     ),
     cfg.Opt(
@@ -318,7 +325,7 @@ Weights of users with a larger or smaller quota: the ID of a user (or project,
 see ``entity``) and a weight from 0.001 to 1e6, such as ``6a1f:2,77b0:0.5``. No
 unit. All other users have weight 1. A user's quota is the user's weight
 divided by the sum of the weights of all users with VMs. Set it if users pay
-for different parts. Can be changed while the agent runs (SIGHUP).
+for different quotas. Can be changed while the agent runs (SIGHUP).
 """,
     ),
     cfg.StrOpt(
@@ -335,16 +342,17 @@ for different parts. Can be changed while the agent runs (SIGHUP).
         help="""
 Source of the weights of users' quotas (or of projects', see ``entity``). With
 ``shares`` the shares by which the queue orders requests (``[fairness_cluster]
-shares_file``) also divide hosts among running VMs. The cluster service is
-asked in every round, by ``[DEFAULT] transport_url``; while it is down, its
-last answer counts. Only shares of users with VMs count; users outside the
-share tree have the average weight. With ``history``, users who used more than
-their share in the past get less. With ``instances``, ``cores`` or ``ram``,
-twice the default limit gives twice the weight: limits of Nova and unified
-limits of Keystone both count, and an unlimited quota has weight 1. These three
-need ``[fairness_nova] service``. ``quota_weights`` comes before this option.
-Set it if the shares of the queue are to hold for running VMs, or if quotas say
-what users pay for. All nodes must have the same value.
+shares_file``) also divide hosts among running VMs. The agent queries the
+cluster service in every round, by ``[DEFAULT] transport_url``; while the
+service is down, its last answer is used. Only shares of users with VMs count;
+users outside the share tree have the average weight. With ``history``, users
+who used more than their share in the past get less. With ``instances``,
+``cores`` or ``ram``, twice the default limit gives twice the weight: limits of
+Nova and unified limits of Keystone both count, and an unlimited quota has
+weight 1. These three need ``[fairness_nova] service``. ``quota_weights`` takes
+precedence over this option. Set it if the shares of the queue are to apply to
+running VMs, or if users pay according to their quotas. All nodes must have the
+same value.
 """,
     ),
     cfg.BoolOpt(
@@ -353,12 +361,12 @@ what users pay for. All nodes must have the same value.
         advanced=True,
         help="""
 Whether preemptible servers get only resources that no other VM of their node
-wants: no CPU while others want it (``cpu.idle``, or the lowest weight if the
-kernel has no such file), no memory protection, the lowest disk weight and the
-lowest network class. Their use does not make their owners heavier. The cluster
-service is asked which VMs are preemptible, by ``[DEFAULT] transport_url``. Set
-it if preemptible servers must not slow down other VMs. On a full node Nova's
-own calls for such a VM then take long.
+wants: no CPU time while other VMs want it (``cpu.idle``, or the lowest weight
+if the kernel has no such file), no memory protection, the lowest disk weight
+and the lowest network class. Their use does not make their owners heavier. The
+agent queries the cluster service for preemptible VMs, by ``[DEFAULT]
+transport_url``. Set it if preemptible servers must not slow down other VMs. On
+a full node Nova's own calls for such a VM then take long.
 """,
     ),
     cfg.StrOpt(
@@ -366,15 +374,16 @@ own calls for such a VM then take long.
         default='',
         advanced=True,
         help="""
-Path of a file in guests. QEMU's guest agent writes the notice into it when the
-server must leave or is at risk: a JSON object with the same keys as in the
-server's metadata. The object is empty when the notice is withdrawn. Set it,
-for example to ``/run/nova-fairness-notice.json``, if guests must know within
-seconds, or without the metadata service. Only servers of images with
-``hw_qemu_guest_agent=yes`` whose guest runs QEMU's agent get the file; all
-others have the metadata only. The cluster service is asked for victims, by
-``[DEFAULT] transport_url``. The user that runs the fairness agent must be
-allowed to change VMs in libvirt. Empty: nothing is written into guests.
+Path of a file in guests. QEMU's guest agent writes the notice into this file
+when the server is to be evicted or is at risk: a JSON object with the same
+keys as in the server's metadata. The object is empty when the notice is
+withdrawn. Set it, for example to ``/run/nova-fairness-notice.json``, if guests
+must receive notices within seconds, or without the metadata service. Only
+servers of images with ``hw_qemu_guest_agent=yes`` whose guest runs QEMU's
+agent get the file; all other servers have only the metadata. The fairness
+agent queries the cluster service for notices, by ``[DEFAULT] transport_url``.
+The user that runs the fairness agent must be permitted to change VMs in
+libvirt. Empty: nothing is written into guests.
 """,
     ),
     cfg.FloatOpt(
@@ -407,9 +416,9 @@ guests without useful work write or send more, for example logs.
         help="""
 JSON file with preferences, which divide an owner's part of a node among the
 VMs of that owner: an object with a VM's UUID as key and a number from 0.01 to
-100 as value, such as ``{"53a7...": 3}``. Other VMs have 1. Other users get
-neither more nor less by it. The file is read again when it changes. Values set
-by ``nova-fairness-ctl`` take precedence. Empty: no file. Use it to keep all
+100 as value, such as ``{"53a7...": 3}``. Other VMs have 1. The parts of other
+users do not change. The file is read again when it changes. Values set by
+``nova-fairness-ctl`` take precedence. Empty: no file. Use it to manage all
 preferences in one place.
 """,
     ),
@@ -420,14 +429,14 @@ preferences in one place.
         help="""
 Source of the rates that owners spend for VMs. Only the metric ``SpendingRate``
 uses rates. ``cluster``: the cluster service, in which users set rates for
-groups with ``openstack fairness group``. The agent asks it in every round, by
-``[DEFAULT] transport_url``, and reports the CPU time of VMs, which the service
-charges. While the service is down, its last answer counts. Any other value is
-the path of a JSON file: an object with a VM's UUID as key and a rate from
-0.001 to 1000000 as value, as in ``{"53a7...": 90}``. Other VMs have 1. The
-file is read again when it changes. Empty: all VMs have the same rate. Set it
-where owners pay for parts of their nodes. Either all nodes use ``cluster``, or
-none.
+groups with ``openstack fairness group``. The agent queries the service in
+every round, by ``[DEFAULT] transport_url``, and reports the CPU time of VMs,
+which the service charges. While the service is down, its last answer is used.
+Any other value is the path of a JSON file: an object with a VM's UUID as key
+and a rate from 0.001 to 1000000 as value, as in ``{"53a7...": 90}``. Other VMs
+have 1. The file is read again when it changes. Empty: all VMs have the same
+rate. Set it if owners pay for parts of their nodes. Either all nodes use
+``cluster``, or none.
 """,
     ),
     cfg.BoolOpt(
@@ -436,8 +445,8 @@ none.
         mutable=True,
         advanced=True,
         help="""
-Whether CPU weights become neutral for a while on a node where users are worse
-off with weights than without them, for any cause. Set it to false if you try a
+Whether CPU weights become neutral for a while on a node where users get less
+with weights than without them, for any cause. Set it to false if you test a
 policy that deliberately gives more to heavier users.
 """,
     ),
@@ -448,12 +457,12 @@ policy that deliberately gives more to heavier users.
         advanced=True,
         help="""
 Whether the agent pins each vCPU to a CPU of the host, by the rates of VMs. VMs
-with the highest rates come first, and each vCPU is pinned to the CPU with the
-smallest sum of rates. Two vCPUs of one VM share a CPU only if the VM has more
-vCPUs than the host has CPUs. VMs that Nova or another program pinned, VMs with
-dedicated CPUs, best-effort and exempt VMs are not pinned. Unlike weights, pins
-can leave a CPU unused while vCPUs wait: set it where owners pay for parts of
-their nodes and VMs are always busy.
+with the highest rates are pinned first, and each vCPU is pinned to the CPU
+with the smallest sum of rates. Two vCPUs of one VM share a CPU only if the VM
+has more vCPUs than the host has CPUs. The agent does not pin VMs that Nova or
+another program pinned, VMs with dedicated CPUs, best-effort and exempt VMs.
+Unlike weights, pins can leave a CPU unused while vCPUs wait. Set it if owners
+pay for parts of their nodes and VMs are always busy.
 """,
     ),
 ]

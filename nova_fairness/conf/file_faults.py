@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Entries of configuration files that no option takes.
+"""Checks for unknown options and invalid values in configuration files.
 
-oslo.config reads over options that it does not know, and looks at values of
-options only when they are asked for. A misspelt option would have no effect,
-and a wrong value would end the next start.
+oslo.config ignores unknown options, and checks the value of an option only
+when a program reads it. Without these checks a misspelt option has no effect,
+and an invalid value stops the next start.
 """
 
 from collections.abc import Iterable
@@ -19,15 +19,19 @@ from oslo_config import iniparser
 
 from nova_fairness.conf import opts
 
-Listed = Iterable[tuple[cfg.OptGroup | str | None, Sequence[Any]]]
-"""Groups and their options, as ``list_opts`` of a package gives them."""
+OptionsByGroup = Iterable[tuple[cfg.OptGroup | str | None, Sequence[Any]]]
+"""Groups and their options, in the form that ``list_opts`` of a package
+returns.
+"""
 
 PREFIXES = ('fairness', 'nova_fairness', 'oslo_messaging_zmq')
-"""Sections of this product begin with one of them."""
+"""Prefixes of the names of configuration sections of this product."""
 
 
-def files_of(conf: cfg.ConfigOpts) -> list[str]:
-    """Paths of all files that a configuration was read from, in order."""
+def configuration_files(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the paths of all files that a configuration was read from, in
+    order.
+    """
     folders = [pathlib.Path(each) for each in conf.config_dir or ()]
     inside = (
         sorted(folder.glob('*.conf')) for folder in folders if folder.is_dir()
@@ -36,37 +40,38 @@ def files_of(conf: cfg.ConfigOpts) -> list[str]:
     return [*map(str, conf.config_file or ()), *found]
 
 
-def unknown(
+def unknown_options(
     files: Iterable[str],
-    listed: Listed,
+    listed: OptionsByGroup,
     prefixes: tuple[str, ...] = PREFIXES,
 ) -> list[str]:
-    """Sentences about options in sections of this product that do not exist.
+    """Describe unknown options and unknown sections in configuration files.
 
-    :param files: paths; one that cannot be read is left out.
+    :param files: paths; a file that cannot be read is skipped.
     :param listed: all options of this product.
-    :param prefixes: of sections that are this product's.
+    :param prefixes: prefixes of the sections of this product.
     """
-    known = _names(listed)
+    known = _names_by_section(listed)
     found = []
     for path in files:
-        for section, names in _written(path).items():
+        for section, names in _options_in_file(path).items():
             if section not in known and not section.startswith(prefixes):
                 continue
             found += [
                 f'{path}: option {name} of [{section}] is not known, and has'
-                f' no effect{_nearest(name, known.get(section, {name: ""}))}'
+                f' no effect{_hint(name, known.get(section, {name: ""}))}'
                 if section in known
                 else f'{path}: option {name} is in the section [{section}],'
-                f' which is not known{_nearest(section, known)}'
+                f' which is not known{_hint(section, known)}'
                 for name in names
                 if _plain(name) not in known.get(section, {})
             ]
     return found
 
 
-def invalid(files: Iterable[str], listed: Listed) -> list[str]:
-    """Sentences about values that the next start would refuse.
+def invalid_values(files: Iterable[str], listed: OptionsByGroup) -> list[str]:
+    """Describe the values in configuration files that the next start would
+    refuse.
 
     :param files: paths, in the order in which they are read.
     :param listed: the options of a program.
@@ -88,8 +93,8 @@ def invalid(files: Iterable[str], listed: Listed) -> list[str]:
     return found
 
 
-def _names(listed: Listed) -> dict[str, dict[str, str]]:
-    """Names of options that a file may use, by section."""
+def _names_by_section(listed: OptionsByGroup) -> dict[str, dict[str, str]]:
+    """Return the names of options that a file may contain, by section."""
     known: dict[str, dict[str, str]] = {}
     for group, options in listed:
         section = str(getattr(group, 'name', group) or 'DEFAULT')
@@ -104,13 +109,15 @@ def _plain(name: str) -> str:
     return name.replace('-', '_')
 
 
-def _written(path: str) -> Mapping[str, Iterable[str]]:
-    """Options of a file, by section in lower case, as oslo.config reads."""
+def _options_in_file(path: str) -> Mapping[str, Iterable[str]]:
+    """Return the options in a file, by section in lower case, as oslo.config
+    does.
+    """
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         cfg.ConfigParser(path, sections).parse()
     except (OSError, UnicodeDecodeError, cfg.Error, iniparser.ParseError):
-        # What reads the file says so.
+        # The program that reads the file reports the error.
         return {}
     found: dict[str, list[str]] = {}
     for section, options in sections.items():
@@ -118,6 +125,7 @@ def _written(path: str) -> Mapping[str, Iterable[str]]:
     return found
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _hint(name: str, known: Iterable[str]) -> str:
+    """Suggest the known name that is most similar to an unknown name."""
     near = difflib.get_close_matches(name, [*known], 1)
     return f'; did you mean {near[0]}?' if near else ''

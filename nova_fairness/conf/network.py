@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of how the network is divided: ``[fairness_network]``."""
+"""Options of the network control: ``[fairness_network]``."""
 
 from oslo_config import cfg
 
@@ -15,19 +15,19 @@ OPTS = [
         'layout',
         default='auto',
         choices=[
-            ('auto', 'the one that fits the host'),
+            ('auto', '``uplink`` or ``tap``, depending on the host'),
             ('uplink', 'at the physical port of the bridge of the VMs'),
             ('tap', 'at the tap of each VM'),
-            ('off', 'traffic of VMs is measured, but not steered'),
+            ('off', 'traffic of VMs is measured, but not divided'),
         ],
         advanced=True,
         help="""
-Place at which the traffic of VMs is steered. ``uplink`` steers all traffic
+Place at which the traffic of VMs is divided. ``uplink`` divides all traffic
 that leaves or reaches the node, including the host's own, but not traffic
 between VMs of the node. ``tap`` works before tunnels and with Open vSwitch. It
-does not see the host's own traffic, and it includes traffic between VMs of the
-node. ``auto`` means ``uplink`` if the Linux bridges together have exactly one
-physical port, and ``tap`` otherwise. Set it if ``auto`` chooses wrongly on
+does not include the host's own traffic, but includes traffic between VMs of
+the node. ``auto`` means ``uplink`` if the Linux bridges together have exactly
+one physical port, and ``tap`` otherwise. Set it if ``auto`` chooses wrongly on
 this host. ``tap`` together with the option ``uplink`` divides sent traffic at
 the uplink and received traffic at the taps; use it for Open vSwitch's datapath
 in user space without tunnels. A queueing discipline of another program is
@@ -53,11 +53,11 @@ interface.
         advanced=True,
         help="""
 Bytes per second, in each direction, that are guaranteed to the host's own
-traffic: storage, migrations, management. At most half of the link counts. VMs
-may use the part that the host does not use. Not set: 5 percent of the link.
-Raise it if migrations or storage are slow while VMs are busy. With ``layout =
-tap`` the host's own traffic is not seen. Then VMs never use this rate; if it
-is not set, nothing is left for the host.
+traffic: storage, migrations, management. The value is limited to half of the
+link. VMs may use the part that the host does not use. Not set: 5 percent of
+the link. Raise it if migrations or storage are slow while VMs are busy. With
+``layout = tap`` the host's own traffic is not measured. Then VMs never use
+this rate; if it is not set, nothing is reserved for the host.
 """,
     ),
 ]

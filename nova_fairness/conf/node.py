@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of what a node has: ``[fairness_node]``."""
+"""Options of the capacity of a node: ``[fairness_node]``."""
 
 from oslo_config import cfg
 
@@ -15,9 +15,9 @@ GROUP = cfg.OptGroup(
 
 _BANDWIDTH = """
 Bytes per second, as seen by VMs. Not set: a conservative value for the kind of
-device, which the log names; the agent never runs a benchmark. Set it if you
-know the rate of the device: if the value is too small, users of the device
-seem heavier than they are.
+device, which the log reports; the agent never runs a benchmark. Set it if you
+know the rate of the device: with too small a value, users of the device seem
+heavier than they are.
 """
 
 
@@ -36,10 +36,10 @@ other means.
         'cpu_speed_factor',
         min=0.001,
         help="""
-Worth of one second of one CPU of this node, in a unit that is the same on all
-nodes of the cloud, such as the score of a benchmark. Not set: the mean
-BogoMIPS of the CPUs. Set it on all nodes if their CPUs are of different
-generations: BogoMIPS are a bad measure then.
+Speed of one CPU of this node, in a unit that is the same on all nodes of the
+cloud, such as the score of a benchmark. CPU seconds are multiplied by it. Not
+set: the mean BogoMIPS of the CPUs. Set it on all nodes if their CPUs are of
+different generations, because BogoMIPS are not comparable then.
 """,
     ),
     cfg.FloatOpt(
@@ -55,8 +55,8 @@ generations: BogoMIPS are a bad measure then.
     cfg.FloatOpt(
         'network_bandwidth',
         min=1.0,
-        help='Rate at which all VMs together can send, and the same to '
-        'receive.' + _BANDWIDTH,
+        help='Rate at which all VMs together can send; they can receive at '
+        'the same rate.' + _BANDWIDTH,
     ),
     cfg.IntOpt(
         'reserved_memory',
@@ -71,12 +71,12 @@ Nova's ``reserved_host_memory_mb``, times 1048576.
         'overcommit',
         (0.01, 1000.0),
         """
-Virtual resources that the cloud sells per physical resource. No unit. A single
-number holds for all controls; ``1,cpu:16,memory:1.5`` sets other numbers for
-``cpu`` and ``memory``. The supply of a resource is multiplied by its ratio, so
-use of a resource with a higher ratio counts less. Set it to the allocation
-ratios of Placement if heaviness should follow them; with 1 all resources count
-alike.
+Overcommit ratio: virtual resources that the cloud sells per physical resource.
+No unit. A single number holds for all controls; ``1,cpu:16,memory:1.5`` sets
+other numbers for ``cpu`` and ``memory``. The supply of a resource is
+multiplied by its ratio, so use of a resource with a higher ratio counts less.
+Set it to the allocation ratios of Placement if heaviness should reflect them;
+with 1 all resources count equally.
 """,
         advanced=True,
     ),

@@ -18,15 +18,15 @@ OPTS = [
         'service',
         default='auto',
         choices=[
-            ('auto', 'if Nova is installed and can be configured'),
-            ('on', 'always; otherwise the agent does not start'),
-            ('off', 'never; the agent runs on its own'),
+            ('auto', 'a service of Nova if Nova is installed and configured'),
+            ('on', 'a service of Nova; the agent does not start without it'),
+            ('off', 'not a service of Nova; the agent runs stand-alone'),
         ],
         advanced=True,
         help="""
 Whether the agent is a service of Nova. Then ``openstack compute service list``
-shows it, and it asks Nova for the owner of a VM whose libvirt domain does not
-name the owner. Use ``on`` to notice at once that Nova cannot be reached.
+shows it, and it queries Nova for the owner of a VM whose libvirt domain does
+not name the owner. Use ``on`` to notice at once that Nova cannot be reached.
 """,
     ),
     cfg.ListOpt(
@@ -54,8 +54,8 @@ Nova and Keystone. They need the role ``admin``. Change it if the user in
         default='',
         advanced=True,
         help="""
-Region of the endpoints that are asked for quotas. Empty: any region. Set it if
-Keystone has several regions.
+Region of the endpoints from which quotas are read. Empty: any region. Set it
+if Keystone has several regions.
 """,
     ),
     cfg.FloatOpt(

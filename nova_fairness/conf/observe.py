@@ -46,7 +46,7 @@ refuse every client without a certificate of one of these authorities. It needs
 """,
     ),
 )
-"""Options of all programs that serve metrics."""
+"""Options that the agent, the cluster service and the relay share."""
 
 GROUP = cfg.OptGroup(
     'fairness_observe',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Registers and lists all options; there is no global configuration."""
+"""Functions that register and list all options of this package."""
 
 from collections.abc import Sequence
 import copy
@@ -31,17 +31,17 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 def register_group(
     conf: cfg.ConfigOpts, group: cfg.OptGroup, options: Sequence[Any]
 ) -> None:
-    """Register one group.
+    """Register one group of options on a configuration.
 
-    A group remembers what was set in it, and oslo.config copies it flatly: so
-    each configuration gets its own, or all of a process would be one.
+    The group is copied, because oslo.config stores values in the group object.
+    Otherwise all configurations of a process would share their values.
     """
     conf.register_group(copy.deepcopy(group))
     conf.register_opts(options, group=group.name)
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup | None, Sequence[Any]]]:
-    """List every option for the generator of the sample file."""
+    """Return all options, for the generator of the sample file."""
     return [
         (None, copy.deepcopy(transport.SAMPLE)),
         *((module.GROUP, copy.deepcopy(module.OPTS)) for module in _GROUPS),

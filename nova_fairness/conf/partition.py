@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of hosts between batch and cloud: ``[fairness_partition]``."""
+"""Options of hosts that move between batch system and cloud:
+``[fairness_partition]``.
+"""
 
 from oslo_config import cfg
 from oslo_config import types
@@ -9,8 +11,8 @@ GROUP = cfg.OptGroup(
     'fairness_partition',
     title='Hosts between batch and cloud',
     help="""
-Moves of hosts between a batch system and the cloud, by the demand in both
-queues. No host moves unless ``batch`` names a batch system.
+Moves of hosts between a batch system and the cloud, according to the demand in
+both queues. No host moves unless ``batch`` names a batch system.
 """,
 )
 
@@ -20,11 +22,11 @@ OPTS = [
         default='',
         advanced=True,
         help="""
-Plugin for the batch system whose hosts also work for the cloud: ``slurm`` (by
-Slurm's commands), ``slurmrestd``, ``condor`` (HTCondor) or ``lsf``. The last
-two were written from manuals and never tested on a real system. Other packages
-can add plugins. Empty: no host moves. Set it if hosts are to move. All
-processes of the service must have the same value.
+Plugin for the batch system whose hosts can also work for the cloud: ``slurm``
+(by Slurm's commands), ``slurmrestd``, ``condor`` (HTCondor) or ``lsf``. The
+last two were written from manuals and never tested on a real system. Other
+packages can add plugins. Empty: no host moves. Set it if hosts are to move.
+All processes of the service must have the same value.
 """,
     ),
     cfg.Opt(
@@ -33,11 +35,11 @@ processes of the service must have the same value.
         default={},
         advanced=True,
         help="""
-Parameters of the plugin, such as ``timeout_s:60``, by name. A parameter that
-is not named has its default. All plugins have ``timeout_s`` (seconds in which
-a command must answer, default 30); ``condor`` has ``retirement_s`` (seconds
-that each job of a host may still run once the host is drained, default 86400).
-Change it if the batch system is slow.
+Parameters of the plugin, such as ``timeout_s:60``, by name. A missing
+parameter has its default. All plugins have ``timeout_s`` (seconds in which a
+command must answer, default 30); ``condor`` has ``retirement_s`` (seconds that
+each job of a host may still run after the drain begins, default 86400). Change
+it if the batch system is slow.
 """,
     ),
     cfg.StrOpt(
@@ -57,11 +59,11 @@ YAML file with the hosts that may move::
     - {account: physics, batch: phys}
 
 ``batch`` and ``cloud`` are the names of a host in the batch system and in
-Nova, if they differ from ``name``; ``cores`` are the CPUs that each side can
+Nova, if they differ from ``name``; ``cores`` are the CPUs that each system can
 use. ``fixed`` hosts never move. During a window the cloud has the given number
-of hosts, whatever the demand is. A group has one pledge for both sides: the
-share of its ``account`` in the share tree. ``batch`` is its account in the
-batch system, whose share is adjusted by the group's use of both sides. The
+of hosts, regardless of the demand. A group has one pledge for both systems:
+the share of its ``account`` in the share tree. ``batch`` is its account in the
+batch system, whose share is adjusted by the group's use of both systems. The
 file is read again when it changes. If it has an error, the whole new file is
 ignored. Set it if the file has another path. All processes of the service must
 have the same file.
@@ -83,8 +85,9 @@ it if room often becomes free without a move.
         min=0.0,
         advanced=True,
         help="""
-Number of cores that each side keeps free beyond the needs of waiting jobs or
-requests. Raise it if new jobs and requests should start at once.
+Number of cores that the batch system and the cloud each keep free beyond the
+needs of waiting jobs or requests. Raise it if new jobs and requests should
+start at once.
 """,
     ),
     cfg.FloatOpt(
@@ -93,8 +96,8 @@ requests. Raise it if new jobs and requests should start at once.
         min=0.0,
         advanced=True,
         help="""
-Seconds that a host stays on its side before demand can move it again. Raise it
-if hosts move too often.
+Seconds that a host stays in the batch system or in the cloud before demand can
+move it again. Raise it if hosts move too often.
 """,
     ),
     cfg.IntOpt(
@@ -104,7 +107,7 @@ if hosts move too often.
         advanced=True,
         help="""
 Largest number of hosts that move at the same time. Raise it if many hosts
-should move quickly; 0: hosts move only by hand.
+should move quickly; 0: only operators move hosts.
 """,
     ),
     cfg.IntOpt(
@@ -124,9 +127,9 @@ often.
         advanced=True,
         help="""
 Seconds for which a host that is disabled in Nova must stay empty before it
-goes to the batch system; at least 1. Nova may have chosen the host just before
-that, for a server that no list shows yet. Raise it if messages of Nova take
-longer.
+moves to the batch system; at least 1. Just before it was disabled, Nova may
+have chosen it for a server that no list shows yet. Raise it if messages of
+Nova take longer.
 """,
     ),
     cfg.FloatOpt(
@@ -135,10 +138,11 @@ longer.
         min=1.0,
         advanced=True,
         help="""
-Seconds within which a host that changes sides must become empty; at least 1,
-by default 86400 (a day). If a job or server still runs on it then, the host
-returns to its old side, unless ``end_actions`` says otherwise. Raise it to the
-longest time limit of jobs if long jobs often prevent moves.
+Seconds within which a host that is to move must become empty; at least 1, by
+default 86400 (a day). If a job or server still runs on it then, the move is
+aborted and the host stays in its system, unless ``end_actions`` ends the
+servers. Raise it to the longest time limit of jobs if long jobs often prevent
+moves.
 """,
     ),
     cfg.ListOpt(
@@ -149,11 +153,12 @@ longest time limit of jobs if long jobs often prevent moves.
             choices=['shelve', 'delete'], ignore_case=False
         ),
         help="""
-Actions on a server that is still on its host after ``time_to_live``, one after
-the other until its room is free: ``shelve``, ``delete``. The owner gets a
-notice ``end_notice`` seconds before (``[fairness_cluster]``). Empty: no
-action; the host then stays in the cloud. Jobs are never ended. Set it if hosts
-must go to the batch system, even if work is lost.
+Actions on a server that still runs on its host after ``time_to_live``:
+``shelve``, ``delete``. The service performs them one after the other until the
+room of the server is free. The owner gets a notice ``end_notice`` seconds
+before (``[fairness_cluster]``). Empty: no action; the host then stays in the
+cloud. Jobs are never ended. Set it if hosts must move to the batch system even
+if work is lost.
 """,
     ),
     cfg.StrOpt(
@@ -161,12 +166,13 @@ must go to the batch system, even if work is lost.
         default='',
         advanced=True,
         help="""
-Directory in which jobs read the machine features of their host. Each host has
-a directory there, with its name in the batch system, and in it ``total_cpu``
-and, while the host is about to move, ``shutdowntime`` (seconds of the epoch).
-The directory must exist, and be shared with the hosts or served by HTTP.
-Empty: no features are written. Set it if jobs read ``MACHINEFEATURES``. All
-processes of the service must have the same value.
+Directory in which jobs read the machine features of their host (HEPiX
+``MACHINEFEATURES``). Each host has a directory there, named as in the batch
+system. It contains the file ``total_cpu`` and, while the host is about to
+move, ``shutdowntime`` (seconds of the epoch). The directory must exist, and be
+shared with the hosts or served by HTTP. Empty: no features are written. Set it
+if jobs read ``MACHINEFEATURES``. All processes of the service must have the
+same value.
 """,
     ),
     cfg.BoolOpt(
@@ -174,9 +180,9 @@ processes of the service must have the same value.
         default=False,
         advanced=True,
         help="""
-Whether servers of a host that is to go to the batch system are moved by live
-migration; Nova chooses their new hosts. If not, they stay until they end. Set
-it if live migration works in this cloud.
+Whether live migration moves servers away from a host that is to move to the
+batch system; Nova chooses their new hosts. If not, the move waits until the
+servers end. Set it if live migration works in this cloud.
 """,
     ),
     cfg.IntOpt(
@@ -186,8 +192,8 @@ it if live migration works in this cloud.
         advanced=True,
         help="""
 Number of hosts that the cloud gets while both the cloud and the batch system
-are short of hosts; -1: no host moves then. Set it to the number of hosts that
-the cloud has by agreement.
+need more hosts; -1: no host moves then. Set it to the number of hosts that the
+cloud has by agreement.
 """,
     ),
 ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of plans of moves: ``[fairness_plans]``."""
+"""Options of migration plans: ``[fairness_plans]``."""
 
 from oslo_config import cfg
 from oslo_config import types
@@ -9,11 +9,10 @@ from nova_fairness.model import plans
 
 GROUP = cfg.OptGroup(
     'fairness_plans',
-    title='Plans of moves',
+    title='Migration plans',
     help="""
-Live migrations by the cluster service: so that hosts become empty, no host is
-much fuller than others, or a request finds room. Nothing is planned unless
-``mode`` is set.
+Live migrations by the cluster service: to empty hosts, to balance hosts, or to
+free room for a request. Nothing is planned unless ``mode`` is set.
 """,
 )
 
@@ -26,12 +25,12 @@ OPTS = [
             ('off', 'nothing is planned'),
             ('recommend', 'plans are shown; approval is disabled'),
             ('approve', 'plans begin when an operator approves them'),
-            ('auto', 'plans begin by themselves'),
+            ('auto', 'plans begin without approval'),
         ],
         help="""
-Mode of migration plans: how much the service does by itself. Set it to
-``recommend`` first, and look at the plans. All processes of the service must
-have the same mode.
+Mode of migration plans: whether the service plans migrations, and whether an
+operator must approve them. Set it to ``recommend`` first, and examine the
+plans. All processes of the service must have the same mode.
 """,
     ),
     cfg.ListOpt(
@@ -44,14 +43,15 @@ have the same mode.
         ),
         help="""
 Goals of migration plans, the most important goal first: ``consolidate`` (hosts
-become empty), ``repack`` (from time to time, all servers are packed from
-scratch to empty hosts), ``balance`` (no host is much fuller than others),
-``rescue`` (a request that fits on no host finds room), ``help`` (the owner who
-gets the smallest part of the CPU time due gets more; agents are asked, which
-needs ``transport_url``), ``market`` (a rate buys the same on every host).
-``consolidate`` and ``repack`` cannot be combined with ``balance``, ``help`` or
-``market``, nor ``market`` with ``balance`` or ``help``. Operators can empty a
-host with any goals. Set it to the goals of your cloud.
+become empty), ``repack`` (from time to time, all servers are distributed again
+so that hosts become empty), ``balance`` (no host is much fuller than others),
+``rescue`` (moves free room for a request that fits on no host), ``help`` (more
+CPU time for the owner who gets the smallest part of the entitled CPU time;
+agents measure it, which needs ``transport_url``), ``market`` (a spending rate
+buys the same amount on every host). ``consolidate`` and ``repack`` cannot be
+combined with ``balance``, ``help`` or ``market``, nor ``market`` with
+``balance`` or ``help``. Operators can empty a host with any goals. Set it to
+the goals of your cloud.
 """,
     ),
     cfg.FloatOpt(
@@ -60,9 +60,9 @@ host with any goals. Set it to the goals of your cloud.
         min=0.0,
         advanced=True,
         help="""
-Seconds for which moves must stay worthwhile before they are proposed, and for
-which a host must stay empty before it is disabled. Raise it if plans react to
-short changes, or hosts are enabled again too often.
+Seconds for which planned moves must remain useful before they are proposed,
+and for which a host must stay empty before it is disabled. Raise it if plans
+react to short changes, or hosts are enabled again too often.
 """,
     ),
     cfg.FloatOpt(
@@ -82,9 +82,9 @@ approve plans on another day.
         min=0.0,
         advanced=True,
         help="""
-Seconds, after a move or a failed move of a server, during which it is not
-moved again; by default 21600 (6 hours). A plan of an operator that empties a
-host moves it anyway. Raise it if servers move back and forth.
+Seconds after a move or a failed move of a server in which the server is not
+moved again; by default 21600 (6 hours). An operator's plan to empty a host is
+not bound by it. Raise it if servers move back and forth.
 """,
     ),
     cfg.FloatOpt(
@@ -94,8 +94,8 @@ host moves it anyway. Raise it if servers move back and forth.
         advanced=True,
         help="""
 Seconds for which an agent must have measured a server before the goal ``help``
-may move it, by default 600. Raise it if servers are moved for shortages that
-soon pass.
+may move it, by default 600. Raise it if servers are moved because of short
+shortages.
 """,
     ),
     cfg.IntOpt(
@@ -104,9 +104,9 @@ soon pass.
         min=1,
         advanced=True,
         help="""
-Smallest number of hosts that a plan must empty; at least 1. It counts for
-``consolidate`` and ``repack``. Raise it if plans empty too few hosts for their
-moves.
+Smallest number of hosts that a plan must empty; at least 1. It applies to
+``consolidate`` and ``repack``. Raise it if plans empty too few hosts in
+comparison with their number of moves.
 """,
     ),
     cfg.FloatOpt(
@@ -116,9 +116,9 @@ moves.
         max=1.0,
         advanced=True,
         help="""
-Part of a host, 0 to 1 (no unit), by which its use must exceed the average of
-all hosts before servers are moved away. It counts for ``balance`` only. Raise
-it if too many servers move.
+Difference between the use of a host and the average use of all hosts from
+which servers are moved away, as a part of a host, 0 to 1 (no unit). It applies
+to ``balance`` only. Raise it if too many servers move.
 """,
     ),
     cfg.FloatOpt(
@@ -128,11 +128,11 @@ it if too many servers move.
         max=1.0,
         advanced=True,
         help="""
-Smallest improvement that a plan must bring, 0 to 1 (no unit): how much more
-even hosts become, as a part of a host (``balance``); how much more an owner
-gets, as a part of the CPU time due (``help``); how far the mean price falls,
-as a part of it (``market``). Raise it if plans bring too little for their
-moves.
+Smallest improvement that a plan must bring, 0 to 1 (no unit). For ``balance``
+it is the smaller difference between hosts, as a part of a host; for ``help``
+the gain of an owner, as a part of the entitled CPU time; for ``market`` the
+fall of the mean price, as a part of it. Raise it if plans bring too little in
+comparison with their number of moves.
 """,
     ),
     cfg.FloatOpt(
@@ -141,9 +141,9 @@ moves.
         min=0.0,
         advanced=True,
         help="""
-Seconds from one plan that packs all servers from scratch to the next, by
-default 604800 (a week). It counts for ``repack`` only, which may move nearly
-every server. Raise it if servers move too often.
+Seconds from one plan of ``repack`` to the next, by default 604800 (a week).
+Such a plan distributes all servers again and may move nearly every server.
+Raise it if servers move too often.
 """,
     ),
     cfg.IntOpt(
@@ -153,7 +153,7 @@ every server. Raise it if servers move too often.
         advanced=True,
         help="""
 Largest number of MB of memory that live migrations may send to empty one host,
-or to make room for one request; 0: no limit. Set it if live migrations load
+or to free room for one request; 0: no limit. Set it if live migrations load
 the network too much.
 """,
     ),
@@ -163,10 +163,10 @@ the network too much.
         min=0,
         advanced=True,
         help="""
-Largest number of hosts whose servers are packed from scratch for a request, if
-a few moves do not make room for it; 0: none. It counts for ``rescue`` only.
-Raise it if requests wait although all hosts together have room, and many
-servers may move for one request.
+Largest number of hosts whose servers are distributed again for a request, if a
+few moves do not free enough room for it; 0: none. It applies to ``rescue``
+only. Raise it if requests wait although all hosts together have enough room,
+and many servers may move for one request.
 """,
     ),
     cfg.IntOpt(
@@ -187,8 +187,8 @@ more.
         advanced=True,
         help="""
 Largest number of live migrations to and from one host at the same time; at
-least 1. Nova's own ``max_concurrent_live_migrations`` counts, too. Raise it if
-hosts have the network for it.
+least 1. Nova's own ``max_concurrent_live_migrations`` applies, too. Raise it
+if the network of the hosts is fast enough.
 """,
     ),
     cfg.FloatOpt(
@@ -198,8 +198,8 @@ hosts have the network for it.
         advanced=True,
         help="""
 Seconds after which a live migration of a plan is aborted, and its server stays
-on its host; 0: no limit, Nova's own limits hold. Set it if servers write
-memory faster than it is sent, and Nova does not abort such migrations.
+on its host; 0: only Nova's own limits apply. Set it if servers write memory
+faster than it is sent, and Nova does not abort such migrations.
 """,
     ),
     cfg.IntOpt(
@@ -218,7 +218,7 @@ chosen. Raise it if requests wait for hosts to be enabled again.
         advanced=True,
         help="""
 Whether empty hosts beyond ``spare`` are disabled in Nova. They are enabled
-again when a request lacks room, or fewer than ``spare`` empty hosts are
+again when a request finds no room, or fewer than ``spare`` empty hosts are
 enabled. Set it if hosts without servers should use less power.
 """,
     ),
@@ -228,7 +228,7 @@ enabled. Set it if hosts without servers should use less power.
         advanced=True,
         help="""
 Program that powers a host down or up, and its arguments, separated by commas,
-such as ``/usr/local/bin/host-power,--quiet``. The service adds ``down`` or
+such as ``/usr/local/bin/host-power,--quiet``. The service appends ``down`` or
 ``up`` and the name of the host, and uses no shell. The program is killed after
 60 seconds; it need not wait for the host. Empty: hosts stay powered. Set it
 together with ``disable_empty``.

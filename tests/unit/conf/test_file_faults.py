@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_parsed_is_left_to_its_reader(write, text):
     ],
 )
 def test_a_value_that_the_next_start_refuses_is_named(write, text, expected):
-    found = file_faults.invalid(write(text), opts.list_opts())
+    found = file_faults.invalid_values(write(text), opts.list_opts())
     assert len(found) == len(expected)
     for each in expected:
         assert any(sentence.startswith(each) for sentence in found)
