@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``openstack fairness``: commands of python-openstackclient.
+"""Commands ``openstack fairness`` of python-openstackclient.
 
-Start with ``plugin``, then ``base``.
-It never imports the agent or the cluster service.
+Start with ``plugin``, then ``base``. The package imports neither the agent nor
+the cluster service.
 """

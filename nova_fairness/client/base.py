@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Base classes of the commands."""
+"""Base classes of the commands ``openstack fairness``."""
 
 import argparse
 from collections.abc import Callable
@@ -26,40 +26,42 @@ from nova_fairness.model import plain
 LOG = logging.getLogger(__name__)
 
 INCOMPLETE = 1
-"""Exit code if some hosts did not answer, or refused."""
+"""Exit code if some hosts did not answer, or refused the action."""
 
 _DIRECTIONS = ('asc', 'desc')
 
 _PAGE = ('limit', 'marker')
 
 _TEXTS = ('advice', 'explanation', 'fault', 'status', 'summary')
-"""Texts of answers that may name servers, projects and users by their IDs."""
+"""Fields with texts that may contain IDs of servers, projects and users."""
 
 ALL = 'all'
-"""Every host of the domain."""
+"""Name that stands for all hosts of the domain."""
 
 _NO_COLUMN = 'No recognized column names'
 
 TABLE = 'table'
-"""The form of answers for people."""
+"""Output format for people: a table."""
 
 PLAIN = 'value'
-"""The form of answers without anything but the values."""
+"""Output format that contains only the values."""
 
 ESCAPING = frozenset({'json', 'yaml'})
-"""Forms for programs, which write by themselves what cannot be printed as
-escape sequences."""
+"""Output formats for programs, which escape unprintable characters themselves.
+"""
 
 Table = tuple[Sequence[str], list[tuple[Any, ...]]]
 Fields = tuple[tuple[str, ...], tuple[Any, ...]]
-"""Keys of one thing, and their values."""
+"""Keys of one object, and their formatted values."""
 
 
-class _Reader(command.Command):
-    """Reads answers, which may be of another release than the client.
+class _ApiCommand(command.Command):
+    """Base class of commands that read answers of the API.
 
-    :ivar is_complete: whether all that was asked for was done or found.
-    :ivar is_list: whether names may stand in place of ids to save room.
+    Answers may come from another release than the client.
+
+    :ivar is_complete: whether every requested object was found or changed.
+    :ivar is_list: whether a table shows names without IDs to save space.
     """
 
     is_complete = True
@@ -67,44 +69,45 @@ class _Reader(command.Command):
 
     @property
     def api(self) -> http.FairnessApi:
-        """The interface that answers; the manager has it by its name."""
+        """Return the client of the fairness API of the client manager."""
         manager: Any = self.app.client_manager
         made: http.FairnessApi = manager.fairness
         return made
 
     @property
     def directory(self) -> directory_module.Directory:
-        """Names and ids of what Nova and Keystone have."""
+        """Return the directory of names and IDs in Nova and Keystone."""
         return directory_module.Directory(self.app.client_manager)
 
-    def names(
+    def names_by_id(
         self, parsed_args: argparse.Namespace, *plurals: str
     ) -> Mapping[str, str]:
-        """Names by id for a table; none for programs, which read ids.
+        """Return names by ID for a table. Other formats show IDs, so there the
+        mapping is empty.
 
-        :param plurals: of :meth:`.Directory.names`.
+        :param plurals: kinds of objects, as of :meth:`.Directory.names`.
         """
         is_table = parsed_args.formatter == TABLE
         return self.directory.names(plurals) if is_table else {}
 
-    def named(
+    def id_format(
         self,
         parsed_args: argparse.Namespace,
         *plurals: str,
         known: Mapping[str, str] | None = None,
     ) -> functools.partial[columns_module.Named]:
-        """Class of values that are ids, with their names in a table.
+        """Return the format of IDs, which shows their names in a table.
 
-        :param plurals: of :meth:`.Directory.names`.
-        :param known: names by id, for ids that are in none of these lists.
+        :param plurals: kinds of objects, as of :meth:`.Directory.names`.
+        :param known: names by ID of further objects.
         """
         return functools.partial(
             columns_module.Named,
-            names={**(known or {}), **self.names(parsed_args, *plurals)},
+            names={**(known or {}), **self.names_by_id(parsed_args, *plurals)},
             is_short=self.is_list and not getattr(parsed_args, 'long', True),
         )
 
-    def named_forms(
+    def formats_with_names(
         self,
         parsed_args: argparse.Namespace,
         forms: Mapping[str, Callable[[Any], Any]],
@@ -112,40 +115,43 @@ class _Reader(command.Command):
         *plurals: str,
         known: Mapping[str, str] | None = None,
     ) -> dict[str, Callable[[Any], Any]]:
-        """Forms with those of ids, and of texts that may name some.
+        """Return formats by key, including those for IDs and for texts with
+        IDs.
 
-        :param forms: of the other values, and of texts.
-        :param keys: of the ids.
-        :param plurals: of :meth:`.Directory.names`.
-        :param known: as of :meth:`named`.
+        :param forms: formats of the other values and of texts, by key.
+        :param keys: keys of the IDs.
+        :param plurals: kinds of objects, as of :meth:`.Directory.names`.
+        :param known: names by ID of further objects.
         """
-        whose = self.named(parsed_args, *plurals, known=known)
-        names = whose.keywords['names']
+        id_format = self.id_format(parsed_args, *plurals, known=known)
+        names = id_format.keywords['names']
         texts = {
             key: functools.partial(
                 _named_text, forms.get(key, columns_module.Text), names.get
             )
             for key in (_TEXTS if names else ())
         }
-        return {**forms, **texts, **dict.fromkeys(keys, whose)}
+        return {**forms, **texts, **dict.fromkeys(keys, id_format)}
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; give its exit code.
+        """Run the command and return its exit code.
 
-        :raises CommandError: if the answer has another form than it should.
+        :raises CommandError: if the answer has an unexpected form.
         """
         try:
             code = super().run(parsed_args)
         except exception.UNREADABLE as error:
             if _NO_COLUMN in str(error):
-                # Of cliff, once all is done.
-                told = str(error).rstrip('.')
+                # cliff raises it after the command has been executed.
+                cause = str(error).rstrip('.')
                 raise exceptions.CommandError(
-                    f'{told}; only the output is missing'
+                    f'{cause}; the command was executed, only its output is'
+                    ' missing'
                 ) from error
             raise exceptions.CommandError(
-                'the answer of nova-api cannot be understood:'
-                f' {type(error).__name__}; use the client of its release'
+                'the answer of nova-api cannot be parsed:'
+                f' {type(error).__name__}; use the client of the same release'
+                ' as nova-api'
             ) from error
         return code or (0 if self.is_complete else INCOMPLETE)
 
@@ -153,21 +159,23 @@ class _Reader(command.Command):
 def _named_text(
     form: Callable[[Any], Any], find: naming.Find, value: Any
 ) -> Any:
-    """A text, or a list of texts, with names in place of known ids."""
+    """Format a text, or a list of texts, with names in place of known IDs."""
     if isinstance(value, list):
         return form([naming.sentence(str(each), find) for each in value])
     return form(value and naming.sentence(str(value), find))
 
 
-class Lister(_Reader, command.Lister):
-    """Makes a table, and fails if hosts are missing in it."""
+class Lister(_ApiCommand, command.Lister):
+    """Base class of commands that print a table, and fail if hosts are missing
+    in it.
+    """
 
     is_list = True
 
     def produce_output(
         self, parsed_args: Any, column_names: Any, data: Any
     ) -> Any:
-        """Write it; plain text where that was asked for."""
+        """Write the table in the requested format."""
         if parsed_args.formatter not in ESCAPING:
             data = [tuple(map(columns_module.safe, row)) for row in data]
         if parsed_args.formatter == PLAIN:
@@ -177,92 +185,102 @@ class Lister(_Reader, command.Lister):
             data = columns_module.fitted(column_names, data)
         return super().produce_output(parsed_args, column_names, data)
 
-    def miss(self, what: str, hosts: Mapping[str, str]) -> None:
-        """Say on standard error which hosts are missing."""
+    def log_missing(self, what: str, hosts: Mapping[str, str]) -> None:
+        """Log the hosts that are missing in the answer, each with the reason.
+
+        :param what: what happened to the hosts, such as ``was not reached``.
+        """
         for host, reason in hosts.items():
             LOG.error('%s', plain.line(f'{host} {what}: {reason}'))
             self.is_complete = False
 
 
 class ThingLister(Lister):
-    """Lists things: the columns that fit a terminal, or all of them.
+    """Base class of lists of objects, with few columns or with all columns.
 
-    :ivar not_reached: why hosts are missing in the list, by host.
+    :ivar not_reached: reason by host, for hosts that did not answer.
     """
 
     not_reached: Mapping[str, str] = {}
 
     columns: tuple[tuple[str, str], ...] = ()
-    """Titles and keys."""
+    """Titles and keys of the columns that fit a terminal."""
 
-    more: tuple[tuple[str, str], ...] = ()
-    """Those that are shown on demand, and to programs."""
+    long_columns: tuple[tuple[str, str], ...] = ()
+    """Titles and keys of the columns that only ``--long`` and formats for
+    programs show.
+    """
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take whether all columns are shown."""
+        """Add the option for all columns."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--long',
             action='store_true',
-            help='Show all columns, and ids beside names',
+            help='Show all columns, and IDs in addition to names',
         )
         return parser
 
-    def listed(
+    def read_list(
         self,
         parsed_args: argparse.Namespace,
         find: Callable[..., resources.PagedList[Any]],
         *names: str,
-        **more: Any,
+        **parameters: Any,
     ) -> list[resources.Answer]:
-        """As many things as were asked for; hosts that are missing are said.
+        """Read the requested number of objects, and log hosts that are
+        missing.
 
-        :param find: method of the interface that lists them.
-        :param names: arguments that are parameters of it, beside those of
-            every list.
-        :param more: its other parameters; those that are empty are left out.
+        :param find: method of the API that lists the objects.
+        :param names: arguments of the command that are parameters of the
+            method, besides those of every list.
+        :param more: further parameters; empty ones are omitted.
         """
         given = {name: getattr(parsed_args, name) for name in (*_PAGE, *names)}
-        given |= more
+        given |= parameters
         found = find(**{key: each for key, each in given.items() if each})
         things = list(itertools.islice(found.answers, parsed_args.limit))
         self.not_reached = found.not_reached
-        self.miss('was not reached', found.not_reached)
+        self.log_missing('was not reached', found.not_reached)
         self.is_complete = self.is_complete and not found.partial
         return things
 
-    def shown(
+    def chosen_columns(
         self, parsed_args: argparse.Namespace
     ) -> tuple[tuple[str, str], ...]:
-        """Columns that were asked for."""
+        """Return the titles and keys of the columns to show."""
         is_all = (
             parsed_args.long
             or parsed_args.columns
             or parsed_args.formatter != TABLE
         )
-        return self.columns + (self.more if is_all else ())
+        return self.columns + (self.long_columns if is_all else ())
 
 
-class ShowOne(_Reader, command.ShowOne):
-    """Shows one thing, or the outcome for several."""
+class ShowOne(_ApiCommand, command.ShowOne):
+    """Base class of commands that show one object, or the outcome for
+    several.
+    """
 
-    def of_each(
+    def run_for_each(
         self,
         names: Sequence[str],
         do: Callable[[str], Mapping[str, Any]],
         forms: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     ) -> Fields:
-        """Do something with each thing that was named.
+        """Run an action for each named object.
 
-        One is shown with all its fields. Of several each is a field; those
-        that fail are said on standard error, and the others are done.
+        The result for one object has all its fields. The result for several
+        has one field per object. An object whose action fails is logged, and
+        the remaining actions are still run.
 
-        :param do: is given a name; gives the thing as it is then.
-        :param forms: is given a thing; gives classes of its values, by key.
+        :param do: action; gets a name and returns the fields of the object
+            after the action.
+        :param forms: gets the fields of an object and returns formats by key.
         """
         if len(names) == 1:
             found = do(names[0])
-            return fields(found, forms(found))
+            return format_fields(found, forms(found))
         done: dict[str, Any] = {}
         for name in names:
             try:
@@ -275,7 +293,7 @@ class ShowOne(_Reader, command.ShowOne):
     def produce_output(
         self, parsed_args: Any, column_names: Any, data: Any
     ) -> Any:
-        """Write it; plain text where that was asked for."""
+        """Write the fields in the requested format."""
         if parsed_args.formatter not in ESCAPING:
             column_names = tuple(map(columns_module.safe, column_names))
             data = tuple(map(columns_module.safe, data))
@@ -288,13 +306,13 @@ class ShowOne(_Reader, command.ShowOne):
 
 
 class HostCommand(Lister):
-    """Lets a host, or all, do something, and lists those that do it."""
+    """Base class of actions on one host, several hosts or all hosts."""
 
     columns: tuple[tuple[str, str], ...] = ()
-    """Titles and keys of what a host answers."""
+    """Titles and keys of the fields in a host's answer."""
 
     def act(self, host: str, action: str, argument: Any = None) -> Table:
-        """Do it.
+        """Run an action on one host or on all hosts.
 
         :param host: its name or :data:`ALL`.
         """
@@ -303,11 +321,11 @@ class HostCommand(Lister):
     def act_on_each(
         self, hosts: Sequence[str], action: str, argument: Any = None
     ) -> Table:
-        """Let several do it, one after the other.
+        """Run an action on several hosts, one after the other.
 
-        A host that fails is said on standard error.
+        A failure of a host is logged.
 
-        :raises CommandError: if all fail.
+        :raises CommandError: if the action fails on the only host.
         """
         done: list[Any] = []
         for host in hosts:
@@ -316,23 +334,25 @@ class HostCommand(Lister):
             except exceptions.CommandError as error:
                 if len(hosts) == 1:
                     raise
-                self.miss('did not do it', {host: str(error)})
+                self.log_missing('action failed', {host: str(error)})
         return table(self.columns, done)
 
     def _done(
         self, host: str, action: str, argument: Any
     ) -> Sequence[Mapping[str, Any]]:
-        """Answers of the hosts that were reached."""
+        """Run the action; log hosts without an answer, and return the other
+        answers.
+        """
         answer = self.api.act_on_host(host, action, argument)
         away, refused = answer.get('not_reached'), answer.get('refused')
-        self.miss('was not reached', resources.reasons(away))
-        self.miss('refused', resources.reasons(refused))
+        self.log_missing('was not reached', resources.reasons(away))
+        self.log_missing('refused', resources.reasons(refused))
         for item in answer.get('hosts', ()):
             if item.get('problem'):
-                said = f'{item.get("name")}: {item["problem"]}'
-                LOG.warning('%s', plain.line(said))
-        told = (item.get('warning') for item in answer.get('hosts', ()))
-        for text in dict.fromkeys(told):
+                text = f'{item.get("name")}: {item["problem"]}'
+                LOG.warning('%s', plain.line(text))
+        warnings = (item.get('warning') for item in answer.get('hosts', ()))
+        for text in dict.fromkeys(warnings):
             if text:
                 LOG.warning('%s', plain.line(text))
         return list(answer.get('hosts', ()))
@@ -343,42 +363,51 @@ def table(
     items: Sequence[Mapping[str, Any]],
     forms: Mapping[str, Any] | None = None,
 ) -> Table:
-    """Arrange things as a table.
+    """Return the titles and the rows of a table of objects.
 
     :param columns: titles and keys.
-    :param forms: classes of columns, by key.
+    :param items: fields of each object.
+    :param forms: formats of columns, by key.
     """
     titles = [title for title, _ in columns]
     return titles, [
-        tuple(formed(item.get(key), key, forms or {}) for _, key in columns)
+        tuple(
+            format_value(item.get(key), key, forms or {}) for _, key in columns
+        )
         for item in items
     ]
 
 
-def fields(found: Mapping[str, Any], forms: Mapping[str, Any]) -> Fields:
-    """Keys of one thing, and their values as they are shown.
+def format_fields(
+    found: Mapping[str, Any], forms: Mapping[str, Any]
+) -> Fields:
+    """Return the keys and the formatted values of one object.
 
-    :param forms: classes of values, by key.
+    :param forms: formats of values, by key.
     """
     return tuple(found), tuple(
-        formed(value, key, forms) for key, value in found.items()
+        format_value(value, key, forms) for key, value in found.items()
     )
 
 
-def formed(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
-    """Form of a value in a table."""
+def format_value(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
+    """Format a value by the format of its key; without one it stays unchanged."""
     return forms[key](value) if key in forms else value
 
 
-def add_wait(parser: argparse.ArgumentParser, what: str) -> None:
-    """Take whether to wait."""
-    parser.add_argument('--wait', action='store_true', help=what)
+def add_wait_option(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add the option that makes the command wait.
+
+    :param what: help text of the option.
+    """
+    parser.add_argument('--wait', action='store_true', help=help_text)
 
 
-def waited(wait: Callable[[], Any]) -> None:
-    """Wait until something is in a state that was asked for.
+def wait_for_state(wait: Callable[[], Any]) -> None:
+    """Wait until an object has reached a requested state.
 
-    :raises CommandError: if it ended in another one.
+    :param wait: waits, and raises an SDKException if it fails.
+    :raises CommandError: if the object ended in another state.
     """
     try:
         wait()
@@ -386,8 +415,8 @@ def waited(wait: Callable[[], Any]) -> None:
         raise exceptions.CommandError(plain.line(str(error))) from error
 
 
-def add_whom(parser: argparse.ArgumentParser) -> None:
-    """Take hosts or all of them, as arguments."""
+def add_hosts_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for several hosts or all hosts."""
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument(
         'hosts',
@@ -401,13 +430,18 @@ def add_whom(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def whom(parsed_args: argparse.Namespace) -> str:
-    """Say what was given."""
+def host_or_all(parsed_args: argparse.Namespace) -> str:
+    """Return the name of the host, or the name for all hosts."""
     return ALL if parsed_args.all else str(parsed_args.host)
 
 
-def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
-    """Take how a list is to be sorted and where it ends."""
+def add_sort_options(
+    parser: argparse.ArgumentParser, keys: Sequence[str]
+) -> None:
+    """Add the options for sorting and for the range of a list.
+
+    :param keys: keys by which the list can be sorted, the default first.
+    """
     parser.add_argument(
         '--sort',
         type=functools.partial(_sort, keys),
@@ -415,16 +449,20 @@ def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
         help=f'Sort by one of {", ".join(keys)}, asc or desc',
     )
     parser.add_argument(
-        '--sort-key', choices=keys, help=f'Sort by this (default: {keys[0]})'
+        '--sort-key',
+        choices=keys,
+        help=f'Key by which the list is sorted (default: {keys[0]})',
     )
     parser.add_argument(
-        '--sort-dir', choices=_DIRECTIONS, help='Direction (default: asc)'
+        '--sort-dir',
+        choices=_DIRECTIONS,
+        help='Direction of sorting (default: asc)',
     )
-    add_limit(parser)
+    add_range_options(parser)
 
 
 def _sort(keys: Sequence[str], text: str) -> tuple[str, str]:
-    """Read a key and a direction, as ``name:desc``."""
+    """Parse a key and a direction, such as ``name:desc``."""
     key, _, direction = text.partition(':')
     direction = direction or 'asc'
     if key not in keys or direction not in _DIRECTIONS:
@@ -435,21 +473,23 @@ def _sort(keys: Sequence[str], text: str) -> tuple[str, str]:
     return key, direction
 
 
-def add_limit(parser: argparse.ArgumentParser) -> None:
-    """Take how many entries, and where they begin."""
+def add_range_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the largest number of entries and the first entry."""
     parser.add_argument(
         '--limit',
-        type=count,
+        type=positive_count,
         metavar='<count>',
         help='Largest number of entries',
     )
     parser.add_argument(
-        '--marker', metavar='<last>', help='Begin after this entry'
+        '--marker',
+        metavar='<last>',
+        help='List the entries after this one, the last of the previous page',
     )
 
 
-def order(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Say how a list is to be sorted, as parameters of it."""
+def sort_parameters(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of the API that sort a list."""
     key, direction = parsed_args.sort or (None, None)
     return {
         'sort_key': key or parsed_args.sort_key,
@@ -457,8 +497,11 @@ def order(parsed_args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def count(text: str) -> int:
-    """Read how many at most."""
+def positive_count(text: str) -> int:
+    """Parse a number of at least 1.
+
+    :raises ArgumentTypeError: if it is smaller.
+    """
     most = int(text)
     if most < 1:
         raise argparse.ArgumentTypeError(f'expected 1 or more, got {text}')

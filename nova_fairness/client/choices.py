@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Metrics and policies: what there is, and which one counts."""
+"""Commands that list and select the metric and the policy."""
 
 import argparse
 from typing import Any
@@ -14,14 +14,14 @@ class _List(base.ThingLister):
     noun = ''
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask what agents have installed."""
+        """Return the metrics or policies that agents have installed."""
         answer = self.api.get_plugins()
         found = [
             item.get(self.noun, {})
             for item in answer.get(f'{_plural(self)}', ())
         ]
         away = resources.reasons(answer.get('not_reached'))
-        self.miss('was not reached', away)
+        self.log_missing('was not reached', away)
         wanted = [('Name', 'name'), ('Description', 'description')]
         if any('in_force' in item for item in found):
             wanted.insert(1, ('In Force', 'in_force'))
@@ -32,7 +32,7 @@ class _List(base.ThingLister):
             'hosts_without': columns.Names,
             'description': columns.Text,
         }
-        return base.table(self.shown(parsed_args), found, forms)
+        return base.table(self.chosen_columns(parsed_args), found, forms)
 
 
 def _plural(command: _List) -> str:
@@ -62,7 +62,7 @@ class _Set(base.HostCommand):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a name and the hosts that are asked first."""
+        """Add the name of the plugin and the host that receives it."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'name', metavar=f'<{self.noun}>', help=f'Name of the {self.noun}'
@@ -71,7 +71,7 @@ class _Set(base.HostCommand):
         group.add_argument(
             '--host',
             metavar='<host>',
-            help='Send the choice to this host; its reports pass it on to the '
+            help='Send the choice to this host; its reports carry it to the '
             'other hosts of the domain',
         )
         group.add_argument(
@@ -82,21 +82,21 @@ class _Set(base.HostCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Choose it."""
+        """Send the chosen metric or policy to the agents."""
         return self.act(
-            base.whom(parsed_args),
+            base.host_or_all(parsed_args),
             f'set-{self.noun}',
             {'name': parsed_args.name},
         )
 
 
 class SetMetric(_Set):
-    """Choose the metric by which heaviness is measured"""
+    """Select the metric that measures heaviness"""
 
     noun = 'metric'
 
 
 class SetPolicy(_Set):
-    """Choose the policy that turns heaviness into weights"""
+    """Select the policy that turns heaviness into weights"""
 
     noun = 'policy'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How values look in a table; ``-f json`` gives them as they are."""
+"""Formats of values in a table; ``-f json`` shows the unformatted values."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -18,37 +18,37 @@ from nova_fairness.model import plain as plain_module
 from nova_fairness.model import wording
 
 _MOST_ENTRIES = 10
-"""Of a history in a table."""
+"""Largest number of entries of a history in a table."""
 
 _NEUTRAL = 0.01
-"""A weight that differs from 1 by less makes no difference."""
+"""Largest difference from 1 of a weight that counts as neutral."""
 
 _WALL_S = 'wall_s'
-"""The one amount of seconds that is a time of day."""
+"""Key of the only number of seconds that is a point in time."""
 
 _NOTHING = 1e-6
-"""A number nearer to 0 is 0 in a table."""
+"""Numbers whose absolute value is smaller are shown as 0."""
 
 _SPANS_S = ((86400, 'd'), (3600, 'h'), (60, 'min'))
 
 WIDTH = 120
-"""Characters of a line of a table that people read."""
+"""Characters per line of a table for people."""
 
 _EDGE = 3
 """Characters between two columns."""
 
 _LEAST = 16
-"""Characters of a line of a text, however much the other columns take."""
+"""Smallest width of a column with texts, in characters."""
 
 _STEPS = ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k'))
 
 
 def number(value: Any) -> str:
-    """Write a number with three digits."""
+    """Format a number with three digits."""
     if value is None:
         return ''
     if not isinstance(value, int | float):
-        # Of a newer release, which says something else there.
+        # A newer release may send another type here.
         return str(value)
     if abs(value) < _NOTHING:
         return '0'
@@ -59,14 +59,14 @@ def number(value: Any) -> str:
 
 
 def percent(part: Any) -> str:
-    """Write a part of a whole in percent."""
+    """Format a part of a whole in percent."""
     if not isinstance(part, int | float):
         return number(part)
     return f'{number(100 * part)} %'
 
 
 def span(value: Any) -> str:
-    """Write seconds as a span of time, in the largest unit that fits."""
+    """Format seconds as a span of time, in the largest unit that fits."""
     if not isinstance(value, int | float):
         return number(value)
     for step, unit in _SPANS_S:
@@ -80,47 +80,47 @@ def _numbers(values: Mapping[str, Any]) -> str:
 
 
 def percents(values: Mapping[str, Any] | None) -> list[str]:
-    """Write parts of wholes by name, each in percent."""
+    """Format parts of wholes by name, each in percent."""
     return [f'{name} {percent(part)}' for name, part in (values or {}).items()]
 
 
 class Number(columns.FormattableColumn):  # type: ignore[type-arg]
-    """A number, or none."""
+    """Column of numbers; None is empty."""
 
     def human_readable(self) -> str:
-        """Write it with three digits."""
+        """Format the number with three digits."""
         return number(self._value)
 
 
 class Percent(Number):
-    """A part of a whole, or none."""
+    """Column of parts of a whole; None is empty."""
 
     def human_readable(self) -> str:
-        """Write it in percent."""
+        """Format the part in percent."""
         return percent(self._value)
 
 
 class Percents(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Parts of wholes by name."""
+    """Column of parts of wholes by name."""
 
     def human_readable(self) -> str:
-        """Write one on each line, in percent."""
+        """Format the parts in percent, one per line."""
         return '\n'.join(percents(self._value))
 
 
 class Span(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Seconds, or none."""
+    """Column of spans of time in seconds; None is empty."""
 
     def human_readable(self) -> str:
-        """Write them in the largest unit that fits."""
+        """Format the span in the largest unit that fits."""
         return span(self._value)
 
 
 class Moment(columns.FormattableColumn):  # type: ignore[type-arg]
-    """A time, or none."""
+    """Column of points in time; None is empty."""
 
     def human_readable(self) -> str:
-        """Write it to the minute, UTC."""
+        """Format the time in UTC, without seconds."""
         try:
             at = dt.datetime.fromisoformat(self._value)
         except (TypeError, ValueError):
@@ -131,10 +131,10 @@ class Moment(columns.FormattableColumn):  # type: ignore[type-arg]
 
 
 class Text(columns.FormattableColumn):  # type: ignore[type-arg]
-    """A sentence, or none.
+    """Column of texts; None is empty.
 
-    :param value: as in the answer.
-    :param width: characters of a line, >= 1; ``None`` for one line.
+    :param value: text of the answer.
+    :param width: characters per line, >= 1; ``None`` for a single line.
     """
 
     def __init__(self, value: Any, width: int | None = None) -> None:
@@ -142,33 +142,33 @@ class Text(columns.FormattableColumn):  # type: ignore[type-arg]
         self.width = width
 
     def human_readable(self) -> str:
-        """Write it in lines that are no longer than that."""
+        """Wrap the text to the width."""
         if self.width is None:
-            return self.told
-        return '\n'.join(textwrap.wrap(self.told, self.width))
+            return self.text
+        return '\n'.join(textwrap.wrap(self.text, self.width))
 
     @property
-    def told(self) -> str:
-        """All of it."""
+    def text(self) -> str:
+        """Return the text on one line."""
         return str(self._value or '')
 
 
 class Truth(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Whether something is so."""
+    """Column of truth values."""
 
     def human_readable(self) -> str:
-        """Write a word; nothing if it is not known."""
+        """Return ``yes`` or ``no``; empty if the value is unknown."""
         if not isinstance(self._value, bool):
             return str(self._value or '')
         return 'yes' if self._value else 'no'
 
 
 class Named(columns.FormattableColumn):  # type: ignore[type-arg]
-    """An id, or several, or ``PROJECT/USER``, with their names.
+    """Column of IDs with names: one ID, several, or ``PROJECT/USER``.
 
-    :param value: as in the answer.
-    :param names: by id.
-    :param is_short: whether those that have a name go without their id.
+    :param value: value of the answer.
+    :param names: names by ID.
+    :param is_short: whether IDs with a known name are omitted.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Named(columns.FormattableColumn):  # type: ignore[type-arg]
         self.is_short = is_short
 
     def human_readable(self) -> str:
-        """Write each on a line: its name, and its id."""
+        """Format each ID with its name, one per line."""
         value = self._value or ()
         listed = [value] if isinstance(value, str) else value
         return '\n'.join(self._named(str(each)) for each in listed)
@@ -197,10 +197,10 @@ class Named(columns.FormattableColumn):  # type: ignore[type-arg]
 
 
 class PastWaits(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Waits in a replay, without and with a change.
+    """Column of waits in a replay, without and with a change.
 
-    :param value: as in the answer.
-    :param names: of projects, by id.
+    :param value: value of the answer.
+    :param names: names of projects, by ID.
     """
 
     def __init__(
@@ -210,31 +210,40 @@ class PastWaits(columns.FormattableColumn):  # type: ignore[type-arg]
         self.names = names or {}
 
     def human_readable(self) -> str:
-        """Write all on a line, and each project on one."""
+        """Format the waits of all requests on one line, and of each project on
+        another.
+        """
         if not self._value:
             return ''
-        lines = [f'all since {self._value.get("since")}: {_turn(self._value)}']
+        lines = [
+            f'all since {self._value.get("since")}:'
+            f' {_wait_change(self._value)}'
+        ]
         for each in self._value.get('projects') or ():
             given = str(each.get('project_id'))
-            lines.append(f'{self.names.get(given, given)}: {_turn(each)}')
+            lines.append(
+                f'{self.names.get(given, given)}: {_wait_change(each)}'
+            )
         return '\n'.join(lines)
 
 
-def _turn(told: Mapping[str, Any]) -> str:
-    """Say how waits change, for those half and 90 of 100 do not exceed."""
-    before, after = told.get('before') or {}, told.get('after') or {}
+def _wait_change(waits: Mapping[str, Any]) -> str:
+    """Format the median and the 90th percentile of waits, before and after a
+    change.
+    """
+    before, after = waits.get('before') or {}, waits.get('after') or {}
     spans = [
         f'{part} {span(before.get(part))} -> {span(after.get(part))}'
         for part in ('p50', 'p90')
     ]
-    count = wording.counted(told.get('requests_count', 0), 'request')
+    count = wording.counted(waits.get('requests_count', 0), 'request')
     return f'{count}, {", ".join(spans)}'
 
 
-def forecast(names: Mapping[str, str], each: Mapping[str, Any]) -> str:
-    """Write the standing of a request without and with a change.
+def forecast(names: Mapping[str, str], request: Mapping[str, Any]) -> str:
+    """Format the standing of a request without and with a change.
 
-    :param names: of servers and projects, by id.
+    :param names: names of servers and projects, by ID.
     :param each: request, as in the answer.
     """
 
@@ -242,38 +251,41 @@ def forecast(names: Mapping[str, str], each: Mapping[str, Any]) -> str:
         name = names.get(str(given))
         return f'{name} ({given})' if name else str(given)
 
-    servers = ', '.join(map(named, each.get('servers') or ()))
+    servers = ', '.join(map(named, request.get('servers') or ()))
     before, after = (
-        _forecast(each.get(when) or {}) for when in ('before', 'after')
+        _forecast(request.get(when) or {}) for when in ('before', 'after')
     )
     turn = before if before == after else f'{before} -> {after}'
-    return f'{servers} of {named(each.get("project_id"))}: {turn}'
+    return f'{servers} of {named(request.get("project_id"))}: {turn}'
 
 
-def _forecast(told: Mapping[str, Any]) -> str:
-    """Say in a few words where a request stands."""
-    position, estimate = told.get('position'), told.get('estimated_start')
+def _forecast(standing: Mapping[str, Any]) -> str:
+    """Format the state, position and estimated start of a request."""
+    position, estimate = (
+        standing.get('position'),
+        standing.get('estimated_start'),
+    )
     if position is None:
-        return f'{told.get("state")} now'
+        return f'{standing.get("state")} now'
     at = f', starts about {estimate.get("p50")}' if estimate else ''
-    return f'{told.get("state")} at place {position}{at}'
+    return f'{standing.get("state")} at place {position}{at}'
 
 
 class Numbers(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Numbers by name."""
+    """Column of numbers by name."""
 
     def human_readable(self) -> str:
-        """Write one on each line."""
+        """Format each number on a line."""
         return '\n'.join(
             f'{name}={number(n)}' for name, n in (self._value or {}).items()
         )
 
 
 class Amounts(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Amounts by resource."""
+    """Column of amounts by resource."""
 
     def human_readable(self) -> str:
-        """Write those that matter, each on a line and with its unit."""
+        """Format the significant amounts, each on a line with its unit."""
         return '\n'.join(
             f'{wording.resource(name)}: {wording.amount(name, value)}'
             for name, value in (self._value or {}).items()
@@ -282,10 +294,10 @@ class Amounts(columns.FormattableColumn):  # type: ignore[type-arg]
 
 
 class Weights(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Weights by control."""
+    """Column of weights by control."""
 
     def human_readable(self) -> str:
-        """Write those that are not neutral, each on a line."""
+        """Format the weights that are not neutral, each on a line."""
         return '\n'.join(
             f'{name}: {value:.2f}'
             for name, value in (self._value or {}).items()
@@ -294,27 +306,27 @@ class Weights(columns.FormattableColumn):  # type: ignore[type-arg]
 
 
 class Names(Text):
-    """A list of names."""
+    """Column of lists of names."""
 
     @property
-    def told(self) -> str:
-        """All of them."""
+    def text(self) -> str:
+        """Return the names, separated by commas."""
         return ', '.join(map(str, self._value or ()))
 
 
 class Sentences(columns.FormattableColumn):  # type: ignore[type-arg]
-    """A list of sentences."""
+    """Column of lists of sentences."""
 
     def human_readable(self) -> str:
-        """Write each on a line."""
+        """Return the sentences, one per line."""
         return '\n'.join(map(str, self._value or ()))
 
 
 class Entries(columns.FormattableColumn):  # type: ignore[type-arg]
-    """A list of objects.
+    """Column of lists of objects.
 
-    :param value: as in the answer.
-    :param line: writes one of them.
+    :param value: objects of the answer.
+    :param line: formats one object.
     """
 
     def __init__(
@@ -324,15 +336,15 @@ class Entries(columns.FormattableColumn):  # type: ignore[type-arg]
         self.line = line
 
     def human_readable(self) -> str:
-        """Write each on a line."""
+        """Format each object on a line."""
         return '\n'.join(map(self.line, self._value or ()))
 
 
 class WeightColumns(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Weights by time."""
+    """Column of weights over time."""
 
     def human_readable(self) -> str:
-        """Write the newest, each on a line."""
+        """Format the newest weights, one time per line."""
         entries: Sequence[Mapping[str, Any]] = self._value or ()
         left = len(entries) - _MOST_ENTRIES
         lines = [f'... {left} before'] if left > 0 else []
@@ -344,10 +356,10 @@ class WeightColumns(columns.FormattableColumn):  # type: ignore[type-arg]
 
 
 class Events(columns.FormattableColumn):  # type: ignore[type-arg]
-    """Events by time."""
+    """Column of lists of events."""
 
     def human_readable(self) -> str:
-        """Write a line for each: begin, end, kind, and what is known."""
+        """Format each event on a line: begin, end, kind and explanation."""
         rows = [
             [
                 str(each.get('at') or ''),
@@ -365,27 +377,27 @@ class Events(columns.FormattableColumn):  # type: ignore[type-arg]
 
 def _event(item: Mapping[str, Any]) -> str:
     hosts = ', '.join(map(str, item.get('hosts') or ()))
-    told = (item.get('explanation'), hosts and f'hosts: {hosts}')
-    text = '; '.join(str(each) for each in told if each)
+    text = (item.get('explanation'), hosts and f'hosts: {hosts}')
+    text = '; '.join(str(each) for each in text if each)
     server = item.get('server')
     return f'server {server}: {text}' if server else text
 
 
 class Outcome(columns.FormattableColumn):  # type: ignore[type-arg]
-    """A thing after something was done with it."""
+    """Column of objects after an action."""
 
     def human_readable(self) -> str:
-        """Write its state, and why it is so."""
+        """Return the state of the object and its explanation."""
         found = self._value or {}
-        told = (found.get('state'), found.get('explanation'))
-        return ': '.join(str(each) for each in told if each)
+        text = (found.get('state'), found.get('explanation'))
+        return ': '.join(str(each) for each in text if each)
 
 
 class ObjectTree(columns.FormattableColumn):  # type: ignore[type-arg]
-    """An object of anything."""
+    """Column of nested objects."""
 
     def human_readable(self) -> str:
-        """Write a line for each leaf."""
+        """Format each leaf on a line, with its path."""
         return '\n'.join(_leaves(self._value, ''))
 
 
@@ -413,14 +425,16 @@ def _leaves(value: Any, path: str) -> list[str]:
 
 
 def _time(wall_s: Any) -> Any:
-    """Write seconds since the epoch as a time."""
+    """Format seconds since the epoch as a time."""
     if not isinstance(wall_s, int | float):
         return wall_s
     return moments.stamp(wall_s)
 
 
 def safe(value: Any) -> Any:
-    """A value without anything that a terminal obeys; its form stays."""
+    """Return a value without control characters, which a terminal would
+    execute. Its format stays.
+    """
     if isinstance(value, Named):
         return Named(
             _safe(value.machine_readable()),
@@ -437,7 +451,7 @@ def safe(value: Any) -> Any:
 
 
 def cell(value: Any) -> Any:
-    """A value as a cell of a table: empty if it is none, and no object."""
+    """Return a value in the format of a table cell; None is an empty text."""
     if value is None:
         return ''
     if isinstance(value, bool):
@@ -447,23 +461,28 @@ def cell(value: Any) -> Any:
     return ObjectTree(value) if isinstance(value, dict | list) else value
 
 
-def fitted(
+def fit_to_width(
     titles: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> list[tuple[Any, ...]]:
-    """Rows of cells whose texts are divided so that a line is short enough.
+    """Wrap the texts in rows of cells so that a line fits the width.
 
-    :param titles: of columns.
+    :param titles: titles of columns.
     """
-    listed = [*zip(*rows, strict=True)]
-    texts = [any(isinstance(each, Text) for each in one) for one in listed]
-    taken = sum(
+    cells_by_column = [*zip(*rows, strict=True)]
+    texts = [
+        any(isinstance(text_width, Text) for text_width in one)
+        for one in cells_by_column
+    ]
+    width = sum(
         _EDGE + (0 if is_text else max(map(_width, (title, *cells))))
-        for title, cells, is_text in zip(titles, listed, texts, strict=False)
+        for title, cells, is_text in zip(
+            titles, cells_by_column, texts, strict=False
+        )
     )
-    each = max(_LEAST, (WIDTH - 1 - taken) // max(sum(texts), 1))
+    text_width = max(_LEAST, (WIDTH - 1 - width) // max(sum(texts), 1))
     return [
         tuple(
-            type(value)(value.machine_readable(), each)
+            type(value)(value.machine_readable(), text_width)
             if isinstance(value, Text)
             else value
             for value in row
@@ -472,24 +491,26 @@ def fitted(
     ]
 
 
-def wrapped(titles: Sequence[str], values: Sequence[Any]) -> tuple[Any, ...]:
-    """Cells of one thing, whose lines are divided where they are too long.
+def wrap_cells(
+    titles: Sequence[str], values: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Wrap the long lines of the cells of one object.
 
-    :param titles: of the values.
+    :param titles: titles of the values.
     """
-    room = WIDTH - 2 * _EDGE - max(map(len, titles), default=0)
-    return tuple(_in_lines(each, room) for each in values)
+    width = WIDTH - 2 * _EDGE - max(map(len, titles), default=0)
+    return tuple(_in_lines(each, width) for each in values)
 
 
-def _in_lines(value: Any, room: int) -> Any:
+def _in_lines(value: Any, width: int) -> Any:
     if isinstance(value, columns.FormattableColumn):
         value = value.human_readable()
-    if not isinstance(value, str) or _width(value) <= room:
+    if not isinstance(value, str) or _width(value) <= width:
         return value
     return '\n'.join(
         textwrap.fill(
             line,
-            room,
+            width,
             subsequent_indent='  ',
             break_long_words=False,
             break_on_hyphens=False,
@@ -515,11 +536,11 @@ def _safe(value: Any) -> Any:
 
 
 _PLAIN = (Number, Span, Truth, Named, Moment)
-"""Columns whose values are plain as they are."""
+"""Columns whose unformatted values are plain text or numbers."""
 
 
 def plain(value: Any) -> Any:
-    """Write a value for ``-f value``: text, but numbers as they are."""
+    """Return a value for ``-f value``: text, but numbers unformatted."""
     if isinstance(value, _PLAIN):
         return value.machine_readable()
     if not isinstance(value, columns.FormattableColumn):
@@ -528,6 +549,6 @@ def plain(value: Any) -> Any:
 
 
 def plain_line(value: Any) -> Any:
-    """The same on one line."""
+    """Return a value for ``-f value`` on one line."""
     found = plain(value)
     return ', '.join(found.splitlines()) if isinstance(found, str) else found

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Names of servers, users and projects, and their ids."""
+"""Look-up of names and IDs of servers, users and projects."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -17,21 +17,22 @@ import requests
 from nova_fairness.model import plain
 
 _ID = re.compile('[0-9a-f]{32}|[0-9a-f-]{36}|me')
-"""IDs as Keystone makes them, or ``me``: the owner of the token."""
+"""IDs in the forms of Keystone, or ``me``: the owner of the token."""
 
 _ACCOUNT = ('project', 'user')
-"""The parts of an account's name."""
+"""Kinds of the parts of an account's name."""
 
 _EVER = '1970-01-01T00:00:00Z'
-"""Nova lists deleted servers only among those that changed since then."""
+"""Start of the epoch. Nova lists deleted servers only with ``changes-since``.
+"""
 
 
 class _NoServer(exceptions.CommandError):
-    """There is no server of a name, as far as the caller may see."""
+    """No server with the name is visible to the caller."""
 
 
 class Directory:
-    """Names and ids in Nova and Keystone, as far as the caller may ask.
+    """Names and IDs in Nova and Keystone that the caller may read.
 
     :param manager: the ClientManager of the command line.
     """
@@ -40,33 +41,37 @@ class Directory:
         self._manager = manager
 
     def owner(self, noun: str, given: str) -> str:
-        """The id of a user or project; other names stay as they are.
+        """Return the ID of a user or project; an unknown name is returned
+        unchanged.
 
-        LDAP may know ids that look like names. A caller that may not ask
-        Keystone may still know an id.
+        LDAP may have IDs that look like names. A caller without access to
+        Keystone may still enter an ID.
 
         :param noun: ``user`` or ``project``.
-        :param given: id or name, or ``me``.
+        :param given: ID or name, or ``me``.
         :raises CommandError: if several have the name.
         """
         if _ID.fullmatch(given):
             return given
         find = getattr(self._connection.identity, f'find_{noun}')
-        found = _found(noun, given, lambda: find(given, ignore_missing=True))
+        found = _find_by_name(
+            noun, given, lambda: find(given, ignore_missing=True)
+        )
         return given if found is None else str(found.id)
 
     def account(self, given: str) -> str:
-        """The name of an account: ids, or a name of the file of shares.
+        """Return the name of an account: IDs, or a name in the file of shares.
 
-        :param given: project, or ``PROJECT/USER``, by names or ids.
+        :param given: project, or ``PROJECT/USER``, by names or IDs.
         :raises CommandError: if several have the name.
         """
         parts = zip(_ACCOUNT, given.split('/', 1), strict=False)
         return '/'.join(self.owner(noun, part) for noun, part in parts)
 
     def server(self, given: str) -> str:
-        """The id of a server; also one of another project.
+        """Return the ID of a server, also of another project.
 
+        :param given: ID or name of the server.
         :raises CommandError: if there is none, or several have the name.
         """
         try:
@@ -76,12 +81,13 @@ class Directory:
         return _id_of(given, found)
 
     def server_of_request(self, given: str) -> str:
-        """The id of a server that has, or had, a request; or of a request.
+        """Return the ID of a request, or of a server that has or had a
+        request.
 
-        Requests are known after their servers were deleted, and are then
-        found by the names of these, too.
+        Requests are stored longer than their servers, so names of deleted
+        servers are accepted.
 
-        :raises CommandError: as of :meth:`server`.
+        :raises CommandError: if there is none, or several have the name.
         """
         try:
             return self.server(given)
@@ -89,39 +95,42 @@ class Directory:
             return _id_of(given, self._find_deleted(given))
 
     def _find_server(self, given: str) -> Any:
-        """One of the own project, or of any for those who may list all."""
+        """Find a server by name: in the caller's project, or in any project if
+        permitted.
+        """
         find = functools.partial(
             self._connection.compute.find_server, given, ignore_missing=True
         )
-        return _found(
+        return _find_by_name(
             'server', given, lambda: find() or find(all_projects=True)
         )
 
     def _find_deleted(self, given: str) -> Any:
-        """A server that was deleted, as long as Nova knows it."""
+        """Find a deleted server by name, if Nova still stores it."""
         find = functools.partial(
             self._connection.compute.servers,
             details=False,
             name=f'^{re.escape(given)}$',
             changes_since=_EVER,
         )
-        return _found(
+        return _find_by_name(
             'server',
             given,
             lambda: (
-                _only(given, find()) or _only(given, find(all_projects=True))
+                _single_by_name(given, find())
+                or _single_by_name(given, find(all_projects=True))
             ),
         )
 
     @property
     def user_id(self) -> str | None:
-        """ID of the user of the token; ``None`` if it is not known."""
+        """ID of the user of the token; ``None`` if it is unknown."""
         found = getattr(self._manager, 'auth_ref', None)
         given: str | None = getattr(found, 'user_id', None)
         return given
 
     def names(self, plurals: Iterable[str]) -> Mapping[str, str]:
-        """Names by id, of the things that the caller may list.
+        """Return names by ID of the objects that the caller may list.
 
         :param plurals: ``servers``, ``projects`` or ``users``.
         """
@@ -171,10 +180,10 @@ def _id_of(given: str, found: Any) -> str:
     return str(found.id)
 
 
-def _only(name: str, listed: Iterable[Any]) -> Any:
-    """The one with a name; ``None`` without.
+def _single_by_name(name: str, listed: Iterable[Any]) -> Any:
+    """Return the server with a name, or ``None``.
 
-    :raises DuplicateResource: if several have it.
+    :raises DuplicateResource: if several have the name.
     """
     found = [each for each in listed if each.name == name]
     if len(found) > 1:
@@ -182,9 +191,10 @@ def _only(name: str, listed: Iterable[Any]) -> Any:
     return found[0] if found else None
 
 
-def _found(noun: str, given: str, find: Callable[[], Any]) -> Any:
-    """Find a thing by its name; ``None`` if there is none to be seen.
+def _find_by_name(noun: str, given: str, find: Callable[[], Any]) -> Any:
+    """Find an object by its name; return ``None`` if none is visible.
 
+    :param find: looks up the object in Nova or Keystone.
     :raises CommandError: if several have the name.
     """
     try:

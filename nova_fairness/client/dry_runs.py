@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The effect of changes: ``--dry-run``, and previews of orders."""
+"""Commands that show the effect of a change: ``--dry-run``, and previews of
+orders.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -14,14 +16,16 @@ from osc_lib import exceptions
 from nova_fairness.client import base
 from nova_fairness.client import columns
 
-_ONE = '--dry-run: it shows one change at a time; name one account'
+_ONE = '--dry-run: it accepts one account only; name one account per command'
 
 
 class AccountChange(base.ShowOne):
-    """Changes something of accounts, or shows the effect."""
+    """Base class of commands that change accounts, or show the effect of a
+    change.
+    """
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take accounts, and whether nothing is changed."""
+        """Add the accounts and ``--dry-run``."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'account',
@@ -33,7 +37,7 @@ class AccountChange(base.ShowOne):
         parser.add_argument(
             '--dry-run',
             action='store_true',
-            help='Change nothing, and show who would start next',
+            help='Change nothing, and show which requests would start next',
         )
         return parser
 
@@ -43,35 +47,38 @@ class AccountChange(base.ShowOne):
         do: Callable[..., Mapping[str, Any]],
         forms: Mapping[str, Any],
     ) -> base.Fields:
-        """Do it with each account, or show the effect of one change.
+        """Change each account, or show the effect of the change of one
+        account.
 
-        :param do: is given the id of an account and ``dry_run``.
-        :param forms: classes of values, by key.
-        :raises CommandError: if a dry run is asked for of several.
+        :param do: changes an account; gets its ID and ``dry_run``.
+        :param forms: formats of values, by key.
+        :raises CommandError: if a dry run is requested for several accounts.
         """
-        named = [self.directory.account(each) for each in parsed_args.account]
+        accounts = [
+            self.directory.account(each) for each in parsed_args.account
+        ]
         if not parsed_args.dry_run:
-            whose = self.named(parsed_args, 'projects', 'users')
-            return self.of_each(
-                named,
+            account_format = self.accounts(parsed_args, 'projects', 'users')
+            return self.run_for_each(
+                accounts,
                 functools.partial(do, dry_run=False),
-                lambda _: {**forms, 'account': whose},
+                lambda _: {**forms, 'account': account_format},
             )
-        if len(named) > 1:
+        if len(accounts) > 1:
             raise exceptions.CommandError(_ONE)
-        answer = dict(do(named[0], dry_run=True))
+        answer = dict(do(accounts[0], dry_run=True))
         found = answer.pop('dry_run')
-        return _fields(self, parsed_args, {**answer, **found}, forms)
+        return _dry_run_fields(self, parsed_args, {**answer, **found}, forms)
 
 
 class PreviewOrder(base.ShowOne):
-    """Show who would start next by another order of the queue
+    """Show which requests would start next with another order of the queue
 
     Nothing is changed. The order in use is an option of the service.
     """
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take an order and its numbers."""
+        """Add the order and its parameters."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'order', metavar='<order>', help='Name of an installed order'
@@ -82,15 +89,16 @@ class PreviewOrder(base.ShowOne):
             default=[],
             type=_number,
             metavar='<name=number>',
-            help='Parameter of the order; repeatable; others have defaults',
+            help='Parameter of the order; can be repeated; other parameters'
+            ' have their defaults',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Query the preview and return its fields."""
         numbers = dict(parsed_args.parameter)
         found = self.api.preview_order(parsed_args.order, **numbers)
-        return _fields(self, parsed_args, found, {})
+        return _dry_run_fields(self, parsed_args, found, {})
 
 
 def _number(text: str) -> tuple[str, str]:
@@ -104,18 +112,20 @@ def _number(text: str) -> tuple[str, str]:
     return name, number
 
 
-def _fields(
+def _dry_run_fields(
     command: base.ShowOne,
     parsed_args: argparse.Namespace,
     found: Mapping[str, Any],
     forms: Mapping[str, Any],
 ) -> base.Fields:
-    """A dry run; servers and projects have their names in a table."""
-    names = command.names(parsed_args, 'servers', 'projects')
+    """Format the result of a dry run; a table shows names of servers and
+    projects.
+    """
+    names = command.names_by_id(parsed_args, 'servers', 'projects')
     shown = {
         'requests': functools.partial(
             columns.Entries, line=functools.partial(columns.forecast, names)
         ),
         'past_waits': functools.partial(columns.PastWaits, names=names),
     }
-    return base.fields(found, {**forms, **shown})
+    return base.format_fields(found, {**forms, **shown})

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``openstack fairness group``: what is spent for servers."""
+"""Commands ``openstack fairness group``: groups of servers with a spending
+rate.
+"""
 
 import argparse
 from typing import Any
@@ -13,7 +15,7 @@ _FORMS = {'rate': columns.Number, 'server_rate': columns.Number}
 
 
 class ListGroup(base.ThingLister):
-    """List groups of servers, and what is spent for them"""
+    """List groups of servers and their spending rates"""
 
     columns = (
         ('Name', 'name'),
@@ -25,28 +27,31 @@ class ListGroup(base.ThingLister):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take whose, and how many."""
+        """Add the options for projects and for the range of the list."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--all-projects',
             action='store_true',
-            help='groups of all projects, for those who may see them',
+            help='groups of all projects (operators only)',
         )
-        base.add_limit(parser)
+        base.add_range_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        found = self.listed(parsed_args, self.api.groups, 'all_projects')
-        forms = {**_FORMS, 'project_id': self.named(parsed_args, 'projects')}
-        return base.table(self.shown(parsed_args), found, forms)
+        """Read the groups and return them as a table."""
+        found = self.read_list(parsed_args, self.api.groups, 'all_projects')
+        forms = {
+            **_FORMS,
+            'project_id': self.id_format(parsed_args, 'projects'),
+        }
+        return base.table(self.chosen_columns(parsed_args), found, forms)
 
 
 class DeleteGroup(base.ShowOne):
-    """Take a group away: its servers have the lowest rate"""
+    """Delete a group: its servers get the lowest rate"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take groups."""
+        """Add the groups and their project."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'group', nargs='+', metavar='<group>', help='name of the group'
@@ -54,66 +59,68 @@ class DeleteGroup(base.ShowOne):
         parser.add_argument(
             '--project',
             metavar='<project>',
-            help='name or id, if it is not that of the token',
+            help='name or ID of the project (default: project of the token)',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
-        wanted = self._wanted(parsed_args)
+        """Change or delete each group."""
+        group_fields = self._group_fields(parsed_args)
         if given := parsed_args.project:
-            wanted['project_id'] = self.directory.owner('project', given)
-        whose = self.named(parsed_args, 'projects')
-        return self.of_each(
+            group_fields['project_id'] = self.directory.owner('project', given)
+        project_format = self.id_format(parsed_args, 'projects')
+        return self.run_for_each(
             parsed_args.group,
-            lambda name: self._ask(name, wanted).answer,
-            lambda _: {**_FORMS, 'project_id': whose},
+            lambda name: self._send(name, group_fields).answer,
+            lambda _: {**_FORMS, 'project_id': project_format},
         )
 
-    def _wanted(self, _parsed_args: argparse.Namespace) -> dict[str, Any]:
+    def _group_fields(
+        self, _parsed_args: argparse.Namespace
+    ) -> dict[str, Any]:
         return {}
 
-    def _ask(self, name: str, wanted: Any) -> resources.GroupResource:
+    def _send(self, name: str, wanted: Any) -> resources.GroupResource:
         return self.api.delete_group(name, **wanted)
 
 
 class SetGroup(DeleteGroup):
-    """Change what is spent for a group while its servers run"""
+    """Change the spending rate of a group while its servers run"""
 
     _needs_rate = False
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a group and what is spent for it."""
+        """Add the rate and the number of servers."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--rate',
             type=float,
             metavar='<rate>',
             required=self._needs_rate,
-            help='price that all its servers together pay for a CPU-hour,'
-            ' from 0.001 to 1000000',
+            help='currency that all servers of the group together spend for a'
+            ' CPU-hour, from 0.001 to 1000000',
         )
         parser.add_argument(
             '--count',
             type=int,
             metavar='<count>',
-            help='servers that the rate is for; if there are more, each has'
-            ' less',
+            help='number of servers that share the rate; with more servers,'
+            ' each gets a smaller part',
         )
         return parser
 
-    def _wanted(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
+    def _group_fields(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         given = {'rate': parsed_args.rate, 'count': parsed_args.count}
         return {key: each for key, each in given.items() if each is not None}
 
-    def _ask(self, name: str, wanted: Any) -> resources.GroupResource:
+    def _send(self, name: str, wanted: Any) -> resources.GroupResource:
         return self.api.set_group(name, **wanted)
 
 
 class CreateGroup(SetGroup):
-    """Say what is spent for servers that are in a group"""
+    """Create a group of servers with a spending rate"""
 
     _needs_rate = True
 
-    def _ask(self, name: str, wanted: Any) -> resources.GroupResource:
+    def _send(self, name: str, wanted: Any) -> resources.GroupResource:
         return self.api.create_group(name, **wanted)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts: how their agents are, and pausing them."""
+"""Commands for hosts: state of their agents, pause, resume and reset."""
 
 import argparse
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _SORT_KEYS = (
 
 
 class ListHost(base.ThingLister):
-    """List hosts with an agent, and how they are"""
+    """List hosts with an agent, and the state of each agent"""
 
     columns = (
         ('Name', 'name'),
@@ -41,7 +41,7 @@ class ListHost(base.ThingLister):
         ('Duration (s)', 'duration_s'),
         ('Age (s)', 'age_s'),
     )
-    more = (
+    long_columns = (
         ('Epoch', 'epoch'),
         ('Peers', 'peers_count'),
         ('Left Out', 'left_out_count'),
@@ -50,29 +50,29 @@ class ListHost(base.ThingLister):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take how to sort."""
+        """Add the options for sorting and for the range of the list."""
         parser = super().get_parser(prog_name)
-        base.add_page(parser, _SORT_KEYS)
+        base.add_sort_options(parser, _SORT_KEYS)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask all hosts."""
-        order = base.order(parsed_args)
-        found = self.listed(parsed_args, self.api.hosts, **order)
+        """Query the agents of all hosts and return a table."""
+        order = base.sort_parameters(parsed_args)
+        found = self.read_list(parsed_args, self.api.hosts, **order)
         forms = dict.fromkeys(('duration_s', 'age_s'), columns.Number)
         rows = [{**item, 'state': 'up'} for item in found]
         rows += [
             {'name': name, 'state': 'down'}
             for name in sorted(self.not_reached)
         ]
-        return base.table(self.shown(parsed_args), rows, forms)
+        return base.table(self.chosen_columns(parsed_args), rows, forms)
 
 
 class ShowHost(base.ShowOne):
-    """Show how the agent of a host is"""
+    """Show the state of the agent of a host"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a host."""
+        """Add the name of the host."""
         parser = super().get_parser(prog_name)
         parser.add_argument('host', metavar='<host>', help='Name of the host')
         return parser
@@ -80,7 +80,7 @@ class ShowHost(base.ShowOne):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        """Ask it."""
+        """Query the agent of the host and return its fields."""
         found = self.api.get_host(parsed_args.host).answer
         return tuple(found), tuple(map(_formed, found.values()))
 
@@ -92,10 +92,10 @@ def _formed(value: Any) -> Any:
 
 
 class PreviewHost(base.ThingLister):
-    """Show who would gain or lose how much if a host enforced
+    """Show CPU time that users would gain or lose if a host enforced weights
 
-    Numbers are means of the last five minutes; a change that is below its
-    spread is noise.
+    Numbers are means of the last five minutes. A change that is smaller than
+    its spread is noise.
     """
 
     _amounts = (
@@ -120,11 +120,13 @@ class PreviewHost(base.ThingLister):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a host, and of what."""
+        """Add the host, the metric and the choice of servers."""
         parser = super().get_parser(prog_name)
         parser.add_argument('host', metavar='<host>', help='Name of the host')
         parser.add_argument(
-            '--metric', metavar='<metric>', help='This metric only'
+            '--metric',
+            metavar='<metric>',
+            help='Show the preview for this metric only',
         )
         parser.add_argument(
             '--servers',
@@ -134,12 +136,12 @@ class PreviewHost(base.ThingLister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask it."""
+        """Query the preview of the host and return a table."""
         found = self.api.get_preview(parsed_args.host)
         chosen = [
-            told
-            for told in found.get('metrics') or ()
-            if parsed_args.metric in (None, told.get('metric'))
+            each
+            for each in found.get('metrics') or ()
+            if parsed_args.metric in (None, each.get('metric'))
         ]
         self._warn(found, chosen)
         self.columns, key, rows = (
@@ -147,8 +149,8 @@ class PreviewHost(base.ThingLister):
             if parsed_args.servers
             else (self._users, 'id', _user_rows(chosen))
         )
-        self.more = (('ID', key),)
-        shown = self.shown(parsed_args)
+        self.long_columns = (('ID', key),)
+        shown = self.chosen_columns(parsed_args)
         keys = (*(key for _, key in self._amounts), 'weight_ratio')
         return base.table(shown, rows, dict.fromkeys(keys, columns.Number))
 
@@ -157,45 +159,50 @@ class PreviewHost(base.ThingLister):
     ) -> None:
         if not chosen and found.get('metrics'):
             names = ', '.join(
-                str(told.get('metric')) for told in found.get('metrics') or ()
+                str(each.get('metric')) for each in found.get('metrics') or ()
             )
             raise exceptions.CommandError(
                 plain.line(
-                    f'no such metric on {found.get("name")}; installed:'
-                    f' {names}'
+                    f'host {found.get("name")}: metric not found; choose one'
+                    f' of: {names}'
                 )
             )
         if found.get('enforced'):
-            LOG.warning('This host enforces already: weights are at work.')
+            LOG.warning(
+                'Host already enforces weights; the preview shows the present'
+                ' state.'
+            )
         if found.get('not_foreseen'):
             LOG.warning(
-                'Servers compete for more, which is not foreseen: %s',
+                'Servers also compete for resources that the preview does not'
+                ' include: %s',
                 plain.line(', '.join(found['not_foreseen'])),
             )
-        for told in chosen:
-            name = str(told.get('metric'))
-            if told.get('problem'):
-                self.miss('is not foreseen', {name: told['problem']})
-            elif not told.get('settled', True):
+        for each in chosen:
+            name = str(each.get('metric'))
+            if each.get('problem'):
+                self.log_missing('has no preview', {name: each['problem']})
+            elif not each.get('settled', True):
                 LOG.warning(
-                    'With %s weights never stand still',
+                    'Metric %s: the weights never become constant; the'
+                    ' preview is a mean',
                     plain.line(name),
                 )
 
 
 def _user_rows(chosen: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [
-        {'metric': told.get('metric'), 'id': name, **one}
-        for told in chosen
-        for name, one in (told.get('users') or {}).items()
+        {'metric': metric.get('metric'), 'id': name, **gains}
+        for metric in chosen
+        for name, gains in (metric.get('users') or {}).items()
     ]
 
 
 def _server_rows(chosen: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [
-        {'metric': told.get('metric'), **vm}
-        for told in chosen
-        for vm in told.get('instances') or ()
+        {'metric': metric.get('metric'), **vm}
+        for metric in chosen
+        for vm in metric.get('instances') or ()
     ]
 
 
@@ -209,31 +216,31 @@ class _Pause(base.HostCommand):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take hosts, or all."""
+        """Add the hosts."""
         parser = super().get_parser(prog_name)
-        base.add_whom(parser)
+        base.add_hosts_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Do it."""
+        """Run the action on each host and return a table."""
         hosts = [base.ALL] if parsed_args.all else parsed_args.hosts
         return self.act_on_each(hosts, self.action)
 
 
 class PauseHost(_Pause):
-    """Restore every control of a host, and leave it alone"""
+    """Restore all controls of a host, and stop changing them"""
 
     action = 'pause'
 
 
 class ResumeHost(_Pause):
-    """Let a paused host steer again"""
+    """Let a paused host change weights again"""
 
     action = 'resume'
 
 
 class ResetHost(_Pause):
-    """Begin again with neutral weights"""
+    """Set all weights of a host to neutral and start again"""
 
     action = 'reset'
     columns = (('Host', 'name'), ('From Round', 'from_round'))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Says what the HTTP interface refuses as the command line does."""
+"""Client of the HTTP API whose errors have the form of the command line."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ NOT_FOUND = 404
 
 
 class Refused(exceptions.CommandError):
-    """The interface refused a call.
+    """The API refused a call.
 
-    :ivar status: of HTTP, 400 or more.
+    :ivar status: HTTP status code, 400 or more.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -29,20 +29,24 @@ class Refused(exceptions.CommandError):
 
 
 class FairnessApi(sdk.FairnessProxy):
-    """``conn.fairness``; every error is a CommandError with its reason."""
+    """Client of the fairness API; each error is a CommandError with its
+    reason.
+    """
 
     def _answer(self, *words: Any, **given: Any) -> resources.Answer:
         try:
             return super()._answer(*words, **given)
         except sdk_exceptions.HttpException as error:
-            said: Any = error.response
-            raise Refused(said.status_code, _fault(said)) from error
+            response: Any = error.response
+            raise Refused(response.status_code, _fault(response)) from error
         except sdk_exceptions.SDKException as error:
             raise exceptions.CommandError(str(error)) from error
 
 
 def _fault(response: Any) -> str:
-    """Say in one line what was wrong, and for which request."""
+    """Return the message of an error response on one line, with the request
+    ID.
+    """
     message = _message(response) or response.reason or 'no reason given'
     # Nova's own 404 has HTML in its message.
     message = ' '.join(plain.untagged(message).split())
@@ -57,7 +61,9 @@ def _fault(response: Any) -> str:
 
 
 def _message(response: Any) -> str:
-    """Find the message in a fault of Nova, of its middleware, or ours."""
+    """Return the message in a fault of Nova, of its middleware or of this
+    package; empty if there is none.
+    """
     try:
         content = response.json()
     except ValueError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Names beside or in place of IDs, by one rule for tables and for pages."""
+"""Replacement of IDs by names, shared by tables and dashboard pages."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -16,28 +16,29 @@ _ID = re.compile(
     r'|[0-9a-f]{32}|[0-9a-f]{64})'
     r'(?![\w-])'
 )
-"""IDs of servers as Nova makes them, and of projects and users as Keystone
-does; those of users in LDAP are longer."""
+"""IDs of servers as in Nova, and of projects and users as in Keystone. IDs of
+users in LDAP are longer.
+"""
 
 Find = Callable[[str], str | None]
-"""Gives the name of an ID; nothing if it is not known."""
+"""Returns the name of an ID; ``None`` if it is unknown."""
 
 
 def account(given: str, find: Find) -> str:
-    """An ID, or ``PROJECT/USER``, with names in place of known IDs."""
+    """Return an ID, or ``PROJECT/USER``, with names in place of known IDs."""
     return '/'.join(_name(each, find) for each in given.split('/'))
 
 
 def sentence(text: str, find: Find) -> str:
-    """A text with names in place of the IDs in it that are known."""
+    """Return a text with names in place of the known IDs in it."""
     return _ID.sub(lambda found: _name(found[0], find), text)
 
 
-def of_servers(requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Names of servers by UUID, as requests tell them.
+def server_names(requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the names of servers by UUID, as stored in requests.
 
-    They are those of the time of asking; Nova may know newer ones, and forgets
-    them with the servers.
+    The names date from the arrival of the request. Nova may have newer ones,
+    and deletes them with the servers.
     """
     return {
         str(uuid): plain.line(str(name))
@@ -52,5 +53,5 @@ def of_servers(requests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _name(given: str, find: Find) -> str:
-    # Names are texts of users; one must not look like more than a name.
+    # Users choose names; control characters in a name must have no effect.
     return plain.line(find(given) or given)

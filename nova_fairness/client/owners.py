@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Users and projects: how heavy they are."""
+"""Commands that show the heaviness of users and projects."""
 
 import argparse
 from typing import Any
@@ -25,30 +25,30 @@ class _List(base.ThingLister):
         ('VMs', 'instances_count'),
         ('Usage', 'usage_quotas'),
     )
-    more = (('Hosts', 'hosts'),)
+    long_columns = (('Hosts', 'hosts'),)
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take how to sort."""
+        """Add the options for sorting and for the range of the list."""
         parser = super().get_parser(prog_name)
-        base.add_page(parser, _SORT_KEYS)
+        base.add_sort_options(parser, _SORT_KEYS)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask all hosts."""
-        plural, order = f'{self.noun}s', base.order(parsed_args)
-        found = self.listed(parsed_args, getattr(self.api, plural), **order)
-        forms = {**_FORMS, 'id': self.named(parsed_args, plural)}
-        return base.table(self.shown(parsed_args), found, forms)
+        """Query the agents of all hosts and return a table."""
+        plural, order = f'{self.noun}s', base.sort_parameters(parsed_args)
+        found = self.read_list(parsed_args, getattr(self.api, plural), **order)
+        forms = {**_FORMS, 'id': self.id_format(parsed_args, plural)}
+        return base.table(self.chosen_columns(parsed_args), found, forms)
 
 
 class ListUser(_List):
-    """List users and how heavy they are"""
+    """List users and their heaviness"""
 
     noun = 'user'
 
 
 class ListProject(_List):
-    """List projects and how heavy they are"""
+    """List projects and their heaviness"""
 
     noun = 'project'
 
@@ -57,29 +57,30 @@ class _Show(base.ShowOne):
     noun = ''
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take an id or a name."""
+        """Add the ID or name of the user or project."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'id',
             metavar=f'<{self.noun}>',
-            help=f'Name or id of the {self.noun}; "me" for that of the token',
+            help=f'Name or ID of the {self.noun}; "me" for the {self.noun} of'
+            ' the token',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Query the heaviness of the owner and return its fields."""
         uuid = self.directory.owner(self.noun, parsed_args.id)
         found = getattr(self.api, f'get_{self.noun}')(uuid)
-        return base.fields(found.answer, _FORMS)
+        return base.format_fields(found.answer, _FORMS)
 
 
 class ShowUser(_Show):
-    """Show how heavy a user is"""
+    """Show the heaviness of a user"""
 
     noun = 'user'
 
 
 class ShowProject(_Show):
-    """Show how heavy a project is"""
+    """Show the heaviness of a project"""
 
     noun = 'project'

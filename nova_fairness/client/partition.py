@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that move between batch and cloud."""
+"""Commands for hosts that move between batch system and cloud."""
 
 import argparse
 from typing import Any
@@ -32,13 +32,13 @@ def _add_host(parser: argparse.ArgumentParser, **more: Any) -> None:
     parser.add_argument(
         'host',
         metavar='<host>',
-        help='name of the host; the list has it',
+        help='name of the host, as in "openstack fairness partition list"',
         **more,
     )
 
 
 class ListPartition(base.ThingLister):
-    """List hosts that move between batch and cloud"""
+    """List hosts that move between batch system and cloud"""
 
     columns = (
         ('Host', 'name'),
@@ -48,54 +48,54 @@ class ListPartition(base.ThingLister):
         ('Until', 'until'),
         ('Why', 'explanation'),
     )
-    more = (('Cause', 'cause'), ('Fixed', 'fixed'))
+    long_columns = (('Cause', 'cause'), ('Fixed', 'fixed'))
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take how many."""
+        """Add the options for the range of the list."""
         parser = super().get_parser(prog_name)
-        base.add_limit(parser)
+        base.add_range_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        found = self.listed(parsed_args, self.api.border_hosts)
-        return base.table(self.shown(parsed_args), found, _LISTED)
+        """Read the hosts and return them as a table."""
+        found = self.read_list(parsed_args, self.api.border_hosts)
+        return base.table(self.chosen_columns(parsed_args), found, _LISTED)
 
 
 class ShowPartition(base.ShowOne):
-    """Show what batch and cloud have and want, or one host"""
+    """Show supply and demand of batch system and cloud, or one host"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a host, or none."""
+        """Add the optional host."""
         parser = super().get_parser(prog_name)
         _add_host(parser, nargs='?')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Read the partition or the host and return its fields."""
         host = parsed_args.host
         found = (
             self.api.get_border()
             if host is None
             else self.api.get_border_host(host).answer
         )
-        return base.fields(found, _FORMS)
+        return base.format_fields(found, _FORMS)
 
 
 class MovePartition(base.ShowOne):
-    """Send a host to the other side"""
+    """Move a host from the batch system to the cloud, or back"""
 
     action = 'move'
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take hosts."""
+        """Add the hosts."""
         parser = super().get_parser(prog_name)
         _add_host(parser, nargs='+')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
-        return self.of_each(
+        """Run the action on each host."""
+        return self.run_for_each(
             parsed_args.host,
             lambda host: self.api.act_on_border_host(host, self.action).answer,
             lambda _: _FORMS,
@@ -103,29 +103,29 @@ class MovePartition(base.ShowOne):
 
 
 class CancelPartition(MovePartition):
-    """Let a host stay that is on its way"""
+    """Cancel the move of a host"""
 
     action = 'cancel'
 
 
 class TargetPartition(base.ShowOne):
-    """Say how many hosts the cloud is to have"""
+    """Set the number of hosts that the cloud is to have"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a number, or a word."""
+        """Add the number of hosts, or the word for no fixed number."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'hosts',
             metavar='<hosts>',
             type=_target,
-            help=f'number of hosts, or {_DEMAND}: calendar and demand decide',
+            help=f'number of hosts, or "{_DEMAND}": calendar and demand decide',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Set the target and return it."""
         found = self.api.set_border_target(parsed_args.hosts)
-        return base.fields(found, _FORMS)
+        return base.format_fields(found, _FORMS)
 
 
 def _target(text: str) -> int | None:

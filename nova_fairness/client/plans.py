@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``openstack fairness plan``: servers that are to move."""
+"""Commands ``openstack fairness plan``: migration plans."""
 
 import argparse
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from nova_fairness.client import resources
 
 
 def _stay(each: Mapping[str, Any]) -> str:
-    """Write which server stays where it is, and why."""
+    """Format a server that stays on its host, with the reason."""
     return (
         f'{each.get("name") or each.get("server")}: {each.get("explanation")}'
     )
@@ -35,7 +35,7 @@ _ENDS = ('done', 'partial')
 
 
 class ListPlan(base.ThingLister):
-    """List plans of moves, the newest first"""
+    """List migration plans, the newest first"""
 
     columns = (
         ('ID', 'uuid'),
@@ -45,43 +45,45 @@ class ListPlan(base.ThingLister):
         ('Ended', 'ended_count'),
         ('Why', 'explanation'),
     )
-    more = (('Subject', 'subject'), ('Since', 'since'))
+    long_columns = (('Subject', 'subject'), ('Since', 'since'))
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take how many."""
+        """Add the options for the range of the list."""
         parser = super().get_parser(prog_name)
-        base.add_limit(parser)
+        base.add_range_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        found = self.listed(parsed_args, self.api.plans)
-        return base.table(self.shown(parsed_args), found, _LISTED)
+        """Read the plans and return them as a table."""
+        found = self.read_list(parsed_args, self.api.plans)
+        return base.table(self.chosen_columns(parsed_args), found, _LISTED)
 
 
 class ShowPlan(base.ShowOne):
-    """Show a plan of moves, what it promises and what it brought"""
+    """Show a migration plan, its expected and its actual gain"""
 
     is_one = True
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a plan, or several to act on."""
+        """Add one plan, or several for an action."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'plan',
             metavar='<plan>',
             nargs=None if self.is_one else '+',
-            help='ID of the plan; the list has it',
+            help='ID of the plan, as in "openstack fairness plan list"',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it, or act on it."""
+        """Read the plan, or run the action on each plan."""
         given = parsed_args.plan
         do = functools.partial(self._done, parsed_args)
         if self.is_one:
-            return base.fields(do(given).answer, _FORMS)
-        return self.of_each(given, lambda p: do(p).answer, lambda _: _FORMS)
+            return base.format_fields(do(given).answer, _FORMS)
+        return self.run_for_each(
+            given, lambda p: do(p).answer, lambda _: _FORMS
+        )
 
     def _done(
         self, _parsed_args: argparse.Namespace, plan: str
@@ -90,14 +92,16 @@ class ShowPlan(base.ShowOne):
 
 
 class ApprovePlan(ShowPlan):
-    """Let a plan of moves begin"""
+    """Approve a migration plan, so that its moves begin"""
 
     is_one = False
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take plans, and whether to wait."""
+        """Add the plans and the option to wait."""
         parser = super().get_parser(prog_name)
-        base.add_wait(parser, f'Wait until it is {" or ".join(_ENDS)}')
+        base.add_wait_option(
+            parser, f'Wait until the plan is {" or ".join(_ENDS)}'
+        )
         return parser
 
     def _done(
@@ -106,12 +110,12 @@ class ApprovePlan(ShowPlan):
         found = self.api.approve_plan(plan)
         if not parsed_args.wait:
             return found
-        base.waited(lambda: self.api.wait_for_plan(plan, _ENDS))
+        base.wait_for_state(lambda: self.api.wait_for_plan(plan, _ENDS))
         return self.api.get_plan(plan)
 
 
 class StopPlan(ShowPlan):
-    """End a plan of moves, or open the host of one that ended in part
+    """Stop a migration plan, or enable the host of a plan that ended in part
 
     Moves that have begun are completed.
     """
@@ -125,20 +129,20 @@ class StopPlan(ShowPlan):
 
 
 class CreatePlan(base.ShowOne):
-    """Propose a plan that empties a host"""
+    """Propose a migration plan that empties a host"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a host."""
+        """Add the host."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--empty',
             metavar='<host>',
             required=True,
-            help='name of the host that is to be emptied, and disabled then',
+            help='name of the host that the plan empties and then disables',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Propose the plan and return its fields."""
         found = self.api.empty_host(parsed_args.empty)
-        return base.fields(found.answer, _FORMS)
+        return base.format_fields(found.answer, _FORMS)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes ``openstack fairness`` known to python-openstackclient.
-
-The names in this module are those that it looks for.
+"""Registration of ``openstack fairness`` in python-openstackclient, which
+requires the names in this module.
 """
 
 import argparse
@@ -17,12 +16,12 @@ API_VERSIONS = {'1': 'nova_fairness.client.http.FairnessApi'}
 
 
 def make_client(instance: Any) -> http.FairnessApi:
-    """Build what the commands talk through.
+    """Create the API client of the commands.
 
     :param instance: the ClientManager of the command line.
     """
     cloud, service = instance.sdk_connection.config, 'compute'
-    made = http.FairnessApi(
+    client = http.FairnessApi(
         instance.session,
         service_type=service,
         interface=cloud.get_interface(service),
@@ -30,18 +29,18 @@ def make_client(instance: Any) -> http.FairnessApi:
         endpoint_override=cloud.get_endpoint(service),
         user_agent='nova-fairness',
     )
-    made.attach(instance.sdk_connection)
-    return made
+    client.attach(instance.sdk_connection)
+    return client
 
 
 def build_option_parser(
     parser: argparse.ArgumentParser,
 ) -> argparse.ArgumentParser:
-    """Add the options that belong to no command."""
+    """Add the global options of this plugin."""
     parser.add_argument(
         '--os-fairness-api-version',
         metavar='<fairness-api-version>',
         help='Version of the fairness API '
-        f'(default: {DEFAULT_API_VERSION}, the only one)',
+        f'(default: {DEFAULT_API_VERSION}, the only version)',
     )
     return parser

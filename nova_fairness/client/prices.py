@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``openstack fairness price``: what all servers of hosts spend."""
+"""Commands ``openstack fairness price``: prices of hosts."""
 
 import argparse
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _Find = Callable[..., resources.PagedList[resources.PriceResource]]
 
 
 class ListPrice(base.ThingLister):
-    """List what all servers of each host spend"""
+    """List the price of each host: the spending rate of all its servers"""
 
     columns = (
         ('Host', 'host'),
@@ -33,25 +33,25 @@ class ListPrice(base.ThingLister):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take how many."""
+        """Add the options for the range of the list."""
         parser = super().get_parser(prog_name)
-        base.add_limit(parser)
+        base.add_range_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        found = self.listed(parsed_args, self._find(parsed_args))
-        return base.table(self.shown(parsed_args), found, _FORMS)
+        """Read the prices and return them as a table."""
+        found = self.read_list(parsed_args, self._find(parsed_args))
+        return base.table(self.chosen_columns(parsed_args), found, _FORMS)
 
     def _find(self, _parsed_args: argparse.Namespace) -> _Find:
         return self.api.prices
 
 
 class ListPriceHistory(ListPrice):
-    """List what all servers of a host spent, the newest first"""
+    """List the past prices of a host, the newest first"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a host."""
+        """Add the host."""
         parser = super().get_parser(prog_name)
         parser.add_argument('host', metavar='<host>', help='name of the host')
         return parser

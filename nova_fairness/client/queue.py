@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that wait, the shares by which they do, and the room there is."""
+"""Commands for requests, waits, shares, limits, preemptions and capacity."""
 
 import argparse
 from collections.abc import Callable
@@ -66,22 +66,25 @@ _FORMS = {
 
 _IDS = ('servers', 'project_id', 'user_id')
 _LISTS = ('servers', 'projects', 'users')
-"""Lists of Nova and Keystone with the names of these."""
+"""Kinds of objects whose names replace these IDs."""
 
 _RUNS = 'active'
 
-_Order = Callable[[str], resources.RequestResource]
-"""Does something with a request, given its ID."""
+_RequestAction = Callable[[str], resources.RequestResource]
+"""Action on a request, given its ID."""
 
 
 def _add_projects(parser: argparse.ArgumentParser, what: str) -> None:
-    """Take whose are listed, and how many."""
+    """Add the options for all projects and for the range of the list.
+
+    :param what: objects in the list, for the help.
+    """
     parser.add_argument(
         '--all-projects',
         action='store_true',
-        help=f'{what} of all projects, for those who may see them',
+        help=f'{what} of all projects (operators only)',
     )
-    base.add_limit(parser)
+    base.add_range_options(parser)
 
 
 def _seconds(text: str) -> float:
@@ -92,7 +95,7 @@ def _seconds(text: str) -> float:
 
 
 def _amounts(text: str) -> dict[str, int]:
-    """Read ``CLASS=AMOUNT,...``; a dash alone for none at all."""
+    """Parse ``CLASS=AMOUNT,...``; a dash is an empty mapping."""
     found: dict[str, int] = {}
     for each in [] if text == '-' else text.split(','):
         name, _, amount = each.partition('=')
@@ -102,7 +105,7 @@ def _amounts(text: str) -> dict[str, int]:
                 f' got {text!r}'
             )
         if name in found:
-            raise argparse.ArgumentTypeError(f'the class {name} comes twice')
+            raise argparse.ArgumentTypeError(f'class {name} is given twice')
         found[name] = int(amount)
     return found
 
@@ -113,7 +116,7 @@ _WINDOW = re.compile(
 
 
 def _window(text: str) -> dict[str, Any]:
-    """Read ``BEGINS for SPAN [in ZONE]``."""
+    """Parse ``BEGINS for SPAN [in ZONE]``."""
     found = _WINDOW.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(
@@ -130,35 +133,56 @@ _AMOUNTS: Mapping[str, Any] = {
     'metavar': '<class=amount,...>',
 }
 _LIMITS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    'time_limit': ('how long servers may run: ' + duration.FORM, _SPAN),
-    'longest_wait': ('how long requests may wait: ' + duration.FORM, _SPAN),
+    'time_limit': ('longest run time of servers: ' + duration.FORM, _SPAN),
+    'longest_wait': ('longest wait of requests: ' + duration.FORM, _SPAN),
     'budget': (
-        'unit-hours that all below it may use in a period',
+        (
+            'unit-hours that the account and accounts below it may use in a'
+            ' period'
+        ),
         {'type': float, 'metavar': '<hours>'},
     ),
     'funds': (
-        'currency that it and all below it may ever spend',
+        'currency that the account and accounts below it may spend in total',
         {'type': float, 'metavar': '<amount>'},
     ),
-    'ceiling': ('most that all below it may have at once', _AMOUNTS),
+    'ceiling': (
+        (
+            'largest amounts that the account and accounts below it may'
+            ' use at the same time'
+        ),
+        _AMOUNTS,
+    ),
     'nominal': (
-        'nominal quota without that of accounts below it; - for nothing',
+        (
+            'nominal quota of the account, without that of accounts below it;'
+            ' "-" for none'
+        ),
         _AMOUNTS,
     ),
     'borrowing_limit': (
-        'most that all below it may use beyond what they own; - for no limit',
+        (
+            'largest amounts that the account and accounts below it may'
+            ' use beyond their nominal quota; "-" for no limit'
+        ),
         _AMOUNTS,
     ),
     'lending_limit': (
-        'most that others may use of what it owns; - for no limit',
+        (
+            'largest amounts of the nominal quota that other accounts may use;'
+            ' "-" for no limit'
+        ),
         _AMOUNTS,
     ),
     'windows': (
-        'when requests start: <cron> for <span> in <zone>; repeatable',
+        (
+            'times at which requests may start: <cron> for <span> in <zone>; can'
+            ' be repeated'
+        ),
         {'type': _window, 'metavar': '<window>', 'action': 'append'},
     ),
 }
-"""Limits by name: what each is, and how it is read."""
+"""Limits by name: the help of each, and the arguments of its parser."""
 
 
 def _flag(name: str) -> str:
@@ -166,25 +190,25 @@ def _flag(name: str) -> str:
 
 
 _FILTERS = {
-    'state': 'Only those in this state, such as waiting, active or failed',
-    'project': 'Only those of this project (name or ID), for those who may'
-    ' see it',
-    'user': 'Only those of this user (name or ID)',
-    'host': 'Only those that were sent to this host, for operators',
-    'name': 'Only those of the server with this name or ID',
-    'since': 'Only those asked for since then, such as 2026-01-05T14:00, UTC',
+    'state': 'Only requests in this state, such as waiting, active or failed',
+    'project': 'Only requests of this project (name or ID)',
+    'user': 'Only requests of this user (name or ID)',
+    'host': 'Only requests that were sent to this host (operators only)',
+    'name': 'Only requests of the server with this name or ID',
+    'since': 'Only requests that arrived after this time, such as'
+    ' 2026-01-05T14:00, UTC',
 }
 
-_MORE = {
-    'running': 'Also those whose servers just run; --state, --name and --host'
-    ' find them anyway',
-    'ended': 'Also those that ended, as long as they are known',
-    'all': 'Both of these',
+_INCLUDED = {
+    'running': 'Include requests whose servers run; --state, --name and --host'
+    ' always include them',
+    'ended': 'Include requests that ended and are still stored',
+    'all': 'Include running and ended requests',
 }
 
 
 class ListRequest(base.ThingLister):
-    """List requests, the next one first; those that run or ended on demand
+    """List requests, the next one first; running and ended ones on demand
 
     With --limit or --marker the oldest one comes first.
     """
@@ -196,7 +220,7 @@ class ListRequest(base.ThingLister):
         ('State', 'state'),
         ('Status', 'status'),
     )
-    more = (
+    long_columns = (
         ('User', 'user_id'),
         ('Position', 'position'),
         ('Since', 'since'),
@@ -211,23 +235,23 @@ class ListRequest(base.ThingLister):
     )
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take whose, and how many."""
+        """Add the filters and the options for the range of the list."""
         parser = super().get_parser(prog_name)
         _add_projects(parser, 'Requests')
         parser.add_argument(
             '--preemptible',
             action='store_true',
-            help='Only those whose servers run in what others leave',
+            help='Only preemptible requests: their servers can be evicted',
         )
         for name, what in _FILTERS.items():
             parser.add_argument(f'--{name}', metavar=f'<{name}>', help=what)
-        for name, what in _MORE.items():
+        for name, what in _INCLUDED.items():
             parser.add_argument(f'--{name}', action='store_true', help=what)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        listed = self.listed(
+        """Read the requests and return them as a table."""
+        listed = self.read_list(
             parsed_args,
             self.api.requests,
             *('all_projects', 'preemptible', 'state', 'host', 'since'),
@@ -235,15 +259,17 @@ class ListRequest(base.ThingLister):
         )
         found = [*map(_with_status, listed)]
         if parsed_args.limit is None and parsed_args.marker is None:
-            found.sort(key=_turn)
-        known = naming.of_servers(found)
-        forms = self.named_forms(
+            found.sort(key=_queue_position_key)
+        known = naming.server_names(found)
+        forms = self.formats_with_names(
             parsed_args, _FORMS, _IDS, *_LISTS, known=known
         )
-        return base.table(self.shown(parsed_args), found, forms)
+        return base.table(self.chosen_columns(parsed_args), found, forms)
 
     def _filters(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        """Parameters that are not as they were given."""
+        """Return the parameters that need a look-up or combine several
+        options.
+        """
         find = self.directory
         return {
             'project_id': parsed_args.project
@@ -258,17 +284,17 @@ class ListRequest(base.ThingLister):
 
 
 class ListWait(base.ThingLister):
-    """List how long requests waited, by project, flavor or reason"""
+    """List the waits of requests, by project, flavor or reason"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take whose, since when, and by what they are grouped."""
+        """Add the projects, the time and the kind of the rows."""
         parser = super().get_parser(prog_name)
         _add_projects(parser, 'Waits')
         parser.add_argument(
             '--by',
             choices=[each.value for each in waits.WaitKey],
             default=waits.WaitKey.PROJECT.value,
-            help='One row for each of these (default: project)',
+            help='Kind of object that has a row each (default: project)',
         )
         parser.add_argument(
             '--project', metavar='<project>', help=_FILTERS['project']
@@ -282,33 +308,39 @@ class ListWait(base.ThingLister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
-        by, parts = parsed_args.by, waits.PERCENTILES
+        """Read the waits and return them as a table."""
+        by, percentiles = parsed_args.by, waits.PERCENTILES
         project = parsed_args.project
-        found = self.listed(
+        found = self.read_list(
             parsed_args,
             self.api.waits,
             *('all_projects', 'by', 'since'),
             project_id=project and self.directory.owner('project', project),
         )
         shown = [(by.title(), 'name'), ('Requests', 'requests_count')]
-        shown += [(f'P{part}', f'p{part}') for part in parts]
-        forms: dict[str, Any] = {f'p{part}': columns.Span for part in parts}
+        shown += [(f'P{part}', f'p{part}') for part in percentiles]
+        forms: dict[str, Any] = {
+            f'p{part}': columns.Span for part in percentiles
+        }
         forms['explanation'] = columns.Text
         if by == waits.WaitKey.REASON.value:
             shown.append(('Waited', 'explanation'))
         if by == waits.WaitKey.PROJECT.value:
-            forms['name'] = self.named(parsed_args, 'projects')
+            forms['name'] = self.id_format(parsed_args, 'projects')
         return base.table(shown, found, forms)
 
 
 def _with_status(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A request with its status; older releases say only why."""
+    """Return a request with its status; older releases send only the
+    explanation.
+    """
     return {**item, 'status': item.get('status', item.get('explanation'))}
 
 
-def _turn(item: Mapping[str, Any]) -> tuple[bool, int]:
-    """Key that puts those that wait in their order before all others."""
+def _queue_position_key(item: Mapping[str, Any]) -> tuple[bool, int]:
+    """Return the sort key that puts waiting requests, by their position,
+    before all others.
+    """
     place = item.get('position')
     return place is None, place or 0
 
@@ -318,7 +350,7 @@ class _OneRequest(base.ShowOne):
     awaited: tuple[str, ...] = (_RUNS,)
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a request."""
+        """Add the request, or several requests for an action."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'request',
@@ -327,21 +359,21 @@ class _OneRequest(base.ShowOne):
             help='ID of the request, or name or ID of one of its servers',
         )
         if self.awaited:
-            told = f'Wait until it is {" or ".join(self.awaited)}'
-            base.add_wait(parser, told)
+            states = ' or '.join(self.awaited)
+            base.add_wait_option(parser, f'Wait until the request is {states}')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it, or act on it."""
+        """Read the request, or run the action on each request."""
         given = parsed_args.request
         if not self.is_one:
-            return self.of_each(
+            return self.run_for_each(
                 given,
                 lambda name: self._acted(parsed_args, name),
                 lambda found: self._forms(parsed_args, found),
             )
         found = self._shown(parsed_args, self._uuid(given), given)
-        return base.fields(found, self._forms(parsed_args, found))
+        return base.format_fields(found, self._forms(parsed_args, found))
 
     def _uuid(self, given: str) -> str:
         return self.directory.server_of_request(given)
@@ -349,9 +381,9 @@ class _OneRequest(base.ShowOne):
     def _forms(
         self, parsed_args: argparse.Namespace, found: Mapping[str, Any]
     ) -> Mapping[str, Callable[[Any], Any]]:
-        """Forms of one request, with names."""
-        known = naming.of_servers([found])
-        return self.named_forms(
+        """Return the formats of one request, with names of its IDs."""
+        known = naming.server_names([found])
+        return self.formats_with_names(
             parsed_args, _FORMS, _IDS, *_LISTS, known=known
         )
 
@@ -359,7 +391,9 @@ class _OneRequest(base.ShowOne):
         self, parsed_args: argparse.Namespace, given: str
     ) -> resources.Answer:
         uuid = self._uuid(given)
-        found = _known(given, lambda: self._done(parsed_args, given, uuid))
+        found = _answer_or_explain(
+            given, lambda: self._done(parsed_args, given, uuid)
+        )
         is_waiting = self.awaited and parsed_args.wait
         return self._shown(parsed_args, uuid, given) if is_waiting else found
 
@@ -368,34 +402,35 @@ class _OneRequest(base.ShowOne):
     ) -> resources.RequestResource:
         return self._order(parsed_args)(uuid)
 
-    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, _parsed_args: argparse.Namespace) -> _RequestAction:
         return self.api.get_request
 
     def _shown(
         self, parsed_args: argparse.Namespace, uuid: str, given: str
     ) -> Mapping[str, Any]:
-        """A request, after the wait that was asked for."""
+        """Read a request, after the requested wait."""
         events = self._with_events(parsed_args)
 
         def ask() -> resources.RequestResource:
             if parsed_args.wait:
                 wait = self.api.wait_for_request
-                base.waited(lambda: wait(uuid, self.awaited))
+                base.wait_for_state(lambda: wait(uuid, self.awaited))
             return self.api.get_request(uuid, events=events)
 
-        return _known(given, ask)
+        return _answer_or_explain(given, ask)
 
     def _with_events(self, _parsed_args: argparse.Namespace) -> bool:
         return False
 
 
-def _known(
+def _answer_or_explain(
     given: str, ask: Callable[[], resources.RequestResource]
 ) -> resources.Answer:
-    """The answer about a request.
+    """Return the answer about a request.
 
-    :param given: its id, or a server.
-    :raises CommandError: if a server has none, with what that means.
+    :param given: ID of the request, or of a server.
+    :param ask: queries the API.
+    :raises CommandError: if there is no request, with possible causes.
     """
     try:
         return ask().answer
@@ -403,21 +438,22 @@ def _known(
         if error.status != http.NOT_FOUND:
             raise
         raise exceptions.CommandError(
-            f'{given}: no request of it that you may see: it started without'
-            ' the queue, or its request ended long ago (HTTP 404)'
+            f'{given}: request not found (HTTP 404): it is not visible to you,'
+            ' its server started without the queue, or the request ended long'
+            ' ago'
         ) from error
 
 
 class ShowRequest(_OneRequest):
-    """Show where a request stands, and why"""
+    """Show the state of a request, its position and its reason"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a request, and whether its history is shown."""
+        """Add the request and the option for its history."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--events',
             action='store_true',
-            help='Show its history, too: a line for each event',
+            help='Show the history of the request, one line per event',
         )
         return parser
 
@@ -431,31 +467,31 @@ class _ActOnRequest(_OneRequest):
 
 
 class CancelRequest(_ActOnRequest):
-    """Take back a build that waits, and delete its servers"""
+    """Cancel a waiting build request, and delete its servers"""
 
     awaited = ('cancelled', 'ended')
 
-    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, _parsed_args: argparse.Namespace) -> _RequestAction:
         return self.api.cancel_request
 
 
 class ReleaseRequest(_ActOnRequest):
-    """Start a request whatever the plan is, where there is room for it"""
+    """Start a request at once on a host with room, before its turn"""
 
     awaited = (_RUNS,)
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a request, and whether it starts without room."""
+        """Add the requests and the option for a start without room."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--without-room',
             action='store_true',
-            help='Let Nova look for room; it destroys the request if there is'
-            ' none',
+            help='Send the request to Nova even if no host has room; Nova'
+            ' fails it if it finds none',
         )
         return parser
 
-    def _order(self, parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, parsed_args: argparse.Namespace) -> _RequestAction:
         is_blind = parsed_args.without_room
         return functools.partial(
             self.api.release_request, without_room=is_blind
@@ -463,14 +499,19 @@ class ReleaseRequest(_ActOnRequest):
 
 
 class PutRequestFirst(_ActOnRequest):
-    """Let a request be next, before all others of its kind"""
+    """Put a request before all others of its priority class"""
 
-    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, _parsed_args: argparse.Namespace) -> _RequestAction:
         return self.api.put_request_first
 
 
-class _EndOfOrder(_ActOnRequest):
-    """Takes something back, and says so if there is nothing."""
+class _EndRequestState(_ActOnRequest):
+    """Base class of actions that end a state of a request, and warn if it does
+    not have that state.
+
+    :cvar field: field of the request that is set in that state. :cvar idle:
+    warning if it is not set.
+    """
 
     field = ''
     idle = ''
@@ -483,21 +524,21 @@ class _EndOfOrder(_ActOnRequest):
         return super()._done(parsed_args, given, uuid)
 
 
-class PutRequestBack(_EndOfOrder):
-    """Let a request that was put first stand where the order puts it"""
+class PutRequestBack(_EndRequestState):
+    """Undo "first": the order decides again when a request starts"""
 
     field = 'first'
     idle = 'it was not put first'
 
-    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, _parsed_args: argparse.Namespace) -> _RequestAction:
         return self.api.put_request_back
 
 
 class HoldRequest(_ActOnRequest):
-    """Keep a request from starting until the hold ends"""
+    """Hold a request: it does not start until the hold ends"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a request, and why."""
+        """Add the requests and the text for their owners."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--why',
@@ -506,60 +547,60 @@ class HoldRequest(_ActOnRequest):
         )
         return parser
 
-    def _order(self, parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, parsed_args: argparse.Namespace) -> _RequestAction:
         return functools.partial(self.api.hold_request, why=parsed_args.why)
 
 
-class UnholdRequest(_EndOfOrder):
+class UnholdRequest(_EndRequestState):
     """End the hold of a request: it starts in its turn"""
 
     field = 'held_by'
     idle = 'it was not held'
 
-    def _order(self, _parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, _parsed_args: argparse.Namespace) -> _RequestAction:
         return self.api.unhold_request
 
 
 class ExtendRequest(_ActOnRequest):
-    """Let servers of a request run longer"""
+    """Extend the time limit of the servers of a request"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a request and a span of time."""
+        """Add the requests and a span of time."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'span', metavar='<span>', type=_seconds, help=duration.FORM
         )
         return parser
 
-    def _order(self, parsed_args: argparse.Namespace) -> _Order:
+    def _order(self, parsed_args: argparse.Namespace) -> _RequestAction:
         span = parsed_args.span
         return functools.partial(self.api.extend_request, seconds=span)
 
 
 class _ProjectLister(base.ThingLister):
-    """Lists what the own project has, or all of them have."""
+    """Base class of lists for the caller's project or for all projects."""
 
     plural = ''
     keys: tuple[str, ...] = ()
     names_of: tuple[str, ...] = ('projects', 'users')
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take whose, and how many."""
+        """Add the options for all projects and for the range of the list."""
         parser = super().get_parser(prog_name)
         _add_projects(parser, self.plural.title())
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        """Ask for them."""
+        """Read the objects and return them as a table."""
         find = getattr(self.api, self.plural)
-        found = self.listed(parsed_args, find, 'all_projects')
-        whose = self.named(parsed_args, *self.names_of)
-        forms = {**_FORMS, **dict.fromkeys(self.keys, whose)}
-        return base.table(self.shown(parsed_args), found, forms)
+        found = self.read_list(parsed_args, find, 'all_projects')
+        id_format = self.id_format(parsed_args, *self.names_of)
+        forms = {**_FORMS, **dict.fromkeys(self.keys, id_format)}
+        return base.table(self.chosen_columns(parsed_args), found, forms)
 
 
 class ListPreemption(_ProjectLister):
-    """List when servers had to make room, the newest first"""
+    """List preemptions, the newest first"""
 
     plural = 'preemptions'
     keys = ('server', 'project_id', 'for_project')
@@ -572,7 +613,7 @@ class ListPreemption(_ProjectLister):
         ('Action', 'action'),
         ('State', 'state'),
     )
-    more = (
+    long_columns = (
         ('For Project', 'for_project'),
         ('Chosen At', 'chosen_at'),
         ('Lost VCPU Seconds', 'lost_vcpu_s'),
@@ -583,23 +624,24 @@ class ShowPreemption(base.ShowOne):
     """Show a preemption: its victim, its preemptor and its outcome"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take a preemption."""
+        """Add the preemption."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'preemption',
             metavar='<preemption>',
-            help='ID of the preemption; the list has it',
+            help='ID of the preemption, as in "openstack fairness preemption'
+            ' list"',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Read the preemption and return its fields."""
         found = self.api.get_preemption(parsed_args.preemption)
-        return base.fields(found.answer, _FORMS)
+        return base.format_fields(found.answer, _FORMS)
 
 
 class ListShare(_ProjectLister):
-    """List who has which share and has used how much of it"""
+    """List accounts with their shares and their use"""
 
     plural = 'shares'
     keys = ('name', 'parent')
@@ -611,14 +653,14 @@ class ListShare(_ProjectLister):
         ('Fair Share', 'fair_share'),
         ('Vanished', 'vanished'),
     )
-    more = (('Parent', 'parent'),)
+    long_columns = (('Parent', 'parent'),)
 
 
 class UnsetShare(dry_runs.AccountChange):
-    """Take back the share of an account: the file of shares counts again"""
+    """Remove the share set for an account: the file of shares applies again"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Remove the share of each account."""
         return self._set(parsed_args, None)
 
     def _set(
@@ -629,26 +671,26 @@ class UnsetShare(dry_runs.AccountChange):
 
 
 class SetShare(UnsetShare):
-    """Set the share of an account beside those of the same parent"""
+    """Set the share of an account relative to accounts with the same parent"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take accounts, and the share of each."""
+        """Add the accounts and the share of each."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'share',
             metavar='<share>',
             type=float,
-            help='number from 0 to 1e9; 0 comes last',
+            help='number from 0 to 1e9; accounts with share 0 are served last',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Set the share of each account."""
         return self._set(parsed_args, parsed_args.share)
 
 
 class ListLimit(_ProjectLister):
-    """List how long accounts may wait and run, and what they may have"""
+    """List the limits of accounts: time, budget, funds, amounts and windows"""
 
     plural = 'limits'
     keys = ('account', 'parent')
@@ -661,7 +703,7 @@ class ListLimit(_ProjectLister):
         ('Ceiling', 'ceiling'),
         ('Fault', 'fault'),
     )
-    more = (
+    long_columns = (
         ('Parent', 'parent'),
         ('Longest Wait', 'longest_wait'),
         ('Budget Committed', 'budget_committed'),
@@ -677,50 +719,55 @@ class ListLimit(_ProjectLister):
 
 
 class SetLimit(dry_runs.AccountChange):
-    """Set how long an account may wait and run, and what it may have"""
+    """Set limits of an account: time, budget, funds, amounts and windows"""
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take an account and its limits."""
+        """Add the accounts and their limits."""
         parser = super().get_parser(prog_name)
         for name, (what, _) in _LIMITS.items():
             parser.add_argument(
-                _flag(name), dest=name, help=what, **self._takes(name)
+                _flag(name),
+                dest=name,
+                help=what,
+                **self._option_arguments(name),
             )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for them."""
+        """Set the limits of each account."""
         given = vars(parsed_args)
         limits = {
             name: given[name] for name in _LIMITS if given[name] is not None
         }
         if not limits:
             flags = ', '.join(map(_flag, _LIMITS))
-            raise exceptions.CommandError(f'give at least one of {flags}')
-        wanted = self._wanted(limits)
+            raise exceptions.CommandError(
+                f'limits: none is given; give at least one of {flags}'
+            )
+        wanted = self._limits_to_set(limits)
         do = functools.partial(self.api.set_limits, **wanted)
         return self.change_each(parsed_args, do, _FORMS)
 
-    def _takes(self, name: str) -> Mapping[str, Any]:
+    def _option_arguments(self, name: str) -> Mapping[str, Any]:
         return _LIMITS[name][1]
 
-    def _wanted(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _limits_to_set(self, given: dict[str, Any]) -> dict[str, Any]:
         return given
 
 
 class UnsetLimit(SetLimit):
-    """Take back limits of an account: the file of shares counts again"""
+    """Remove limits set for an account: the file of shares applies again"""
 
-    def _takes(self, name: str) -> Mapping[str, Any]:
+    def _option_arguments(self, name: str) -> Mapping[str, Any]:
         return {'action': 'store_const', 'const': True}
 
-    def _wanted(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _limits_to_set(self, given: dict[str, Any]) -> dict[str, Any]:
         return dict.fromkeys(given)
 
 
 class ShowCapacity(base.ShowOne):
-    """Show how full the cloud is, and what starts now"""
+    """Show the use of the cloud, and the servers that could start now"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
-        return base.fields(self.api.get_capacity(), _FORMS)
+        """Read the capacity and return its fields."""
+        return base.format_fields(self.api.get_capacity(), _FORMS)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Things of ``conn.fairness``, and lists of them that are read by pages."""
+"""Resources of ``conn.fairness``, and lists of them that are read page by
+page.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -19,9 +21,10 @@ Answer = Mapping[str, Any]
 
 
 class FairnessResource(resource.Resource):
-    """One thing; fields without a name here are attributes as well.
+    """Base class of resources; fields without an attribute here are attributes
+    as well.
 
-    :ivar answer: all fields, as the interface tells them and in its order.
+    :ivar answer: all fields, as the API returns them and in its order.
     """
 
     _allow_unknown_attrs_in_body = True
@@ -30,14 +33,14 @@ class FairnessResource(resource.Resource):
 
     @classmethod
     def existing(cls, connection: Any = None, **answer: Any) -> Self:
-        """Make it of an answer."""
-        made = super().existing(connection=connection, **answer)
-        made.answer = answer
-        return made
+        """Create a resource from an answer of the API."""
+        instance = super().existing(connection=connection, **answer)
+        instance.answer = answer
+        return instance
 
 
 class RequestResource(FairnessResource):
-    """Servers that were asked for at once, and wait, run or ran."""
+    """A request: servers that were requested together."""
 
     base_path = f'{ROOT}/requests'
     resource_key = 'request'
@@ -54,7 +57,7 @@ class RequestResource(FairnessResource):
 
 
 class WaitResource(FairnessResource):
-    """Waits of the requests of a project, of a flavor, or for a reason."""
+    """Waits of the requests of a project, of a flavor, or with a reason."""
 
     base_path = f'{ROOT}/waits'
     resources_key = 'waits'
@@ -67,7 +70,7 @@ class WaitResource(FairnessResource):
 
 
 class ServerResource(FairnessResource):
-    """A server: how it fares, and why."""
+    """A server: its usage, weights and a summary."""
 
     base_path = f'{ROOT}/instances'
     resource_key = 'instance'
@@ -79,7 +82,7 @@ class ServerResource(FairnessResource):
 
 
 class PreemptionResource(FairnessResource):
-    """A server that had to make room."""
+    """A preemption: the eviction of one server for a request."""
 
     base_path = f'{ROOT}/preemptions'
     resource_key = 'preemption'
@@ -114,7 +117,7 @@ class LimitResource(FairnessResource):
 
 
 class GroupResource(FairnessResource):
-    """Servers of a project with a spending rate."""
+    """A group of servers of a project with a spending rate."""
 
     base_path = f'{ROOT}/groups'
     resource_key = 'group'
@@ -125,7 +128,9 @@ class GroupResource(FairnessResource):
 
 
 class PriceResource(FairnessResource):
-    """A price of a host: all its servers spend it for a class of resources."""
+    """A price of a host: the spending rate of all its servers for a resource
+    class.
+    """
 
     base_path = f'{ROOT}/prices'
     resources_key = 'prices'
@@ -135,7 +140,7 @@ class PriceResource(FairnessResource):
 
 
 class PlanResource(FairnessResource):
-    """Servers that are to move."""
+    """A migration plan."""
 
     base_path = f'{ROOT}/plans'
     resource_key = 'plan'
@@ -156,7 +161,7 @@ class HostResource(FairnessResource):
 
 
 class BorderHostResource(FairnessResource):
-    """A host that moves between batch and cloud."""
+    """A host that moves between batch system and cloud."""
 
     base_path = f'{ROOT}/partition/hosts'
     resource_key = 'host'
@@ -167,7 +172,7 @@ class BorderHostResource(FairnessResource):
 
 
 class UserResource(FairnessResource):
-    """A user: how heavy they are."""
+    """A user and the user's heaviness."""
 
     base_path = f'{ROOT}/users'
     resource_key = 'user'
@@ -175,7 +180,7 @@ class UserResource(FairnessResource):
 
 
 class ProjectResource(FairnessResource):
-    """A project: how heavy it is."""
+    """A project and its heaviness."""
 
     base_path = f'{ROOT}/projects'
     resource_key = 'project'
@@ -186,15 +191,17 @@ T = TypeVar('T', bound=FairnessResource)
 
 
 class PagedList(Iterator[T], Generic[T]):
-    """A list that is read page by page, as far as it is used.
+    """A list whose pages are read when they are needed.
 
-    :param read: asks for a page, by the parameters of it.
-    :param make: a thing of its fields.
-    :ivar answers: fields of each thing, in place of the thing. Resources of
-        openstacksdk take a millisecond each.
-    :ivar partial: whether something is missing in what was read so far.
-    :ivar not_reached: why hosts did not answer so far, by host; empty for
-        those who may not see hosts.
+    :param noun: key of the list in an answer.
+    :param read: queries a page, given its parameters.
+    :param query: parameters of the first page.
+    :param make: creates a resource from its fields.
+    :ivar answers: fields of each object, without a resource. Creating a
+        resource of openstacksdk takes a millisecond.
+    :ivar partial: whether objects are missing in the pages that were read.
+    :ivar not_reached: reason by host, for hosts that did not answer; empty for
+        callers who may not see hosts.
     """
 
     def __init__(
@@ -215,27 +222,28 @@ class PagedList(Iterator[T], Generic[T]):
     def _read(
         self, noun: str, read: Callable[[Answer], Answer], query: Answer
     ) -> Iterator[Answer]:
-        """Read up to the last page, or one that is empty."""
+        """Read pages until the last page or an empty page."""
         more: Answer | None = query
         while more is not None:
             answer = read(more)
             self.partial = self.partial or bool(answer.get('partial'))
             self.not_reached |= reasons(answer.get('not_reached'))
             yield from answer[noun]
-            more = _next(answer, noun) if answer[noun] else None
+            more = _next_page(answer, noun) if answer[noun] else None
 
 
 def reasons(listed: Any) -> dict[str, str]:
-    """Why hosts are missing in an answer, by host."""
+    """Return the reasons why hosts are missing in an answer, by host."""
     return {
         str(item.get('host')): str(item.get('reason')) for item in listed or ()
     }
 
 
-def _next(answer: Answer, noun: str) -> Answer | None:
-    """Parameters of the next page, if there is one.
+def _next_page(answer: Answer, noun: str) -> Answer | None:
+    """Return the parameters of the next page; ``None`` if there is none.
 
-    The address in a link may be that of a machine behind a proxy.
+    The address in a link may be that of a machine behind a proxy, so only the
+    parameters are used.
     """
     for link in answer.get(f'{noun}_links') or ():
         if link.get('rel') == 'next':

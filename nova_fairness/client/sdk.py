@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``conn.fairness``: the HTTP interface as a service of openstacksdk.
+"""``conn.fairness``: the HTTP API as a service of openstacksdk.
 
-:func:`register` adds it to a connection; see the page about scripts.
+:func:`register` adds it to a connection; see the documentation about scripts.
 """
 
 from collections.abc import Collection
@@ -21,16 +21,18 @@ from openstack import utils
 from nova_fairness.client import resources
 
 _VERSIONED = re.compile(r'/v2(\.\d+)?(/|$)')
-"""Some clouds register the compute service without its version."""
+"""Version in the path of a URL. Some clouds register the compute service
+without it.
+"""
 
-GIVEN_UP = frozenset({'ended', 'cancelled', 'expired', 'failed'})
-"""States in which a request stays."""
+REQUEST_ENDS = frozenset({'ended', 'cancelled', 'expired', 'failed'})
+"""Final states of a request, except success."""
 
 PLAN_ENDS = frozenset({'partial', 'done', 'stopped', 'expired', 'failed'})
-"""States in which a plan moves nothing any more."""
+"""Final states of a plan, in which it moves nothing."""
 
 POLL_S = 2.0
-"""Between two times that is looked whether a wait is over."""
+"""Seconds from one query to the next during a wait."""
 
 _JSON = {'Accept': 'application/json'}
 
@@ -46,13 +48,15 @@ class FairnessProxy(proxy.Proxy):
     """Methods of ``conn.fairness``.
 
     Every method raises ``openstack.exceptions.HttpException`` with the reason
-    if it is refused. Projects, users and servers are named by ids. Things have
-    their fields as attributes, and all of them in ``answer``, in the order of
-    the interface.
+    if the API refuses the call. Arguments for projects, users and servers are
+    IDs. Resources have their fields as attributes, and all fields in
+    ``answer``, in the order of the API.
     """
 
     def request(self, url: str, method: str, *args: Any, **more: Any) -> Any:
-        """Ask the compute endpoint, which may lack its version."""
+        """Send a request to the compute endpoint, and add the version to its
+        path if it is missing.
+        """
         if f'/{url.lstrip("/")}'.startswith(resources.ROOT):
             path = parse.urlsplit(self.get_endpoint() or '').path
             if not _VERSIONED.search(path):
@@ -60,89 +64,96 @@ class FairnessProxy(proxy.Proxy):
         return super().request(url, method, *args, **more)
 
     def attach(self, connection: Any) -> None:
-        """Count and cache as a connection of openstacksdk does."""
+        """Attach the connection, whose statistics and cache this client then
+        uses.
+        """
         self._connection = connection
 
     def requests(self, **query: Any) -> _Listed[resources.RequestResource]:
-        """Requests, the oldest first; those that just run or ended on demand.
+        """List requests, the oldest first; running and ended ones on demand.
 
-        :param query: filters of the HTTP interface: ``all_projects``,
-            ``ended``, ``host``, ``preemptible``, ``project_id``, ``running``,
-            ``server``, ``since``, ``state``, ``user_id``; ``limit`` (of a
-            page) and ``marker``.
+        :param query: filters of the HTTP API: ``all_projects``, ``ended``,
+            ``host``, ``preemptible``, ``project_id``, ``running``, ``server``,
+            ``since``, ``state``, ``user_id``; ``limit`` (of a page) and
+            ``marker``.
         """
-        return self._listed(resources.RequestResource, query)
+        return self._list_resources(resources.RequestResource, query)
 
     def get_request(
         self, request: _Request, *, events: bool = False
     ) -> resources.RequestResource:
-        """One request.
+        """Read one request.
 
-        :param events: whether its history is in its ``events``.
+        :param events: whether the request includes its history, as ``events``.
         """
         query = {'events': 'true'} if events else {}
-        return self._one(resources.RequestResource, request, query)
+        return self._get_resource(resources.RequestResource, request, query)
 
     def request_events(self, request: _Request) -> list[resources.Answer]:
-        """The history of a request, the oldest event first."""
+        """Read the history of a request, the oldest event first."""
         found = self.get_request(request, events=True)
         return list(found.answer.get('events') or ())
 
     def waits(self, **query: Any) -> _Listed[resources.WaitResource]:
-        """Seconds that requests waited until they were sent to Nova.
+        """List the seconds that requests waited until they were sent to Nova.
 
         :param query: ``by`` (``project``, ``flavor`` or ``reason``),
-            ``since``, ``project_id``, ``all_projects``, ``limit`` (of a
-            page), ``marker``.
+            ``since``, ``project_id``, ``all_projects``, ``limit`` (of a page),
+            ``marker``.
         """
-        return self._listed(resources.WaitResource, query)
+        return self._list_resources(resources.WaitResource, query)
 
     def cancel_request(self, request: _Request) -> resources.RequestResource:
-        """Take a build back that waits, and delete its servers."""
-        return self._acted(resources.RequestResource, request, 'cancel')
+        """Cancel a waiting build request, and delete its servers."""
+        return self._run_action(resources.RequestResource, request, 'cancel')
 
     def release_request(
         self, request: _Request, *, without_room: bool = False
     ) -> resources.RequestResource:
-        """Start a request whatever the plan is, where there is room.
+        """Start a request at once on a host with room, before its turn.
 
-        :param without_room: Nova looks for room, and destroys the request if
-            there is none.
+        :param without_room: send the request to Nova even if no host has room;
+            Nova fails it if it finds none.
         """
         order = {'without_room': True} if without_room else None
-        return self._acted(
+        return self._run_action(
             resources.RequestResource, request, 'release', order
         )
 
     def put_request_first(
         self, request: _Request
     ) -> resources.RequestResource:
-        """Let a request be next."""
-        return self._acted(resources.RequestResource, request, 'first')
+        """Put a request before all others of its priority class."""
+        return self._run_action(resources.RequestResource, request, 'first')
 
     def put_request_back(self, request: _Request) -> resources.RequestResource:
-        """Let a request stand where the order puts it."""
-        return self._acted(resources.RequestResource, request, 'unfirst')
+        """Undo :meth:`put_request_first`: the order decides again."""
+        return self._run_action(resources.RequestResource, request, 'unfirst')
 
     def hold_request(
         self, request: _Request, why: str | None = None
     ) -> resources.RequestResource:
-        """Keep a request from starting.
+        """Hold a request: it does not start until the hold ends.
 
         :param why: text for its owners.
         """
         order = None if why is None else {'why': why}
-        return self._acted(resources.RequestResource, request, 'hold', order)
+        return self._run_action(
+            resources.RequestResource, request, 'hold', order
+        )
 
     def unhold_request(self, request: _Request) -> resources.RequestResource:
         """End the hold of a request."""
-        return self._acted(resources.RequestResource, request, 'unhold')
+        return self._run_action(resources.RequestResource, request, 'unhold')
 
     def extend_request(
         self, request: _Request, seconds: float
     ) -> resources.RequestResource:
-        """Let servers of a request run longer."""
-        return self._acted(
+        """Extend the time limit of the servers of a request.
+
+        :param seconds: extension, > 0.
+        """
+        return self._run_action(
             resources.RequestResource, request, 'extend', {'seconds': seconds}
         )
 
@@ -153,153 +164,163 @@ class FairnessProxy(proxy.Proxy):
         wait: float | None = None,
         interval: float = POLL_S,
     ) -> resources.RequestResource:
-        """Wait until a request is in one of some states.
+        """Wait until a request is in one of the given states.
 
-        :param wait: seconds at most; ``None`` for no limit.
-        :param interval: seconds between two looks.
+        :param wait: longest wait in seconds; ``None`` for no limit.
+        :param interval: seconds from one query to the next.
         :raises ResourceFailure: if it ended in another state.
-        :raises ResourceTimeout: if it took longer.
+        :raises ResourceTimeout: if the longest wait passed.
         """
-        return self._waited(
+        return self._wait_for_state(
             resources.RequestResource,
             request,
             states,
-            GIVEN_UP,
+            REQUEST_ENDS,
             wait,
             interval,
         )
 
     def get_server(self, uuid: str) -> resources.ServerResource:
-        """How a server fares, and why."""
-        return self._one(resources.ServerResource, uuid)
+        """Read the usage, weights and summary of a server."""
+        return self._get_resource(resources.ServerResource, uuid)
 
     def preemptions(
         self, **query: Any
     ) -> _Listed[resources.PreemptionResource]:
-        """Servers that had to make room, the newest first."""
-        return self._listed(resources.PreemptionResource, query)
+        """List preemptions, the newest first."""
+        return self._list_resources(resources.PreemptionResource, query)
 
     def get_preemption(
         self, preemption: str | resources.PreemptionResource
     ) -> resources.PreemptionResource:
-        """One server that had to make room."""
-        return self._one(resources.PreemptionResource, preemption)
+        """Read one preemption."""
+        return self._get_resource(resources.PreemptionResource, preemption)
 
     def shares(self, **query: Any) -> _Listed[resources.ShareResource]:
-        """Shares of the own project and its users, or of all accounts."""
-        return self._listed(resources.ShareResource, query)
+        """List the shares of the caller's project and its users, or of all
+        accounts.
+        """
+        return self._list_resources(resources.ShareResource, query)
 
     def set_share(
         self, account: str, share: float | None, *, dry_run: bool = False
     ) -> resources.Answer:
         """Set the share of an account.
 
-        :param account: id of a project, ``PROJECT/USER``, or a name of the
+        :param account: ID of a project, ``PROJECT/USER``, or a name in the
             file of shares.
-        :param share: ``None`` for that of the file.
-        :param dry_run: set nothing; ``dry_run`` of the answer says who would
-            start next.
+        :param share: ``None`` restores the share of the file.
+        :param dry_run: change nothing; ``dry_run`` of the answer lists the
+            requests that would start next.
         """
         wanted = {'account': account, 'share': share}
         return self._put('shares', wanted, dry_run)
 
     def limits(self, **query: Any) -> _Listed[resources.LimitResource]:
-        """Limits of the own project and its users, or of all accounts."""
-        return self._listed(resources.LimitResource, query)
+        """List the limits of the caller's project and its users, or of all
+        accounts.
+        """
+        return self._list_resources(resources.LimitResource, query)
 
     def set_limits(
         self, account: str, *, dry_run: bool = False, **limits: Any
     ) -> resources.Answer:
         """Set limits of an account.
 
-        :param dry_run: as of :meth:`set_share`.
-        :param limits: such as ``time_limit``, in the form of the interface;
-            ``None`` for that of the file.
+        :param dry_run: change nothing, as in :meth:`set_share`.
+        :param limits: limits such as ``time_limit``, in the form of the HTTP
+            API; ``None`` restores the limit of the file.
         """
         return self._put('limits', {'account': account, **limits}, dry_run)
 
     def preview_order(
         self, order: str, /, **parameters: float | str
     ) -> resources.Answer:
-        """The effect of another order on the queue; nothing is changed.
+        """Compute the effect of another order on the queue; nothing is
+        changed.
 
         :param order: its name, such as ``fair_tree``.
-        :param parameters: numbers of it; those not named have their defaults.
+        :param parameters: parameters of the order; missing ones have their
+            defaults.
         """
         told = ','.join(f'{key}={n}' for key, n in parameters.items())
         query = {'parameters': told} if told else {}
         return self._part('dry_run', 'orders', order, 'preview', params=query)
 
     def groups(self, **query: Any) -> _Listed[resources.GroupResource]:
-        """Groups of servers with a spending rate."""
-        return self._listed(resources.GroupResource, query)
+        """List groups of servers with a spending rate."""
+        return self._list_resources(resources.GroupResource, query)
 
     def create_group(
         self, name: str, rate: float, **wanted: Any
     ) -> resources.GroupResource:
-        """Say what is spent for servers that are in a group.
+        """Create a group of servers with a spending rate.
 
         :param rate: currency for a CPU-hour, of all its servers together.
-        :param wanted: ``count`` of the servers that the rate is for;
-            ``project_id``, if it is not that of the token.
+        :param wanted: ``count``, the number of servers that share the rate;
+            ``project_id``, if it is not the project of the token.
         """
         return self._group('POST', name, {'rate': rate, **wanted})
 
     def set_group(self, name: str, **wanted: Any) -> resources.GroupResource:
-        """Change what is spent for a group while its servers run.
+        """Change the spending rate of a group while its servers run.
 
-        :param wanted: ``rate``, and those of :meth:`create_group`.
+        :param wanted: ``rate``, and the parameters of :meth:`create_group`.
         """
         return self._group('PUT', name, wanted)
 
     def delete_group(
         self, name: str, **wanted: Any
     ) -> resources.GroupResource:
-        """Take a group away: its servers have the lowest rate.
+        """Delete a group: its servers get the lowest rate.
 
-        :param wanted: ``project_id``, as of :meth:`create_group`.
+        :param wanted: ``project_id``, as in :meth:`create_group`.
         :returns: a group without fields.
         """
         return self._group('PUT', name, {**wanted, 'rate': None})
 
     def prices(self, **query: Any) -> _Listed[resources.PriceResource]:
-        """Prices of all hosts: each is spent by all servers of a host."""
-        return self._listed(resources.PriceResource, query)
+        """List the prices of all hosts: the spending rates of all servers of a
+        host.
+        """
+        return self._list_resources(resources.PriceResource, query)
 
     def price_history(
         self, host: str, **query: Any
     ) -> _Listed[resources.PriceResource]:
-        """Prices of a host, the newest first."""
-        return self._listed(
+        """List the prices of a host, the newest first."""
+        return self._list_resources(
             resources.PriceResource, query, _path('hosts', host, 'prices')
         )
 
     def plans(self, **query: Any) -> _Listed[resources.PlanResource]:
-        """Plans of moves, the newest first."""
-        return self._listed(resources.PlanResource, query)
+        """List migration plans, the newest first."""
+        return self._list_resources(resources.PlanResource, query)
 
     def get_plan(
         self, plan: str | resources.PlanResource
     ) -> resources.PlanResource:
-        """One plan of moves."""
-        return self._one(resources.PlanResource, plan)
+        """Read one migration plan."""
+        return self._get_resource(resources.PlanResource, plan)
 
     def empty_host(self, host: str) -> resources.PlanResource:
-        """Propose a plan that empties a host."""
+        """Propose a migration plan that empties a host."""
         kind = resources.PlanResource
-        return self._told(kind, 'POST', kind.base_path, json={'empty': host})
+        return self._request_resource(
+            kind, 'POST', kind.base_path, json={'empty': host}
+        )
 
     def approve_plan(
         self, plan: str | resources.PlanResource
     ) -> resources.PlanResource:
-        """Let a plan of moves begin."""
-        return self._acted(resources.PlanResource, plan, 'approve')
+        """Approve a migration plan, so that its moves begin."""
+        return self._run_action(resources.PlanResource, plan, 'approve')
 
     def stop_plan(
         self, plan: str | resources.PlanResource
     ) -> resources.PlanResource:
-        """End a plan of moves."""
-        return self._acted(resources.PlanResource, plan, 'stop')
+        """Stop a migration plan."""
+        return self._run_action(resources.PlanResource, plan, 'stop')
 
     def wait_for_plan(
         self,
@@ -308,48 +329,50 @@ class FairnessProxy(proxy.Proxy):
         wait: float | None = None,
         interval: float = POLL_S,
     ) -> resources.PlanResource:
-        """Wait until a plan is in one of some states.
+        """Wait until a plan is in one of the given states.
 
-        Parameters and errors: :meth:`wait_for_request`.
+        Parameters and errors are those of :meth:`wait_for_request`.
         """
-        return self._waited(
+        return self._wait_for_state(
             resources.PlanResource, plan, states, PLAN_ENDS, wait, interval
         )
 
     def hosts(self, **query: Any) -> _Listed[resources.HostResource]:
-        """Hosts with an agent.
+        """List hosts with an agent.
 
-        Those that do not answer are in ``not_reached`` of the list.
+        Hosts that do not answer are in ``not_reached`` of the list.
         """
-        return self._listed(resources.HostResource, query)
+        return self._list_resources(resources.HostResource, query)
 
     def get_host(
         self, host: str | resources.HostResource
     ) -> resources.HostResource:
-        """One host with an agent."""
-        return self._one(resources.HostResource, host)
+        """Read the state of one host with an agent."""
+        return self._get_resource(resources.HostResource, host)
 
     def act_on_host(
         self, host: str, action: str, argument: Any = None
     ) -> resources.Answer:
-        """Let a host do something.
+        """Run an action on a host.
 
         :param host: its name; ``all`` for every host of the domain.
         :param action: such as ``pause``, ``resume`` or ``set-metric``.
-        :param argument: of the action, such as ``{'name': 'M'}``.
+        :param argument: argument of the action, such as ``{'name': 'M'}``.
         :returns: ``hosts``, ``not_reached`` and ``refused``.
         """
         path = _path(host, 'action')
         return self._answer('POST', path, json={action: argument})
 
     def get_border(self) -> resources.Answer:
-        """Cores that batch and cloud have and want."""
+        """Read the supply and the demand of batch system and cloud, in
+        cores.
+        """
         return self._part('partition', 'partition')
 
     def set_border_target(self, hosts: int | None) -> resources.Answer:
-        """Say how many hosts the cloud is to have.
+        """Set the number of hosts that the cloud is to have.
 
-        :param hosts: ``None`` to go by calendar and demand.
+        :param hosts: ``None``: calendar and demand decide.
         :returns: ``target``.
         """
         path = _path('partition')
@@ -358,64 +381,74 @@ class FairnessProxy(proxy.Proxy):
     def border_hosts(
         self, **query: Any
     ) -> _Listed[resources.BorderHostResource]:
-        """Hosts that move between batch and cloud."""
-        return self._listed(resources.BorderHostResource, query)
+        """List hosts that move between batch system and cloud."""
+        return self._list_resources(resources.BorderHostResource, query)
 
     def get_border_host(
         self, host: str | resources.BorderHostResource
     ) -> resources.BorderHostResource:
-        """One of these hosts, what runs there, and its last steps."""
-        return self._one(resources.BorderHostResource, host)
+        """Read one host that moves between batch system and cloud, with its
+        work and last steps.
+        """
+        return self._get_resource(resources.BorderHostResource, host)
 
     def act_on_border_host(
         self, host: str | resources.BorderHostResource, action: str
     ) -> resources.BorderHostResource:
-        """Send a host to the other side, or let it stay.
+        """Move a host to the other system, or cancel its move.
 
         :param action: ``move`` or ``cancel``.
         """
-        return self._acted(resources.BorderHostResource, host, action)
+        return self._run_action(resources.BorderHostResource, host, action)
 
     def users(self, **query: Any) -> _Listed[resources.UserResource]:
-        """Users and how heavy they are."""
-        return self._listed(resources.UserResource, query)
+        """List users and their heaviness."""
+        return self._list_resources(resources.UserResource, query)
 
     def get_user(
         self, user: str | resources.UserResource = 'me'
     ) -> resources.UserResource:
-        """One user; by default that of the token."""
-        return self._one(resources.UserResource, user)
+        """Read the heaviness of one user; by default the user of the token."""
+        return self._get_resource(resources.UserResource, user)
 
     def projects(self, **query: Any) -> _Listed[resources.ProjectResource]:
-        """Projects and how heavy they are."""
-        return self._listed(resources.ProjectResource, query)
+        """List projects and their heaviness."""
+        return self._list_resources(resources.ProjectResource, query)
 
     def get_project(
         self, project: str | resources.ProjectResource = 'me'
     ) -> resources.ProjectResource:
-        """One project; by default that of the token."""
-        return self._one(resources.ProjectResource, project)
+        """Read the heaviness of one project; by default the project of the
+        token.
+        """
+        return self._get_resource(resources.ProjectResource, project)
 
     def get_capacity(self) -> resources.Answer:
-        """How full the cloud is, and how many servers start now."""
+        """Read the use of the cloud, and the number of servers that could
+        start now.
+        """
         return self._part('capacity', 'capacity')
 
     def get_status(self) -> resources.Answer:
-        """State of the cluster service and of the agents."""
+        """Read the state of the cluster service and of the agents."""
         return self._part('status', 'status')
 
     def get_plugins(self) -> resources.Answer:
-        """Metrics and policies that agents have installed."""
+        """Read the metrics and policies that agents have installed."""
         return self._answer('GET', _path())
 
     def get_preview(self, host: str) -> resources.Answer:
-        """CPU that users would gain or lose if a host enforced."""
+        """Read the CPU time that users would gain or lose if a host enforced
+        weights.
+        """
         return self._part('preview', 'hosts', host, 'preview')
 
-    def _listed(
+    def _list_resources(
         self, kind: type[T], query: resources.Answer, path: str = ''
     ) -> _Listed[T]:
-        """A list; truths as the interface writes them."""
+        """Return a list of resources; truth values are sent in the form of the
+        API.
+        """
         given = {
             name: str(value).lower() if isinstance(value, bool) else value
             for name, value in query.items()
@@ -425,19 +458,21 @@ class FairnessProxy(proxy.Proxy):
             noun,
             lambda more: self._answer('GET', path, noun, params=more),
             given,
-            functools.partial(self._made, kind),
+            functools.partial(self._make_resource, kind),
         )
 
-    def _one(
+    def _get_resource(
         self, kind: type[T], thing: str | T, query: resources.Answer = _NOTHING
     ) -> T:
-        return self._told(kind, 'GET', _of(kind, thing), params=query)
+        return self._request_resource(
+            kind, 'GET', _resource_path(kind, thing), params=query
+        )
 
-    def _acted(
+    def _run_action(
         self, kind: type[T], thing: str | T, action: str, order: Any = None
     ) -> T:
-        path = f'{_of(kind, thing)}/action'
-        return self._told(kind, 'POST', path, json={action: order})
+        path = f'{_resource_path(kind, thing)}/action'
+        return self._request_resource(kind, 'POST', path, json={action: order})
 
     def _group(
         self, method: str, name: str, wanted: resources.Answer
@@ -445,14 +480,16 @@ class FairnessProxy(proxy.Proxy):
         path = resources.GroupResource.base_path
         body = {'name': name, **wanted}
         found = self._answer(method, path, 'group', json=body)['group']
-        return self._made(resources.GroupResource, found or {})
+        return self._make_resource(resources.GroupResource, found or {})
 
-    def _told(self, kind: type[T], method: str, path: str, **given: Any) -> T:
+    def _request_resource(
+        self, kind: type[T], method: str, path: str, **given: Any
+    ) -> T:
         noun = str(kind.resource_key)
         answer = self._answer(method, path, noun, **given)
-        return self._made(kind, answer[noun])
+        return self._make_resource(kind, answer[noun])
 
-    def _made(self, kind: type[T], answer: resources.Answer) -> T:
+    def _make_resource(self, kind: type[T], answer: resources.Answer) -> T:
         return kind.existing(connection=self._get_connection(), **answer)
 
     def _put(
@@ -469,32 +506,32 @@ class FairnessProxy(proxy.Proxy):
     def _answer(
         self, method: str, path: str, noun: str = '', **given: Any
     ) -> resources.Answer:
-        """Ask, and read the answer.
+        """Send a request, and parse the answer.
 
         :param noun: key that the answer must have.
         :param given: parameters or body.
-        :raises HttpException: if it is refused.
-        :raises SDKException: if the answer is none of this interface.
+        :raises HttpException: if the API refuses the call.
+        :raises SDKException: if the answer does not come from this API.
         """
-        said = self.request(path, method, headers=_JSON, **given)
-        exceptions.raise_from_response(said)
+        response = self.request(path, method, headers=_JSON, **given)
+        exceptions.raise_from_response(response)
         try:
-            answer = said.json()
+            answer = response.json()
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
             raise exceptions.SDKException(
-                f'{said.url} answered {said.status_code} with something else'
-                ' than a JSON object'
+                f'{response.url}: invalid answer ({response.status_code}): it'
+                ' is not a JSON object; check the URL of the compute endpoint'
             )
         if noun and noun not in answer:
             raise exceptions.SDKException(
-                f'the answer lacks {noun!r}: this is no interface of'
-                ' nova-fairness'
+                f'{response.url}: invalid answer: it lacks {noun!r}; check'
+                ' that nova-api has the filter of nova-fairness'
             )
         return answer
 
-    def _waited(
+    def _wait_for_state(
         self,
         kind: type[T],
         thing: str | T,
@@ -506,7 +543,7 @@ class FairnessProxy(proxy.Proxy):
         name = f'{kind.resource_key} {_id(thing)}'
         late = f'{name}: not {" or ".join(states)} in {wait} s'
         for _ in utils.iterate_timeout(wait, late, interval):
-            found = self._one(kind, thing)
+            found = self._get_resource(kind, thing)
             state = str(found.state)
             if state in states:
                 return found
@@ -525,7 +562,9 @@ else:
 
 
 class FairnessServiceDescription(_Description):
-    """Finds the interface: it is below the endpoint of compute."""
+    """Description of the fairness service, which is below the compute
+    endpoint.
+    """
 
     def _make_proxy(self, instance: Any) -> FairnessProxy:
         made: FairnessProxy = instance.config.get_session_client(
@@ -535,12 +574,12 @@ class FairnessServiceDescription(_Description):
 
 
 def register(connection: Any) -> None:
-    """Add ``connection.fairness``.
+    """Add ``connection.fairness`` to a connection.
 
     ``vendor_hook: nova_fairness.client.sdk:register`` of a cloud in
     clouds.yaml does the same for each of its connections.
 
-    :param connection: of openstacksdk.
+    :param connection: connection of openstacksdk.
     """
     connection.add_service(FairnessServiceDescription('fairness'))
 
@@ -550,10 +589,10 @@ def _id(thing: str | resources.FairnessResource) -> str:
 
 
 def _path(*names: str) -> str:
-    """Path below the compute endpoint; each name is one part of it."""
+    """Return a path below the compute endpoint; each name is one quoted part."""
     quoted = (parse.quote(each, safe='') for each in names)
     return '/'.join((resources.ROOT, *quoted))
 
 
-def _of(kind: type[T], thing: str | T) -> str:
+def _resource_path(kind: type[T], thing: str | T) -> str:
     return f'{kind.base_path}/{parse.quote(_id(thing), safe="")}'

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of the cluster service, and the caller's own."""
+"""Commands that show the state of the service, and the caller's own
+objects.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -30,35 +32,37 @@ _OF_ME: Mapping[str, Callable[[Any], Any]] = {
 }
 
 _MOST = 20
-"""Requests, shares and budgets of one answer."""
+"""Largest number of requests, shares and budgets in one answer."""
 
 _QUIET = ('runs', 'ended')
 _T = TypeVar('_T')
 _Line = Callable[[naming.Find, Mapping[str, Any]], str]
-"""Writes an entry of a list, with names in place of ids."""
+"""Formats an entry of a list, with names in place of IDs."""
 
 _MISSING = (404, 503)
-"""Codes where the caller has no VM, or the cloud no cluster service."""
+"""HTTP status codes if the caller has no VM, or the cloud has no cluster
+service.
+"""
 
 
 class ShowStatus(base.ShowOne):
-    """Show who leads, what waits and leaves, warnings and what to do next"""
+    """Show the leader, waiting requests, evictions, warnings and advice"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask for it."""
+        """Read the status and return its fields."""
         found = self.api.get_status()
-        names = self.names(parsed_args, 'projects')
+        names = self.names_by_id(parsed_args, 'projects')
         lines = _entries(_STATUS_LINES, names.get)
-        return base.fields(found, {**_FORMS, **lines})
+        return base.format_fields(found, {**_FORMS, **lines})
 
 
 def _entries(
     lines: Mapping[str, _Line], find: naming.Find
 ) -> dict[str, Callable[[Any], columns.Entries]]:
-    """Forms of lists, by key.
+    """Return formats of lists, by key.
 
-    :param lines: each writes an entry of one list.
-    :param find: gives names of ids.
+    :param lines: by key, the function that formats an entry.
+    :param find: returns the name of an ID.
     """
     return {
         key: functools.partial(
@@ -90,11 +94,11 @@ _STATUS_LINES = {'waiting': _waiting, 'shares': _use, 'plans': _plan}
 
 
 class ShowMe(base.ShowOne):
-    """Show the own VMs, requests that do not run yet, shares and budgets"""
+    """Show your VMs, requests that do not run yet, shares and budgets"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
-        """Ask agents and cluster service; a part may be missing."""
-        user = _known(lambda: self.api.get_user().answer) or {}
+        """Query agents and cluster service; a part may be missing."""
+        user = _answer_or_none(lambda: self.api.get_user().answer) or {}
         found = {
             'user': user.get('id', self.directory.user_id),
             'instances_count': user.get('instances_count', 0),
@@ -104,23 +108,26 @@ class ShowMe(base.ShowOne):
             'shares': _first(self.api.shares),
             'budgets': _first(self.api.limits, _has_budget),
         }
-        names = self.names(parsed_args, 'servers', 'users')
+        names = self.names_by_id(parsed_args, 'servers', 'users')
         forms = {**_OF_ME, **_entries(_LINES_OF_ME, names.get)}
         forms['user'] = functools.partial(columns.Named, names=names)
-        return base.fields(found, forms)
+        return base.format_fields(found, forms)
 
 
 def _first(
     find: Callable[..., resources.PagedList[Any]],
     is_shown: Callable[[resources.Answer], bool] = bool,
 ) -> list[resources.Answer]:
-    """The first entries of a list that are shown; no page after them."""
+    """Return the first entries of a list that pass a filter, from one page.
+
+    :param is_shown: filter of the entries.
+    """
     found = filter(is_shown, find(limit=_MOST).answers)
-    return _known(lambda: [*itertools.islice(found, _MOST)]) or []
+    return _answer_or_none(lambda: [*itertools.islice(found, _MOST)]) or []
 
 
-def _known(ask: Callable[[], _T]) -> _T | None:
-    """An answer; ``None`` where there is nothing to answer."""
+def _answer_or_none(ask: Callable[[], _T]) -> _T | None:
+    """Return an answer; ``None`` if there is nothing to report."""
     try:
         return ask()
     except http.Refused as error:
@@ -138,7 +145,7 @@ def _has_budget(limits: Mapping[str, Any]) -> bool:
 
 
 def _request(find: naming.Find, each: Mapping[str, Any]) -> str:
-    known = naming.of_servers([each])
+    known = naming.server_names([each])
     uuids = [str(uuid) for uuid in each.get('servers') or [each.get('uuid')]]
     names = [find(uuid) or known.get(uuid, uuid) for uuid in uuids]
     status = str(each.get('status', each.get('explanation')))

@@ -224,11 +224,11 @@ def test_a_list_shows_programs_all_that_is_known(cloud, name):
 
 def test_a_text_takes_the_width_that_others_leave():
     rows = [(columns.Number(1.0), columns.Text(WHY))]
-    [[_, text]] = columns.fitted(['N', 'Why'], rows)
+    [[_, text]] = columns.fit_to_width(['N', 'Why'], rows)
     lines = text.human_readable().splitlines()
     assert ' '.join(lines) == WHY
     assert WIDTH // 2 < max(map(len, lines)) <= WIDTH - 9
-    assert columns.fitted(['N', 'Why'], []) == []
+    assert columns.fit_to_width(['N', 'Why'], []) == []
 
 
 @pytest.mark.parametrize(
