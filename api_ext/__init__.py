@@ -2,6 +2,6 @@
 
 """The extension of nova-api: ``/fairness`` over HTTP.
 
-Start with ``application``: it passes a request to its handler. It never
-decides what is fair; it asks agents and the cluster service.
+Start with ``application``, which passes a request to its handler. The package
+makes no decisions about fairness; it queries agents and the cluster service.
 """

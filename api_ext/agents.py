@@ -25,40 +25,40 @@ LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 
 _LONGEST_REASON = 300
-_NOT_UNDERSTOOD = 'its answer cannot be understood'
-_KEPT = ('list_users', 'list_projects', 'get_plugins', 'get_status')
-"""Calls whose answers are cached."""
+_NOT_UNDERSTOOD = 'its answer cannot be parsed'
+_CACHED_METHODS = ('list_users', 'list_projects', 'get_plugins', 'get_status')
+"""RPC methods whose answers are cached."""
 
-_NOBODY = 'No agent answers: nothing is known of the hosts.'
+_NOBODY = 'No agent answers: the state of the hosts is unknown.'
 
 
 @dataclasses.dataclass(frozen=True)
 class AgentAnswers(Generic[T]):
-    """Answers of hosts.
+    """Answers of the agents of several hosts.
 
-    :ivar by_host: answers, sorted by host.
-    :ivar missing: why hosts have no answer, sorted by host.
+    :ivar by_host: answers by host, sorted by host. :ivar missing: by host, the
+    reason for a missing answer; sorted by host.
     """
 
     by_host: Mapping[str, T]
     missing: Mapping[str, str]
 
     def require_any(self) -> None:
-        """Check that any host answered.
+        """Check that at least one host answered.
 
-        :raises Unavailable: otherwise.
+        :raises Unavailable: if no host answered.
         """
         if not self.by_host:
             raise faults.Unavailable(_NOBODY)
 
 
 @dataclasses.dataclass(frozen=True)
-class AskLimits:
+class CallLimits:
     """Limits of calls to agents.
 
-    :ivar kept_s: seconds for which answers are cached.
-    :ivar silent_s: seconds for which lists skip a host that did not answer.
-    :ivar hosts_count: largest number of hosts that the transport allows.
+    :ivar kept_s: seconds for which answers are cached. :ivar silent_s: seconds
+    for which lists skip a host that did not answer. :ivar hosts_count: largest
+    number of hosts that the transport allows; ``None`` for no limit.
     """
 
     kept_s: float = 1.0
@@ -67,17 +67,17 @@ class AskLimits:
 
 
 class Agents:
-    """Asks agents, and caches their answers for a short time.
+    """Client of all agents of the domain, with a short-lived cache of answers.
 
-    :ivar client: RPC client of the agents; views differ in the ID of the
-        request.
-    :param signer: signs metric and policy if peers have keys.
+    :ivar client: RPC client of the agents. Copies for single requests have
+    clients with the IDs of the request. :param signer: signs the metric and
+    policy if agents use keys.
     """
 
     def __init__(
         self,
         client: client_module.FairnessClient,
-        limits: AskLimits,
+        limits: CallLimits,
         signer: rollout.Signer | None = None,
     ) -> None:
         self.client = client
@@ -90,67 +90,71 @@ class Agents:
         self._lists: Mapping[
             str, answer_cache.CachedValue[client_module.Answers]
         ] = {
-            method: answer_cache.CachedValue(limits.kept_s) for method in _KEPT
+            method: answer_cache.CachedValue(limits.kept_s)
+            for method in _CACHED_METHODS
         }
 
-    def of_request(self, request_id: str, user_id: str = '') -> Self:
-        """A view whose calls carry the IDs of request and user."""
+    def for_request(self, request_id: str, user_id: str = '') -> Self:
+        """Return a copy whose calls carry the IDs of a request and a user."""
         view = copy.copy(self)
-        view.client = self.client.of_request(request_id, user_id)
+        view.client = self.client.for_request(request_id, user_id)
         return view
 
     def hosts(self, *, fresh: bool = False) -> tuple[str, ...]:
-        """Names of the hosts of the domain.
+        """Return the names of the hosts of the domain.
 
-        :param fresh: whether to ask again despite a cached answer.
+        :param fresh: whether to query the hosts despite a cached answer.
         :raises Unavailable: if no agent answers, or the transport does not
             allow so many hosts.
         """
         try:
             names = self._hosts.get(self.client.known_hosts, fresh=fresh)
         except exception.FairnessError as error:
-            LOG.warning('No agent said which hosts there are: %s', error)
+            LOG.warning('List of hosts not read from any agent: %s', error)
             raise faults.Unavailable(_NOBODY) from error
         most = self._limits.hosts_count
         if most is not None and len(names) > most:
             raise faults.Unavailable(
-                f'transport_url names a broker, and the domain has '
-                f'{len(names)} hosts: more than {most} need zmq+redis://.'
+                f'transport_url uses a broker, and the domain has '
+                f'{len(names)} hosts: more than {most} hosts need '
+                'zmq+redis://.'
             )
         return names
 
     def require(self, host: str) -> None:
         """Check that a host exists.
 
-        :raises NotFound: otherwise.
+        :raises NotFound: if it does not exist.
         """
         if host not in self.hosts() and host not in self.hosts(fresh=True):
             raise faults.NotFound(f'Host {host} could not be found.')
 
     def call(self, host: str, method: str, **arguments: Any) -> Any:
-        """Call one agent.
+        """Call a method of one agent.
 
-        :raises FairnessError: error of the client.
+        :raises FairnessError: error of the RPC client.
         """
         return self.client.call(host, method, **arguments)
 
-    def to_all(
+    def call_all(
         self, hosts: Iterable[str], method: str, **arguments: Any
     ) -> client_module.Answers:
-        """Call many agents at once."""
-        answers = self.client.to_all(hosts, method, **arguments)
+        """Call a method of many agents at the same time."""
+        answers = self.client.call_all(hosts, method, **arguments)
         self._silence.note(
             (*answers.by_host, *answers.refused), answers.not_reached
         )
         return answers
 
-    def look(
+    def call_responsive(
         self, hosts: Iterable[str], method: str, **arguments: Any
     ) -> client_module.Answers:
-        """Call many agents, except those that recently did not answer."""
+        """Call a method of many agents, except agents that did not answer
+        recently.
+        """
         named = tuple(hosts)
         silent = self._silence.among(named)
-        answers = self.to_all(
+        answers = self.call_all(
             (host for host in named if host not in silent), method, **arguments
         )
         return dataclasses.replace(
@@ -158,16 +162,17 @@ class Agents:
         )
 
     def set_for_all(self, method: str, name: str) -> client_module.Answers:
-        """Set metric or policy of all hosts, as one epoch."""
+        """Set the metric or policy of all hosts, with one epoch."""
         hosts = self.hosts(fresh=True)
         return rollout.set_for_all(
             self.client, hosts, method, name, self._signer
         )
 
-    def set_by(self, host: str, method: str, name: str) -> Any:
-        """Set metric or policy, and send it to one host.
+    def set_through_host(self, host: str, method: str, name: str) -> Any:
+        """Set the metric or policy of the domain through one host, whose
+        reports carry it to the others.
 
-        :raises FairnessError: error of the client.
+        :raises FairnessError: error of the RPC client.
         """
         given: Mapping[str, Any] = {'name': name}
         if self._signer is not None:
@@ -177,23 +182,31 @@ class Agents:
             )
         return self.call(host, method, **given)
 
-    def told(self, method: str, shape: Callable[[Any], T]) -> AgentAnswers[T]:
-        """Ask all agents, with a cache, for slowly changing values.
+    def query_all(
+        self, method: str, shape: Callable[[Any], T]
+    ) -> AgentAnswers[T]:
+        """Query all agents for slowly changing values, with a cache.
 
-        :param method: method without arguments.
-        :param shape: extracts the result from an answer.
+        :param method: RPC method without arguments.
+        :param shape: extracts the result from one answer.
         """
         hosts = self.hosts()
-        answers = self._lists[method].get(lambda: self.look(hosts, method))
-        return understood(answers, shape)
+        answers = self._lists[method].get(
+            lambda: self.call_responsive(hosts, method)
+        )
+        return parse_answers(answers, shape)
 
 
-def understood(
+def parse_answers(
     answers: client_module.Answers, shape: Callable[[Any], T]
 ) -> AgentAnswers[T]:
-    """Extract results from answers; a broken answer counts as missing."""
+    """Extract results from answers; an answer that cannot be parsed counts as
+    missing.
+
+    :param shape: extracts the result from one answer.
+    """
     by_host: dict[str, T] = {}
-    missing = reasons({**answers.not_reached, **answers.refused})
+    missing = short_reasons({**answers.not_reached, **answers.refused})
     for host, answer in answers.by_host.items():
         try:
             by_host[host] = shape(answer)
@@ -202,9 +215,12 @@ def understood(
     return AgentAnswers(by_host, dict(sorted(missing.items())))
 
 
-def reasons(why: Mapping[str, str]) -> dict[str, str]:
-    """First lines of error texts, cut to a limit."""
+def short_reasons(errors: Mapping[str, str]) -> dict[str, str]:
+    """Return the first line of each error text, limited in length.
+
+    :param why: error texts by host.
+    """
     return {
         host: (text.splitlines() or [''])[0][:_LONGEST_REASON]
-        for host, text in why.items()
+        for host, text in errors.items()
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Cache of an answer for a short time; concurrent callers share one call."""
+"""Short-lived cache of one value; concurrent callers share one computation."""
 
 from collections.abc import Callable
 from concurrent import futures
@@ -13,13 +13,13 @@ T = TypeVar('T')
 
 
 class CachedValue(Generic[T]):
-    """One value that is made on demand, if it is too old.
+    """A value that is computed on demand if it is missing or too old.
 
-    Callers that ask while it is being made wait for it. They all get an error
-    of that call, which is not cached.
+    Concurrent callers wait for one computation. All of them get its error,
+    which is not cached.
 
     :param for_s: seconds for which a value is cached; >= 0.
-    :param clock: monotonic, seconds.
+    :param clock: monotonic clock, seconds.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class CachedValue(Generic[T]):
         self._made_s = 0.0
 
     def get(self, make: Callable[[], T], *, fresh: bool = False) -> T:
-        """The value.
+        """Return the cached value, or compute it.
 
-        :param make: makes it.
-        :param fresh: whether to make it again despite a cached one.
+        :param make: computes the value.
+        :param fresh: whether to compute the value despite a cached one.
         :raises Exception: error of ``make``.
         """
         with self._lock:

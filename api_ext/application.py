@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers requests below ``/fairness``; uses webob and nothing of Nova."""
+"""Application that answers requests below ``/fairness``; it uses webob, but no
+module of Nova.
+"""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -29,7 +31,7 @@ from nova_fairness.runtime import safe_log
 LOG = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 * 1024
-"""Limit of the size of a body, bytes."""
+"""Largest size of a request body, bytes."""
 
 ME = 'me'
 
@@ -37,15 +39,17 @@ _FORM = 'application/x-www-form-urlencoded'
 """Content-Type that curl sends by default."""
 
 _ACTION = '/action'
-"""End of the paths that also accept JSON sent as :data:`_FORM`."""
+"""End of the paths that also accept JSON with the Content-Type
+:data:`_FORM`.
+"""
 
 _OURS = re.compile(
     r'(?:/(?P<project>[0-9a-f-]+))?(?P<path>/fairness(?:/.*)?)', re.DOTALL
 )
 
 
-def is_ours(environ: Mapping[str, Any]) -> bool:
-    """Whether a WSGI request is for this interface."""
+def is_fairness_request(environ: Mapping[str, Any]) -> bool:
+    """Return whether the path of a WSGI request belongs to this API."""
     return _split(environ) is not None
 
 
@@ -55,14 +59,13 @@ def _split(environ: Mapping[str, Any]) -> re.Match[str] | None:
 
 @dataclasses.dataclass(frozen=True)
 class Services:
-    """Services that handlers use.
+    """Dependencies of the handlers.
 
-    :ivar enforcement: checks policy rules.
-    :ivar connect: returns the agents of this process.
-    :ivar connect_requests: returns the client of the cluster service.
-    :ivar max_limit: largest number of items of a page.
-    :ivar locate: finds instances, if Nova can.
-    :ivar wall: seconds of the Unix epoch.
+    :ivar enforcement: checks policy rules. :ivar connect: returns the client
+    of the agents, one per process. :ivar connect_requests: returns the client
+    of the cluster service. :ivar max_limit: largest number of items per page.
+    :ivar locate: finds instances in Nova; ``None`` without Nova. :ivar wall:
+    returns the seconds since the Unix epoch.
     """
 
     enforcement: enforcement.Enforcement
@@ -74,9 +77,9 @@ class Services:
 
 
 class Application:
-    """Answers requests.
+    """WSGI-independent application of the fairness API.
 
-    :param services: services that handlers use.
+    :param services: dependencies of the handlers.
     """
 
     def __init__(self, services: Services) -> None:
@@ -93,14 +96,14 @@ class Application:
         }
 
     def answer(self, request: webob.Request, context: Any) -> webob.Response:
-        """Answer a request to this interface.
+        """Return the response to a request of this API.
 
         :param context: context of oslo.context with the caller; ``None`` if
-            unknown.
+            the caller is unknown.
         """
         headers: dict[str, str] = {}
         try:
-            headers = microversion.check(request.headers)
+            headers = microversion.check_versions(request.headers)
             status, body = self._answer(request, context)
         except faults.Fault as fault:
             LOG.info(
@@ -126,10 +129,10 @@ class Application:
         route, names = _route(request, caller)
         if route.rules:
             self._require(caller, route, request)
-        asked = http_request.CallerRequest(
+        caller_request = http_request.CallerRequest(
             caller=caller,
-            names=_names(names, route, caller),
-            query=validation.query(
+            names=_path_values(names, route, caller),
+            query=validation.parse_query(
                 request.query_string, self._queries[route.name]
             ),
             body=self._body(request, route),
@@ -140,7 +143,7 @@ class Application:
             connect_requests=self._services.connect_requests,
             locate=self._services.locate,
         )
-        return route.status, route.answers(asked)
+        return route.status, route.handler(caller_request)
 
     def _require(
         self,
@@ -148,13 +151,13 @@ class Application:
         route: routes.Route,
         request: webob.Request,
     ) -> None:
-        """Check that one of the rules of a route allows the request.
+        """Check that one of the rules of a route permits the request.
 
-        A refusal names the rule of the request, if that can be read.
+        A refusal names the rule of the request, if its body can be parsed.
 
-        :raises Forbidden: otherwise.
+        :raises Forbidden: if no rule permits it.
         """
-        if any(caller.may(rule) for rule in route.rules):
+        if any(caller.is_allowed(rule) for rule in route.rules):
             return
         rules: tuple[str, ...] = route.rules[:1]
         if route.rule_of is not None:
@@ -178,7 +181,7 @@ class Application:
         types = {openapi.JSON}
         if route.path.endswith(_ACTION):
             types.add(_FORM)
-        body = validation.json_text(_read(request, types))
+        body = validation.parse_json(_read(request, types))
         self._bodies[route.name].check(body, 'body')
         return body
 
@@ -188,8 +191,8 @@ def _route(
 ) -> tuple[routes.Route, Mapping[str, str]]:
     """Find the route of a request.
 
-    :returns: the route, and values of the placeholders of its path.
-    :raises Fault: if there is no route for the path, or none for the method.
+    :returns: the route, and the values of the placeholders of its path.
+    :raises Fault: if the path, or the method for this path, does not exist.
     """
     match = _split(request.environ)
     if match is None:
@@ -204,33 +207,35 @@ def _route(
         path = match['path'].encode('latin-1').decode('utf-8')
     except ValueError as error:
         raise faults.BadRequest('The URL is not in UTF-8.') from error
-    found = routes.find(path)
+    found = routes.find_routes(path)
     if not found.by_method:
         raise faults.NotFound('The resource could not be found.')
     method = 'GET' if request.method == 'HEAD' else request.method
     route = found.by_method.get(method)
     if route is None:
         raise faults.BadMethod(
-            f'{request.method[:20]} is not allowed here.',
+            f'Method {request.method[:20]} is not allowed for this path.',
             {'Allow': ', '.join(sorted(found.by_method))},
         )
     return route, found.names[route.name]
 
 
-def _names(
+def _path_values(
     given: Mapping[str, str], route: routes.Route, caller: enforcement.Caller
 ) -> Mapping[str, str]:
-    """Check values of the URL, and replace ``me``."""
+    """Check the values in the path, and replace ``me`` by the caller's ID."""
     names = {}
     for place, value in given.items():
-        name = validation.name(place, value, patterns.OF_URLS[place])
+        name = validation.validated_name(
+            place, value, patterns.BY_PLACEHOLDER[place]
+        )
         names[place] = name
         if place == 'id' and name == ME:
-            names[place] = _own(route, caller)
+            names[place] = _own_id(route, caller)
     return names
 
 
-def _own(route: routes.Route, caller: enforcement.Caller) -> str:
+def _own_id(route: routes.Route, caller: enforcement.Caller) -> str:
     is_project = '/projects/' in route.path
     own = caller.project_id if is_project else caller.user_id
     if own is None:
@@ -243,6 +248,8 @@ def _read(request: webob.Request, types: Collection[str]) -> bytes:
     """Read a body of at most :data:`LARGEST_BODY` bytes.
 
     :param types: allowed Content-Types.
+    :raises TooLarge: if the body is larger.
+    :raises BadMediaType: if it has another Content-Type.
     """
     too_large = faults.TooLarge(
         f'The body is larger than {LARGEST_BODY} bytes.'
@@ -251,7 +258,7 @@ def _read(request: webob.Request, types: Collection[str]) -> bytes:
         raise too_large
     if request.content_type not in types:
         raise faults.BadMediaType(
-            f'Content-Type is {request.content_type[:60]!r}, expected '
+            f'Content-Type: got {request.content_type[:60]!r}, expected '
             f'{openapi.JSON}'
         )
     if not request.is_body_readable:

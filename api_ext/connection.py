@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Connects each process of nova-api to the agents on first use.
+"""Connections of each process of nova-api to agents and cluster service,
+opened on first use.
 
-Servers such as uwsgi load the application and then fork: sockets and threads
-from before the fork would be shared, or lost.
+Servers such as uwsgi load the application and then fork. Sockets and threads
+from before the fork would be shared or lost.
 """
 
 from collections.abc import Callable
@@ -37,9 +38,9 @@ class _Process(Generic[T]):
 
 
 class PerProcess(Generic[T]):
-    """Makes an object once in every process.
+    """Creates an object once in every process.
 
-    :param make: makes the object, in the process that uses it.
+    :param make: creates the object, in the process that uses it.
     :param process_id: returns the ID of the current process.
     """
 
@@ -53,9 +54,9 @@ class PerProcess(Generic[T]):
         self._processes: dict[int, _Process[T]] = {}
 
     def __call__(self) -> T:
-        """The object of this process.
+        """Return the object of this process, and create it on the first call.
 
-        :raises Unavailable: if it cannot be made; the log has the cause, and
+        :raises Unavailable: if it cannot be created; the cause is logged, and
             the next request tries again.
         """
         # Each process has its own lock: a lock that is held during a fork
@@ -71,34 +72,36 @@ class PerProcess(Generic[T]):
         try:
             return self._make()
         except Exception as error:  # drivers raise what they like
-            LOG.exception('The transport of nova-fairness cannot be used')
+            LOG.exception(
+                'transport_url: no connection to agents and cluster service'
+            )
             raise faults.Unavailable(
-                'nova-fairness cannot be reached; the log of nova-api says '
-                'why.'
+                'nova-fairness cannot be reached; the log of nova-api has '
+                'the cause.'
             ) from error
 
 
 PARALLEL_CALLS = 64
-"""Agents that one request asks at the same time.
+"""Number of agents that one request queries at the same time.
 
-A thousand agents are asked in 16 groups, and only silent ones take the whole
-``rpc_timeout``.
+A thousand agents need 16 groups, and only silent agents delay a group by the
+whole ``rpc_timeout``.
 """
 
 SILENT_S = 10.0
 """Seconds for which lists skip a host that did not answer.
 
-This is an interval of agents: before that there is nothing new.
+It is the default interval of agents: an agent has no new values sooner.
 """
 
 
-def connected(conf: cfg.ConfigOpts) -> agents.Agents:
-    """Connect to the agents that the configuration names.
+def connect_agents(conf: cfg.ConfigOpts) -> agents.Agents:
+    """Connect to the agents of the configured domain.
 
     :param conf: Nova's configuration, with :mod:`nova_fairness.conf.api`.
     :raises Exception: error of oslo.messaging or of its driver.
     """
-    url, transport = _opened(conf)
+    url, transport = _open_transport(conf)
     settings = conf.fairness_api
     return agents.Agents(
         client.FairnessClient(
@@ -107,7 +110,7 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
             conf.fairness_exchange.domain,
             PARALLEL_CALLS,
         ),
-        agents.AskLimits(
+        agents.CallLimits(
             kept_s=settings.answers_kept,
             silent_s=SILENT_S,
             hosts_count=None if _is_direct(url) else settings.max_broker_hosts,
@@ -116,12 +119,12 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
     )
 
 
-def connected_requests(conf: cfg.ConfigOpts) -> requests.RequestsClient:
+def connect_cluster_service(conf: cfg.ConfigOpts) -> requests.RequestsClient:
     """Connect to the cluster service.
 
     :raises Exception: error of oslo.messaging or of its driver.
     """
-    _, transport = _opened(conf)
+    _, transport = _open_transport(conf)
     return requests.RequestsClient(
         client.FairnessClient(
             transport,
@@ -133,7 +136,7 @@ def connected_requests(conf: cfg.ConfigOpts) -> requests.RequestsClient:
     )
 
 
-def _opened(
+def _open_transport(
     conf: cfg.ConfigOpts,
 ) -> tuple[oslo_messaging.TransportURL, oslo_messaging.Transport]:
     own = conf.fairness.transport_url or None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks permissions with oslo.policy."""
+"""Checks of permissions with oslo.policy."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -14,26 +14,26 @@ from api_ext import policies
 
 
 class Enforcement:
-    """Policy rules of this interface, with changes in an operator's files.
+    """Policy rules of this API, including an operator's changes.
 
-    The files are those of Nova (``[oslo_policy]``), and are read again after
-    each change.
+    The rules are in the policy files of Nova (``[oslo_policy]``), which are
+    read again after each change.
 
     :param conf: Nova's configuration.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._enforcer = enforcer(conf)
+        self._enforcer = create_enforcer(conf)
 
     def allows(
         self, rule: str, target: Mapping[str, Any], context: Any
     ) -> bool:
-        """Whether a caller may do something.
+        """Return whether a rule permits a caller to act on a target.
 
-        A token without a scope may do nothing. A token of a domain may only do
-        what rules for domains allow: a role in one domain is no role in the
-        cloud. A field that a token or a target lacks equals nothing:
-        oslo.policy would compare it as ``None``.
+        A token without a scope has no permissions. A token of a domain has
+        only the permissions of rules for domains, because a role in one domain
+        is no role in the cloud. An attribute that is missing in the token or
+        in the target equals nothing; oslo.policy would compare it as ``None``.
 
         :param rule: name of the rule.
         :param target: values that the rule may refer to.
@@ -57,7 +57,7 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scope(creds: Mapping[str, Any]) -> str:
-    """Scope of a token, as oslo.policy names it; '' without one."""
+    """Return the scope of a token, as oslo.policy names it; '' without one."""
     for key, scope in (
         ('system_scope', 'system'),
         ('domain_id', 'domain'),
@@ -68,25 +68,27 @@ def _scope(creds: Mapping[str, Any]) -> str:
     return ''
 
 
-def enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
-    """Make an enforcer that has the default rules."""
+def create_enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
+    """Create an enforcer with the default rules."""
     made = policy.Enforcer(conf)
     made.register_defaults(policies.list_rules())
     return made
 
 
 def installed_enforcer() -> policy.Enforcer:
-    """Make an enforcer with Nova's files, for the tools of oslo.policy."""
+    """Create an enforcer with Nova's policy files, for the tools of
+    oslo.policy.
+    """
     conf = cfg.ConfigOpts()
     conf([], project='nova')
-    return enforcer(conf)
+    return create_enforcer(conf)
 
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
     """The caller of a request.
 
-    :ivar context: context of oslo.context, made by Keystone's middleware.
+    :ivar context: context of oslo.context, created by Keystone's middleware.
     :ivar enforcement: policy rules.
     """
 
@@ -108,16 +110,16 @@ class Caller:
         """ID of this request, ``req-...``."""
         return str(self.context.request_id)
 
-    def may(self, rule: str, **target: Any) -> bool:
-        """Whether the policy allows something."""
+    def is_allowed(self, rule: str, **target: Any) -> bool:
+        """Return whether the policy permits the caller to act on a target."""
         return self.enforcement.allows(rule, target, self.context)
 
     def require(self, *rules: str, **target: Any) -> None:
-        """Check that one of these rules allows the request.
+        """Check that one of the rules permits the request.
 
-        :raises Forbidden: otherwise, with Nova's text.
+        :raises Forbidden: if none permits it, with Nova's text.
         """
-        if not any(self.may(rule, **target) for rule in rules):
+        if not any(self.is_allowed(rule, **target) for rule in rules):
             raise faults.Forbidden(
                 f"Policy doesn't allow {' or '.join(rules)} to be performed."
             )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Error answers, in Nova's form."""
+"""Error responses in Nova's form."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ RETRY_AFTER_S = 5
 
 
 class Fault(Exception):
-    """An error that ends a request.
+    """An error that ends a request with an HTTP error.
 
     :param message: text for the caller: the error, and the expected value.
-    :param headers: headers of the answer.
+    :param headers: headers of the response.
     """
 
     code = 500
@@ -27,12 +27,12 @@ class Fault(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> Mapping[str, Mapping[str, object]]:
-        """Body of the answer."""
+        """Return the body of the response."""
         return {self.key: {'code': self.code, 'message': str(self)}}
 
 
 class BadRequest(Fault):
-    """Body, query or a name is not valid."""
+    """The body, the query or a name is not valid."""
 
     code = 400
     key = 'badRequest'
@@ -46,7 +46,7 @@ class Unauthorized(Fault):
 
 
 class Forbidden(Fault):
-    """The policy does not allow it."""
+    """The policy does not permit the request."""
 
     code = 403
     key = 'forbidden'
@@ -67,21 +67,23 @@ class BadMethod(Fault):
 
 
 class Conflict(Fault):
-    """The state does not allow the action, or no agent accepted it."""
+    """The present state does not permit the action, or no agent accepted
+    it.
+    """
 
     code = 409
     key = 'conflictingRequest'
 
 
 class TooLarge(Fault):
-    """The body is too large."""
+    """The request body is too large."""
 
     code = 413
     key = 'overLimit'
 
 
 class BadMediaType(Fault):
-    """The body is not JSON."""
+    """The request body is not JSON."""
 
     code = 415
     key = 'badMediaType'
@@ -97,7 +99,7 @@ class Unavailable(Fault):
         super().__init__(message, {'Retry-After': str(RETRY_AFTER_S)})
 
 
-KINDS: Mapping[int, type[Fault]] = {
+FAULTS_BY_CODE: Mapping[int, type[Fault]] = {
     kind.code: kind
     for kind in (
         BadRequest,
@@ -111,4 +113,4 @@ KINDS: Mapping[int, type[Fault]] = {
         Unavailable,
     )
 }
-"""Every class of faults, by code."""
+"""Classes of faults by HTTP status code."""

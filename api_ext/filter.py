@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filter of ``api-paste.ini``; the only part that needs Nova."""
+"""Filter for ``api-paste.ini``; the only module besides ``location`` that
+imports Nova.
+"""
 
 from typing import Any
 
@@ -17,7 +19,8 @@ from api_ext import location
 
 
 class FairnessFilter(wsgi.Middleware):  # type: ignore[misc]  # no types
-    """Answers requests below ``/fairness``; passes others on to Nova.
+    """WSGI filter that answers requests below ``/fairness`` and passes all
+    others to Nova.
 
     :param application: next application of the pipeline.
     """
@@ -28,7 +31,9 @@ class FairnessFilter(wsgi.Middleware):  # type: ignore[misc]  # no types
 
     @webob.dec.wsgify  # type: ignore[untyped-decorator]  # no types
     def __call__(self, request: webob.Request) -> Any:
-        """Answer a request, or return the application that answers it."""
-        if not application.is_ours(request.environ):
+        """Return the response to a request, or the application that answers
+        it.
+        """
+        if not application.is_fairness_request(request.environ):
             return self.application
         return self._own.answer(request, request.environ.get('nova.context'))

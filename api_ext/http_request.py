@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A checked request, and its answer."""
+"""A validated request of a caller, as input of the handlers."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -20,11 +20,10 @@ Answer = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
-    """Owner, host and state of an instance, as Nova knows them.
+    """Owner, host and state of an instance in Nova.
 
-    :ivar host: name of the host; ``None`` while it is uncertain; '' without
-        one.
-    :ivar state: state of Nova, such as ``stopped``; '' if unknown.
+    :ivar host: name of the host; ``None`` during a migration; '' without a
+    host. :ivar state: state in Nova, such as ``stopped``; '' if unknown.
     """
 
     host: str | None
@@ -35,10 +34,10 @@ class Owner:
 
 
 class Locate(Protocol):
-    """Finds an instance without asking every agent."""
+    """Finds an instance in Nova, so that not every agent must be queried."""
 
     def __call__(self, context: Any, uuid: str) -> Owner:
-        """Find an instance.
+        """Return owner, host and state of an instance.
 
         :raises LookupError: if it does not exist.
         """
@@ -46,18 +45,15 @@ class Locate(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class CallerRequest:
-    """A request of a caller, checked and split.
+    """A request of a caller, validated and parsed.
 
-    :ivar caller: the caller.
-    :ivar names: values of the placeholders of the path; ``me`` is replaced.
-    :ivar query: parameters by name.
-    :ivar body: body, checked by its schema.
-    :ivar url: URL without the query.
+    :ivar caller: the caller. :ivar names: values of the placeholders of the
+    path; ``me`` is replaced by an ID. :ivar query: query parameters by name.
+    :ivar body: body that follows its schema. :ivar url: URL without the query.
     :ivar connect: returns the agents; may raise :class:`faults.Unavailable`.
-    :ivar max_limit: largest number of items of a page.
-    :ivar now_s: seconds of the Unix epoch.
-    :ivar connect_requests: returns the client of the cluster service.
-    :ivar locate: finds instances; ``None`` without Nova.
+    :ivar max_limit: largest number of items per page. :ivar now_s: seconds
+    since the Unix epoch. :ivar connect_requests: returns the client of the
+    cluster service. :ivar locate: finds instances; ``None`` without Nova.
     """
 
     caller: enforcement.Caller
@@ -71,25 +67,30 @@ class CallerRequest:
     connect_requests: Callable[[], requests_module.RequestsClient]
     locate: Locate | None = None
 
-    def log(self, what: str) -> None:
-        """Log what the caller requested."""
+    def log(self, action: str) -> None:
+        """Log an action that the caller requested.
+
+        :param what: description of the action.
+        """
         LOG.info(
-            '%s was asked for by user %s in %s',
-            what,
+            '%s: requested by user %s in %s',
+            action,
             self.caller.user_id,
             self.caller.request_id,
         )
 
     @property
     def agents(self) -> agents_module.Agents:
-        """The agents; calls carry the IDs of this request."""
-        return self.connect().of_request(
+        """Agents whose calls carry the IDs of this request."""
+        return self.connect().for_request(
             self.caller.request_id, self.caller.user_id or ''
         )
 
     @property
     def requests(self) -> requests_module.RequestsClient:
-        """The cluster service; calls carry the IDs of this request."""
-        return self.connect_requests().of_request(
+        """Client of the cluster service whose calls carry the IDs of this
+        request.
+        """
+        return self.connect_requests().for_request(
             self.caller.request_id, self.caller.user_id or ''
         )

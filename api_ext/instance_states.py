@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Answers about instances that no agent knows."""
+"""Answers about instances without measurements of an agent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,24 +21,27 @@ _AT_REST: Mapping[str, tuple[str, str]] = {
     'resized': ('waits for its resize to be confirmed', 'Confirm it'),
 }
 
-_LEAVES = frozenset({'stopped', 'suspended', 'shelved'})
-"""States of an instance that no agent sees."""
+_UNMEASURED = frozenset({'stopped', 'suspended', 'shelved'})
+"""States of an instance that no agent measures."""
 
 
-def runs(owner: http_request.Owner) -> bool:
-    """Whether an agent may know an instance."""
-    return owner.host != '' and owner.state not in _LEAVES
+def may_be_measured(owner: http_request.Owner) -> bool:
+    """Return whether an agent may measure an instance."""
+    return owner.host != '' and owner.state not in _UNMEASURED
 
 
-def item(uuid: str, owner: http_request.Owner) -> dict[str, Any]:
-    """Answer with a sentence on the state of an instance, without numbers."""
+def unmeasured_item(uuid: str, owner: http_request.Owner) -> dict[str, Any]:
+    """Return an answer with a sentence about the state of an instance, without
+    numbers.
+    """
     return _sentence_item(uuid, owner, _summary(owner))
 
 
-def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer for a server that Nova no longer knows.
+def deleted_item(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer about a server that was deleted in Nova.
 
-    :param request: request of the server, which outlives it.
+    :param request: request of the server, which is stored longer than the
+        server.
     """
     names = dict(
         zip(
@@ -54,16 +57,13 @@ def gone(uuid: str, request: Mapping[str, Any]) -> dict[str, Any]:
         name=names.get(uuid, ''),
     )
     if request['standing'] == 'ended':
-        ends = f'is over ({request["status"]})'
+        ends = f'has ended ({request["status"]})'
     elif len(request.get('servers', ())) > 1:
-        ends = 'has other servers, too'
+        ends = 'also has other servers'
     else:
-        # The cluster service has not looked since the deletion.
-        ends = 'ends with it'
-    said = (
-        'Nova no longer knows this server. Its request '
-        f'{request["uuid"]} {ends}.'
-    )
+        # The cluster service has not noticed the deletion yet.
+        ends = 'ends with this server'
+    said = f'Nova deleted this server. Its request {request["uuid"]} {ends}.'
     known = {'request_id': request['uuid'], 'standing': 'ended'}
     return {**_sentence_item(uuid, owner, said), **known}
 
@@ -97,7 +97,9 @@ def _sentence_item(
 
 
 def is_measured(item: Mapping[str, Any]) -> bool:
-    """Whether an agent made an answer, and not :func:`item`."""
+    """Return whether an answer comes from an agent, and not from
+    :func:`unmeasured_item`.
+    """
     return item.get('metric') != ''
 
 
@@ -106,9 +108,9 @@ def _summary(owner: http_request.Owner) -> str:
         how, then = _AT_REST[owner.state]
         return (
             f'This server {how}: it does not run, so it is neither measured '
-            f'nor slowed down. {then} and ask again.'
+            f'nor slowed down. {then} and repeat the query.'
         )
     return (
-        'Nothing is known of this server for now: the agent of its host has '
-        'not seen it yet. Ask again in a minute.'
+        'This server has no measurements yet: the agent of its host has '
+        'not noticed it. Repeat the query in a minute.'
     )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks Nova for the host of an instance, so that only one agent is asked."""
+"""Look-up of instances in Nova, so that only the agent of their host is
+queried.
+"""
 
 import logging
 import threading
@@ -17,16 +19,17 @@ LOG = logging.getLogger(__name__)
 
 
 class Location:
-    """Finds instances in every cell, by Nova's own API layer."""
+    """Finds instances in every cell, with Nova's own API layer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._api: Any = None
 
     def __call__(self, context: Any, uuid: str) -> http_request.Owner:
-        """Find an instance.
+        """Return owner, host and state of an instance.
 
-        :raises LookupError: if this context can see no such instance.
+        :raises LookupError: if it does not exist or is not visible to this
+            context.
         :raises Unavailable: if Nova cannot answer.
         """
         try:
@@ -34,11 +37,12 @@ class Location:
         except (exception.NotFound, exception.Forbidden) as error:
             raise LookupError(uuid) from error
         except Exception as error:  # of the database, of the message queue
-            LOG.exception('Nova cannot say where instance %s is', uuid)
+            LOG.exception('instance %s: Nova failed to find its host', uuid)
             raise faults.Unavailable(
-                f'Nova cannot say where instance {uuid} is.'
+                f'Instance {uuid}: Nova failed to find its host; the log of '
+                'nova-api has the cause.'
             ) from error
-        # During a migration its host may be the one that it has left.
+        # During a migration Nova may still report the source host.
         moves = instance.task_state == task_states.MIGRATING
         return http_request.Owner(
             host=None if moves else str(instance.host or ''),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks the headers that request a version of Nova's API.
+"""Check of the headers that request a version of Nova's API.
 
-This interface has no versions of its own. It accepts any version in the
-header, and refuses malformed values.
+This API has no versions of its own. It accepts any version in the header, and
+refuses malformed values.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,12 @@ _VERSION = re.compile(r'(latest|[1-9][0-9]{0,3}\.(0|[1-9][0-9]{0,3}))')
 _SERVICES = ('compute', 'nova')
 
 
-def check(headers: Mapping[str, str]) -> dict[str, str]:
-    """Check requested versions.
+def check_versions(headers: Mapping[str, str]) -> dict[str, str]:
+    """Check the requested versions.
 
-    :returns: headers of the answer.
-    :raises BadRequest: if a value is no version.
+    :param headers: headers of the request.
+    :returns: headers of the response.
+    :raises BadRequest: if a value is not a version.
     """
     answer = {'Vary': f'{NEW}, {OLD}'}
     old = headers.get(OLD)

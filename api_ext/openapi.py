@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Builds the OpenAPI document from the table of routes."""
+"""Creation of the OpenAPI document from the table of routes."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ JSON = 'application/json'
 
 _PLACES = {
     'host': 'Name of a host.',
-    'id': 'Id, or "me" for the one of the token.',
+    'id': 'ID of a user or project, or "me" for the owner of the token.',
     'order': 'Name of an order of the queue.',
     'uuid': 'UUID of an instance, a request or a preemption.',
 }
 
 
-def document(table: Sequence['routes.Route']) -> Mapping[str, Any]:
-    """Build the document, OpenAPI 3.1."""
+def create_document(table: Sequence['routes.Route']) -> Mapping[str, Any]:
+    """Create the OpenAPI 3.1 document of routes."""
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
-        operations = paths.setdefault(route.path, _places(route.path))
+        operations = paths.setdefault(route.path, _path_parameters(route.path))
         operations[route.method.lower()] = _operation(route)
     return {
         'openapi': '3.1.0',
@@ -53,20 +53,24 @@ def document(table: Sequence['routes.Route']) -> Mapping[str, Any]:
                 }
             },
             'responses': {
-                str(code): _fault(kind) for code, kind in faults.KINDS.items()
+                str(code): _fault(kind)
+                for code, kind in faults.FAULTS_BY_CODE.items()
             },
         },
     }
 
 
-def _places(path: str) -> dict[str, Any]:
+def _path_parameters(path: str) -> dict[str, Any]:
     parameters = [
         {
             'name': name,
             'in': 'path',
             'required': True,
             'description': _PLACES[name],
-            'schema': {'type': 'string', 'pattern': patterns.OF_URLS[name]},
+            'schema': {
+                'type': 'string',
+                'pattern': patterns.BY_PLACEHOLDER[name],
+            },
         }
         for name in re.findall(r'{(\w+)}', path)
     ]
@@ -104,7 +108,7 @@ def _fault(kind: type[faults.Fault]) -> dict[str, Any]:
     described: dict[str, Any] = {'description': (kind.__doc__ or '').strip()}
     if kind is not faults.Unauthorized:
         described['content'] = {
-            JSON: {'schema': fault.body(kind.code, kind.key)}
+            JSON: {'schema': fault.body_schema(kind.code, kind.key)}
         }
     # Keystone's middleware, before this filter, answers requests without a
     # token.

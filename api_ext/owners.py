@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Merges answers of hosts about users or projects into one list."""
+"""Combination of the answers of all hosts about users or projects."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ HOST = 'host'
 DOMAIN = 'domain'
 
 LARGEST = 1e100
-"""Larger numbers count as unknown: their sums might overflow."""
+"""Larger numbers count as unknown, because their sums might overflow."""
 
 LARGEST_WHOLE = (1 << 63) - 1
 
@@ -23,7 +23,7 @@ Numbers = Iterable[float | None]
 
 @dataclasses.dataclass(frozen=True)
 class OwnerNumbers:
-    """Numbers of one host for one owner."""
+    """Numbers that one host reports about one owner."""
 
     heaviness_quotas: float | None
     instances_count: int
@@ -32,26 +32,27 @@ class OwnerNumbers:
 
 @dataclasses.dataclass(frozen=True)
 class HostOwners:
-    """Numbers of one host for all owners that it knows.
+    """Numbers that one host reports about all owners.
 
-    :ivar scope: :data:`DOMAIN` if numbers are of all hosts together,
-        :data:`HOST` if they are of this host.
-    :ivar parts: numbers by owner.
+    :ivar scope: :data:`DOMAIN` if the numbers describe all hosts together,
+    :data:`HOST` if they describe this host. :ivar parts: numbers by owner.
     """
 
     scope: str
     parts: Mapping[str, OwnerNumbers]
 
 
-def of_users(answer: Mapping[str, Any]) -> HostOwners:
-    """Read an answer of ``list_users``; empty if projects are compared."""
-    # Agents before 1.2 do not say which kind of owners they compare.
+def parse_users(answer: Mapping[str, Any]) -> HostOwners:
+    """Parse an answer of ``list_users``; the result is empty if agents compare
+    projects.
+    """
+    # Agents before 1.2 do not send the kind of owners that they compare.
     is_users = answer.get('entity', 'user') == 'user'
     return HostOwners(DOMAIN, _parts(answer['users']) if is_users else {})
 
 
-def of_projects(answer: Mapping[str, Any]) -> HostOwners:
-    """Read an answer of ``list_projects``."""
+def parse_projects(answer: Mapping[str, Any]) -> HostOwners:
+    """Parse an answer of ``list_projects``."""
     scope = DOMAIN if answer['scope'] == DOMAIN else HOST
     return HostOwners(scope, _parts(answer['projects']))
 
@@ -59,10 +60,10 @@ def of_projects(answer: Mapping[str, Any]) -> HostOwners:
 def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
     return {
         str(owner): OwnerNumbers(
-            number(item['heaviness_quotas']),
-            whole(item['instances_here_count']),
+            parse_number(item['heaviness_quotas']),
+            parse_count(item['instances_here_count']),
             {
-                str(resource): number(value)
+                str(resource): parse_number(value)
                 for resource, value in item['usage_quotas'].items()
             },
         )
@@ -70,41 +71,43 @@ def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
     }
 
 
-def number(value: Any) -> float | None:
-    """A number in an answer of an agent; ``None`` if it is out of range."""
+def parse_number(value: Any) -> float | None:
+    """Return a number in an answer of an agent; ``None`` if it is out of
+    range.
+    """
     if value is None or not -LARGEST <= value <= LARGEST:
         return None
     return float(value)
 
 
-def whole(value: Any) -> int:
-    """A count in an answer of an agent.
+def parse_count(value: Any) -> int:
+    """Parse a count in an answer of an agent.
 
     :raises ValueError: if it is out of range.
     :raises OverflowError: if it is infinite.
     """
     found = int(value)
     if not 0 <= found <= LARGEST_WHOLE:
-        raise ValueError(f'{value!r:.50} is no count')
+        raise ValueError(f'{value!r:.50} is not a count')
     return found
 
 
-def merged(
-    accounts: Mapping[str, HostOwners], only: str | None = None
+def merge_hosts(
+    answers: Mapping[str, HostOwners], only: str | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Merge the answers of all hosts.
+    """Combine the answers of all hosts.
 
-    Every host has numbers of the whole domain. They differ a little by their
-    age, or much if a host is cut off: so the median is used. Numbers of single
-    hosts are added up.
+    Every host reports numbers of the whole domain. They differ a little by
+    their age, or much if a host is cut off, so the median is used. Numbers
+    about single hosts are added up.
 
     :param accounts: answers by host.
     :param only: ID of a single owner; ``None`` for all.
-    :returns: owners by ID, in the form of the answer, with ``scope``.
+    :returns: owners by ID, in the form of the API, with ``scope``.
     """
     found: dict[str, dict[str, OwnerNumbers]] = {}
     scopes: dict[str, str] = {}
-    for host, account in accounts.items():
+    for host, account in answers.items():
         for owner in account.parts if only is None else {only}:
             if owner in account.parts:
                 found.setdefault(owner, {})[host] = account.parts[owner]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sorts lists and divides them into pages."""
+"""Sorting of lists and division into pages."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -16,13 +16,12 @@ Item = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class PageRequest:
-    """The requested part of a list.
+    """The part of a list that a caller requested.
 
     :ivar name_key: key of an item's name, which is also the second sort key.
-    :ivar sort_key: first sort key.
-    :ivar is_descending: whether the largest value comes first.
-    :ivar marker: name of the last item of the previous page.
-    :ivar limit: largest number of items.
+    :ivar sort_key: first sort key. :ivar is_descending: whether the largest
+    value comes first. :ivar marker: name of the last item of the previous
+    page; ``None`` for the first page. :ivar limit: largest number of items.
     """
 
     name_key: str
@@ -35,7 +34,10 @@ class PageRequest:
     def of(
         cls, query: Mapping[str, Any], name_key: str, max_limit: int
     ) -> Self:
-        """Read the query parameters of a list."""
+        """Parse the query parameters of a list.
+
+        :param max_limit: largest allowed number of items.
+        """
         return cls(
             name_key=name_key,
             sort_key=query.get('sort_key', name_key),
@@ -50,14 +52,14 @@ class PageRequest:
         return self.sort_key == self.name_key
 
 
-def names(
+def names_on_page(
     all_names: Sequence[str], wanted: PageRequest
 ) -> tuple[list[str], bool]:
-    """Names of a page, sorted by name.
+    """Return the names on a page, sorted by name.
 
-    The marker may no longer exist.
+    The marker need not exist any longer.
 
-    :returns: the page, and whether another page follows.
+    :returns: the names, and whether another page follows.
     """
     ordered = sorted(all_names, reverse=wanted.is_descending)
     marker = wanted.marker
@@ -70,18 +72,18 @@ def names(
     return ordered[: wanted.limit], len(ordered) > wanted.limit
 
 
-def items(
+def items_on_page(
     all_items: Sequence[Item], wanted: PageRequest
 ) -> tuple[list[Item], bool]:
-    """Items of a page.
+    """Return the items on a page.
 
-    :returns: the page, and whether another page follows.
+    :returns: the items, and whether another page follows.
     :raises BadRequest: if the marker is not in the list, and items are not
         sorted by name.
     """
     by_name = {str(item[wanted.name_key]): item for item in all_items}
     if wanted.is_by_name:
-        page, more = names(list(by_name), wanted)
+        page, more = names_on_page(list(by_name), wanted)
         return [by_name[name] for name in page], more
     ordered = _sorted(by_name, wanted)
     start = 0
@@ -94,7 +96,9 @@ def items(
 
 
 def _sorted(by_name: Mapping[str, Item], wanted: PageRequest) -> list[str]:
-    """Names sorted by the items' values; items without a value come last."""
+    """Return the names sorted by the items' values; items without a value are
+    last.
+    """
 
     def value(name: str) -> Any:
         return by_name[name][wanted.sort_key]
@@ -104,10 +108,10 @@ def _sorted(by_name: Mapping[str, Item], wanted: PageRequest) -> list[str]:
     return known + sorted(set(by_name) - set(known))
 
 
-def links(
+def next_page_links(
     url: str, query: Mapping[str, Any], last: str
 ) -> list[Mapping[str, str]]:
-    """Link to the next page.
+    """Return the link to the next page.
 
     :param last: name of the last item of this page.
     """
@@ -122,12 +126,12 @@ def page(
     listed: Sequence[Item],
     last: str | None,
 ) -> Mapping[str, Any]:
-    """A page in the form of the answer.
+    """Return a page in the form of the API.
 
-    :param plural: name of the list.
+    :param plural: key of the list.
     :param last: name of the last item; ``None`` if no page follows.
     """
     answer: dict[str, Any] = {plural: list(listed)}
     if last is not None:
-        answer[f'{plural}_links'] = links(url, query, last)
+        answer[f'{plural}_links'] = next_page_links(url, query, last)
     return answer

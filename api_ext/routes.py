@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The table of routes: permissions, schemas and handlers.
+"""Table of routes with their permissions, schemas and handlers.
 
-The application serves this table, and the OpenAPI document is built from it.
+The application serves this table, and the OpenAPI document is created from it.
 """
 
 from collections.abc import Callable
@@ -69,22 +69,21 @@ _ALWAYS = (400, 401, 403, 503)
 
 @dataclasses.dataclass(frozen=True)
 class Route:
-    """One path and method.
+    """One HTTP method of one path.
 
     :ivar path: path with placeholders, such as ``/fairness/hosts/{host}``.
-    :ivar answers: handler that makes the answer.
-    :ivar answer: schema of the answer.
-    :ivar rules: one of these rules must allow the request; without any, the
-        handler checks the policy.
-    :ivar rule_of: returns the rule for a body.
-    :ivar faults: codes of faults.
+    :ivar answers: handler of the route. :ivar answer: schema of the response
+    body. :ivar rules: names of policy rules, one of which must permit the
+    request; empty if the handler checks the policy. :ivar rule_of: returns the
+    name of the rule for a body. :ivar faults: HTTP status codes of possible
+    errors.
     """
 
     name: str
     method: str
     path: str
     summary: str
-    answers: Callable[[http_request.CallerRequest], http_request.Answer]
+    handler: Callable[[http_request.CallerRequest], http_request.Answer]
     answer: Mapping[str, Any]
     rules: tuple[str, ...] = ()
     query: Mapping[str, Any] = dataclasses.field(
@@ -97,7 +96,7 @@ class Route:
 
 
 def _document(_: http_request.CallerRequest) -> http_request.Answer:
-    return openapi.document(ROUTES)
+    return openapi.create_document(ROUTES)
 
 
 ROUTES: Sequence[Route] = (
@@ -106,7 +105,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness',
         summary='List the installed metrics and policies',
-        answers=plugin_handler.index,
+        handler=plugin_handler.index,
         answer=plugin_schemas.LIST,
         rules=(plugin_policies.LIST,),
     ),
@@ -115,7 +114,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/openapi.json',
         summary='Show this document',
-        answers=_document,
+        handler=_document,
         answer=document_schemas.SHOW,
         rules=(document_policies.SHOW,),
         faults=(400, 401, 403),
@@ -124,11 +123,11 @@ ROUTES: Sequence[Route] = (
         name='actOnHost',
         method='POST',
         path='/fairness/{host}/action',
-        summary='Carry out an action on a host, or on all hosts',
-        answers=action_handler.perform,
+        summary='Execute an action on a host, or on all hosts',
+        handler=action_handler.perform,
         answer=action_schemas.ANSWER,
         rules=action_policies.ANY,
-        rule_of=action_policies.of_body,
+        rule_of=action_policies.rule_for_body,
         body=action_schemas.REQUEST,
         status=202,
         faults=(*_ALWAYS, 404, 409, 413, 415),
@@ -138,7 +137,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/hosts',
         summary='List the hosts that have an agent',
-        answers=host_handler.index,
+        handler=host_handler.index,
         answer=host_schemas.LIST,
         rules=(host_policies.LIST,),
         query=host_schemas.QUERY,
@@ -147,8 +146,8 @@ ROUTES: Sequence[Route] = (
         name='showHost',
         method='GET',
         path='/fairness/hosts/{host}',
-        summary='Show the state of a host and its knowledge of other hosts',
-        answers=host_handler.show,
+        summary='Show the state of the agent of a host and its view of others',
+        handler=host_handler.show,
         answer=host_schemas.SHOW,
         rules=(host_policies.SHOW,),
         faults=(*_ALWAYS, 404),
@@ -159,7 +158,7 @@ ROUTES: Sequence[Route] = (
         path='/fairness/hosts/{host}/preview',
         summary='Show which users would gain or lose if a host enforced '
         'weights',
-        answers=host_handler.preview,
+        handler=host_handler.preview,
         answer=host_schemas.PREVIEW,
         rules=(host_policies.PREVIEW,),
         faults=(*_ALWAYS, 404),
@@ -169,7 +168,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/users',
         summary='List the heaviness of users',
-        answers=user_handler.index,
+        handler=user_handler.index,
         answer=owner_schemas.USER_LIST,
         rules=(user_policies.LIST,),
         query=owner_schemas.QUERY,
@@ -179,7 +178,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/users/{id}',
         summary='Show the heaviness of a user',
-        answers=user_handler.show,
+        handler=user_handler.show,
         answer=owner_schemas.USER_SHOW,
         faults=(*_ALWAYS, 404),
     ),
@@ -188,7 +187,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/projects',
         summary='List the heaviness of projects',
-        answers=project_handler.index,
+        handler=project_handler.index,
         answer=owner_schemas.PROJECT_LIST,
         rules=(project_policies.LIST,),
         query=owner_schemas.QUERY,
@@ -198,7 +197,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/projects/{id}',
         summary='Show the heaviness of a project',
-        answers=project_handler.show,
+        handler=project_handler.show,
         answer=owner_schemas.PROJECT_SHOW,
         faults=(*_ALWAYS, 404),
     ),
@@ -206,8 +205,8 @@ ROUTES: Sequence[Route] = (
         name='showInstance',
         method='GET',
         path='/fairness/instances/{uuid}',
-        summary='Explain how an instance is treated',
-        answers=instance_handler.show,
+        summary='Show the usage and weights of an instance, with advice',
+        handler=instance_handler.show,
         answer=instance_schemas.SHOW,
         faults=(*_ALWAYS, 404),
     ),
@@ -215,8 +214,9 @@ ROUTES: Sequence[Route] = (
         name='listRequests',
         method='GET',
         path='/fairness/requests',
-        summary='List requests that wait, start or change, the oldest first',
-        answers=request_handler.index,
+        summary='List requests, the oldest first; running and ended ones on '
+        'demand',
+        handler=request_handler.index,
         answer=request_schemas.LIST,
         query=request_schemas.QUERY,
         faults=(*_ALWAYS, 404),
@@ -225,8 +225,8 @@ ROUTES: Sequence[Route] = (
         name='showRequest',
         method='GET',
         path='/fairness/requests/{uuid}',
-        summary='Show the state of a request, and its cause',
-        answers=request_handler.show,
+        summary='Show a request, its state and the reason for it',
+        handler=request_handler.show,
         answer=request_schemas.SHOW,
         query=request_schemas.SHOW_QUERY,
         faults=(*_ALWAYS, 404),
@@ -236,7 +236,7 @@ ROUTES: Sequence[Route] = (
         method='POST',
         path='/fairness/requests/{uuid}/action',
         summary='Cancel, start, hold or extend a request',
-        answers=request_handler.perform,
+        handler=request_handler.perform,
         answer=request_schemas.SHOW,
         body=request_schemas.ACTION,
         status=202,
@@ -247,7 +247,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/waits',
         summary='List waits of requests, by project, flavor or reason',
-        answers=wait_handler.index,
+        handler=wait_handler.index,
         answer=wait_schemas.LIST,
         query=wait_schemas.QUERY,
         faults=_ALWAYS,
@@ -257,7 +257,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/shares',
         summary='List shares of accounts and their use',
-        answers=share_handler.index,
+        handler=share_handler.index,
         answer=share_schemas.LIST,
         query=share_schemas.QUERY,
         faults=(*_ALWAYS, 404),
@@ -267,7 +267,7 @@ ROUTES: Sequence[Route] = (
         method='PUT',
         path='/fairness/shares',
         summary='Set or unset the share of an account',
-        answers=share_handler.set_share,
+        handler=share_handler.set_share,
         answer=share_schemas.DONE,
         body=share_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
@@ -277,7 +277,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/limits',
         summary='List limits of accounts on waits, run time and amounts',
-        answers=limit_handler.index,
+        handler=limit_handler.index,
         answer=limit_schemas.LIST,
         query=limit_schemas.QUERY,
         faults=_ALWAYS,
@@ -287,7 +287,7 @@ ROUTES: Sequence[Route] = (
         method='PUT',
         path='/fairness/limits',
         summary='Set or unset limits of an account',
-        answers=limit_handler.set_limits,
+        handler=limit_handler.set_limits,
         answer=limit_schemas.DONE,
         body=limit_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
@@ -296,8 +296,8 @@ ROUTES: Sequence[Route] = (
         name='previewOrder',
         method='GET',
         path='/fairness/orders/{order}/preview',
-        summary='Show which requests would start next by another order',
-        answers=dry_run_handler.of_order,
+        summary='Show which requests would start next with another order',
+        handler=dry_run_handler.preview_order,
         answer=dry_run_schemas.SHOW,
         rules=(order_policies.PREVIEW,),
         query=order_schemas.QUERY,
@@ -308,7 +308,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/groups',
         summary='List groups of servers with spending rates',
-        answers=group_handler.index,
+        handler=group_handler.index,
         answer=group_schemas.LIST,
         query=group_schemas.QUERY,
         faults=_ALWAYS,
@@ -318,7 +318,7 @@ ROUTES: Sequence[Route] = (
         method='POST',
         path='/fairness/groups',
         summary='Create a group of servers with a spending rate',
-        answers=group_handler.create,
+        handler=group_handler.create,
         answer=group_schemas.SHOW,
         body=group_schemas.CREATE,
         faults=(*_ALWAYS, 409, 413, 415),
@@ -327,8 +327,8 @@ ROUTES: Sequence[Route] = (
         name='setGroup',
         method='PUT',
         path='/fairness/groups',
-        summary='Change the rate of a group, or delete the group',
-        answers=group_handler.set_group,
+        summary='Change the spending rate of a group, or delete the group',
+        handler=group_handler.set_group,
         answer=group_schemas.SHOW,
         body=group_schemas.SET,
         faults=(*_ALWAYS, 404, 409, 413, 415),
@@ -337,8 +337,9 @@ ROUTES: Sequence[Route] = (
         name='listPrices',
         method='GET',
         path='/fairness/prices',
-        summary='List the spending of all servers of each host',
-        answers=price_handler.index,
+        summary='List the price of each host: the spending rate of its '
+        'servers',
+        handler=price_handler.index,
         answer=price_schemas.LIST,
         query=price_schemas.QUERY,
         faults=_ALWAYS,
@@ -347,8 +348,8 @@ ROUTES: Sequence[Route] = (
         name='listPricesOfHost',
         method='GET',
         path='/fairness/hosts/{host}/prices',
-        summary="List the past spending of a host's servers, the newest first",
-        answers=price_handler.past_prices,
+        summary='List the past prices of a host, the newest first',
+        handler=price_handler.past_prices,
         answer=price_schemas.LIST,
         rules=(price_policies.HISTORY,),
         query=price_schemas.QUERY,
@@ -359,7 +360,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/preemptions',
         summary='List preemptions, the newest first',
-        answers=preemption_handler.index,
+        handler=preemption_handler.index,
         answer=preemption_schemas.LIST,
         query=preemption_schemas.QUERY,
         faults=(*_ALWAYS, 404),
@@ -369,7 +370,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/preemptions/{uuid}',
         summary='Show a preemption: its victim, its preemptor and its outcome',
-        answers=preemption_handler.show,
+        handler=preemption_handler.show,
         answer=preemption_schemas.SHOW,
         faults=(*_ALWAYS, 404),
     ),
@@ -377,8 +378,8 @@ ROUTES: Sequence[Route] = (
         name='showPartition',
         method='GET',
         path='/fairness/partition',
-        summary='Show demand and hosts of batch and cloud',
-        answers=partition_handler.border,
+        summary='Show demand and hosts of batch system and cloud',
+        handler=partition_handler.show_border,
         answer=partition_schemas.SHOW_BORDER,
         rules=(partition_policies.LIST,),
         faults=(*_ALWAYS, 404),
@@ -388,7 +389,7 @@ ROUTES: Sequence[Route] = (
         method='PUT',
         path='/fairness/partition',
         summary='Set the number of hosts that the cloud is to have',
-        answers=partition_handler.set_target,
+        handler=partition_handler.set_target,
         answer=partition_schemas.TARGET,
         rules=(partition_policies.TARGET,),
         body=partition_schemas.TARGET,
@@ -398,8 +399,8 @@ ROUTES: Sequence[Route] = (
         name='listPartitionHosts',
         method='GET',
         path='/fairness/partition/hosts',
-        summary='List hosts that move between batch and cloud',
-        answers=partition_handler.index,
+        summary='List hosts that move between batch system and cloud',
+        handler=partition_handler.index,
         answer=partition_schemas.LIST,
         rules=(partition_policies.LIST,),
         query=partition_schemas.QUERY,
@@ -409,8 +410,8 @@ ROUTES: Sequence[Route] = (
         name='showPartitionHost',
         method='GET',
         path='/fairness/partition/hosts/{host}',
-        summary='Show the state of a host, its work and its history',
-        answers=partition_handler.show,
+        summary='Show a host that moves between batch system and cloud',
+        handler=partition_handler.show,
         answer=partition_schemas.SHOW,
         rules=(partition_policies.SHOW,),
         faults=(*_ALWAYS, 404),
@@ -419,8 +420,8 @@ ROUTES: Sequence[Route] = (
         name='actOnPartitionHost',
         method='POST',
         path='/fairness/partition/hosts/{host}/action',
-        summary='Move a host to the other side, or cancel its move',
-        answers=partition_handler.perform,
+        summary='Move a host between batch system and cloud, or cancel a move',
+        handler=partition_handler.perform,
         answer=partition_schemas.SHOW,
         body=partition_schemas.ACTION,
         status=202,
@@ -431,7 +432,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/plans',
         summary='List migration plans, the newest first',
-        answers=plan_handler.index,
+        handler=plan_handler.index,
         answer=plan_schemas.LIST,
         rules=(plan_policies.LIST,),
         query=plan_schemas.QUERY,
@@ -441,8 +442,8 @@ ROUTES: Sequence[Route] = (
         name='createPlan',
         method='POST',
         path='/fairness/plans',
-        summary='Propose a plan that empties a host',
-        answers=plan_handler.create,
+        summary='Propose a migration plan that empties a host',
+        handler=plan_handler.create,
         answer=plan_schemas.SHOW,
         rules=(plan_policies.CREATE,),
         body=plan_schemas.CREATE,
@@ -454,7 +455,7 @@ ROUTES: Sequence[Route] = (
         method='GET',
         path='/fairness/plans/{uuid}',
         summary='Show a migration plan with expected and measured results',
-        answers=plan_handler.show,
+        handler=plan_handler.show,
         answer=plan_schemas.SHOW,
         rules=(plan_policies.SHOW,),
         faults=(*_ALWAYS, 404),
@@ -464,7 +465,7 @@ ROUTES: Sequence[Route] = (
         method='POST',
         path='/fairness/plans/{uuid}/action',
         summary='Approve or stop a migration plan',
-        answers=plan_handler.perform,
+        handler=plan_handler.perform,
         answer=plan_schemas.SHOW,
         body=plan_schemas.ACTION,
         status=202,
@@ -474,8 +475,8 @@ ROUTES: Sequence[Route] = (
         name='showCapacity',
         method='GET',
         path='/fairness/capacity',
-        summary='Show how full the cloud is, and how many servers could start',
-        answers=capacity_handler.show,
+        summary='Show the use of the cloud, and the servers that could start',
+        handler=capacity_handler.show,
         answer=capacity_schemas.SHOW,
         rules=(capacity_policies.SHOW,),
     ),
@@ -483,8 +484,8 @@ ROUTES: Sequence[Route] = (
         name='showStatus',
         method='GET',
         path='/fairness/status',
-        summary='Show leader, waits, evictions and warnings',
-        answers=status_handler.show,
+        summary='Show the leader, waiting requests, evictions and warnings',
+        handler=status_handler.show,
         answer=status_schemas.SHOW,
         rules=(status_policies.SHOW,),
     ),
@@ -493,21 +494,21 @@ ROUTES: Sequence[Route] = (
 
 @dataclasses.dataclass(frozen=True)
 class PathRoutes:
-    """The routes of a path.
+    """The routes of one path.
 
-    :ivar by_method: routes by method.
-    :ivar names: values of the placeholders of each route, by its name.
+    :ivar by_method: routes by HTTP method. :ivar names: values of the
+    placeholders of each route, by the name of the route.
     """
 
     by_method: Mapping[str, Route]
     names: Mapping[str, Mapping[str, str]]
 
 
-def find(path: str) -> PathRoutes:
+def find_routes(path: str) -> PathRoutes:
     """Find the routes of a path.
 
-    :param path: decoded path from ``/fairness`` on; one slash at its end is
-        ignored.
+    :param path: decoded path that begins with ``/fairness``; one slash at its
+        end is ignored.
     """
     segments = path.removesuffix('/').split('/')
     by_method: dict[str, Route] = {}

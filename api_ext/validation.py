@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks input from outside by JSON schemas."""
+"""Validation of external input by JSON schemas."""
 
 from collections.abc import Mapping
 import functools
@@ -22,12 +22,12 @@ _LONGEST_SHOWN = 300
 _MOST_PARAMETERS = 20
 _SURROGATE = re.compile('[\ud800-\udfff]')
 _HAS_SURROGATE = (
-    'holds half of a character (a lone surrogate), expected a whole one'
+    'contains a lone surrogate (half of a character), expected valid Unicode'
 )
 
 
 class SchemaValidator:
-    """Checks values by one schema.
+    """Validates values by one schema.
 
     :param schema: schema of JSON Schema 2020-12.
     """
@@ -37,7 +37,7 @@ class SchemaValidator:
         self._validator = jsonschema.Draft202012Validator(schema)
 
     def check(self, value: Any, what: str) -> None:
-        """Check a value.
+        """Validate a value.
 
         :param what: name of the value in errors.
         :raises BadRequest: if it does not follow the schema; the error has the
@@ -57,10 +57,12 @@ class SchemaValidator:
 
 
 def _error_text(error: jsonschema.exceptions.ValidationError) -> str:
-    """Text of an error with the expected value, without a pattern."""
+    """Return the text of an error with the expected value, without a
+    pattern.
+    """
     expected = patterns.MEANINGS.get(str(error.validator_value))
     if error.validator == 'pattern' and expected:
-        return f'{error.instance!r} is no {expected}'
+        return f'{error.instance!r} is not a valid {expected}'
     if error.validator in ('anyOf', 'oneOf'):
         needed = [each.get('required') for each in error.validator_value]
         if all(needed):
@@ -70,17 +72,17 @@ def _error_text(error: jsonschema.exceptions.ValidationError) -> str:
 
 
 class AnswerReader:
-    """Reads answers of another process, possibly of another release.
+    """Parses answers of another process, possibly of another release.
 
     Properties that the schema does not name are removed at every level: a
     newer release may have more, and no permission is defined for them.
-    Properties of the schema may be missing, except those in ``needs``. All
-    others must follow the schema, except words of a closed list: a newer
-    release may have more words.
+    Properties of the schema may be missing, except those in ``needs``. Values
+    must follow the schema, but values of an enumeration may be unknown,
+    because a newer release may have more of them.
 
     :param schema: schema of JSON Schema 2020-12.
-    :param needs: required properties: they identify the answer, and decide who
-        may read it.
+    :param needs: required properties, which identify the answer and determine
+        who may read it.
     """
 
     def __init__(self, schema: Schema, *needs: str) -> None:
@@ -88,7 +90,7 @@ class AnswerReader:
         self._judge = SchemaValidator({**_lenient(schema), 'required': needs})
 
     def read(self, value: Any, what: str) -> Any:
-        """The part of a value that the schema names.
+        """Return the part of a value that the schema names.
 
         :param what: name of the value in errors.
         :raises BadRequest: if it does not follow the schema; the error has the
@@ -102,7 +104,7 @@ _TYPES = {str: 'string', bool: 'boolean', int: 'integer', type(None): 'null'}
 
 
 def _lenient(schema: Any) -> Any:
-    """A schema that allows unknown and missing properties."""
+    """Return a schema that permits unknown and missing properties."""
     if isinstance(schema, list):
         return [_lenient(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -125,9 +127,9 @@ def _lenient(schema: Any) -> Any:
 
 
 def _pruned(value: Any, schema: Schema) -> Any:
-    """The part of a value that a schema names.
+    """Return the part of a value that a schema names.
 
-    :raises BadRequest: if it has a number that JSON does not allow.
+    :raises BadRequest: if it contains a number that JSON does not allow.
     """
     if isinstance(value, float) and not math.isfinite(value):
         raise faults.BadRequest(f'{value} is not a number in JSON')
@@ -145,7 +147,9 @@ def _pruned(value: Any, schema: Schema) -> Any:
 
 
 def _unnamed_schema(schema: Schema) -> Schema | None:
-    """Schema of unnamed properties; ``None`` if they are not allowed."""
+    """Return the schema of unnamed properties; ``None`` if they are not
+    permitted.
+    """
     others = schema.get('additionalProperties', 'properties' not in schema)
     if others is False:
         return None
@@ -153,21 +157,22 @@ def _unnamed_schema(schema: Schema) -> Schema | None:
 
 
 @functools.cache
-def _judge_of_text(pattern: str) -> SchemaValidator:
+def _text_validator(pattern: str) -> SchemaValidator:
     return SchemaValidator({'type': 'string', 'pattern': pattern})
 
 
-def json_text(text: bytes) -> Any:
-    """Read a JSON body.
+def parse_json(text: bytes) -> Any:
+    """Parse a JSON body.
 
-    :raises BadRequest: if it is not JSON, has a key twice, or has a value that
-        JSON does not allow, such as NaN, or that UTF-8 does not allow.
+    :raises BadRequest: if it is not JSON, contains a key twice, or contains a
+        value that JSON does not allow, such as NaN, or that UTF-8 does not
+        allow.
     """
     try:
         value = json.loads(
             text.decode('utf-8'),
-            object_pairs_hook=_unique,
-            parse_constant=_no_number,
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_reject_constant,
         )
     except RecursionError as error:
         raise faults.BadRequest('the body is nested too deeply') from error
@@ -180,7 +185,7 @@ def json_text(text: bytes) -> Any:
 
 
 def _check_texts(value: Any) -> None:
-    """Check that all texts of a body can be stored, sent and shown."""
+    """Check that all texts of a body are valid Unicode."""
     left = [('body', value)]
     while left:
         place, each = left.pop()
@@ -196,21 +201,21 @@ def _check_texts(value: Any) -> None:
             left += [(f'{place}.{key}', one) for key, one in each.items()]
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError('a key is given twice')
     return result
 
 
-def _no_number(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f'{name} is not a number in JSON')
 
 
-def query(text: str, judge: SchemaValidator) -> dict[str, Any]:
-    """Read a query string.
+def parse_query(text: str, judge: SchemaValidator) -> dict[str, Any]:
+    """Parse a query string.
 
-    :param judge: schema of an object with a property for each parameter.
+    :param judge: validator of an object with a property for each parameter.
     :returns: parameters by name; those of type integer as integers.
     :raises BadRequest: if it cannot be decoded, has a parameter twice or an
         unknown one, or does not follow the schema.
@@ -242,7 +247,7 @@ def _typed(value: str, schema: Schema | None) -> Any:
     return int(value) if is_integer and is_digits else value
 
 
-def name(what: str, value: str, pattern: str) -> str:
+def validated_name(what: str, value: str, pattern: str) -> str:
     """Check a name from a URL, and return it.
 
     :param what: name of the value in errors.
@@ -250,6 +255,6 @@ def name(what: str, value: str, pattern: str) -> str:
     :raises BadRequest: if it does not match.
     """
     if value.isprintable():
-        _judge_of_text(pattern).check(value, what)
+        _text_validator(pattern).check(value, what)
         return value
-    raise faults.BadRequest(f'{what} holds characters that cannot be printed')
+    raise faults.BadRequest(f'{what} contains unprintable characters')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Handlers of the HTTP interface, one module for each kind of object.
+"""Handlers of the HTTP API, one module per kind of object.
 
-Start with ``host``: handlers that ask agents. They never ask Nova:
+Start with ``host``, whose handlers query agents. Handlers never query Nova;
 ``location`` does.
 """

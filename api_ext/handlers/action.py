@@ -17,28 +17,28 @@ from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
 
 ALL = 'all'
-"""Value in place of a host's name: every host of the domain."""
+"""Value in place of a host's name that means all hosts of the domain."""
 
 _PLURALS = {'set-metric': 'metrics', 'set-policy': 'policies'}
 
 _READER = validation.AnswerReader(schemas.DONE, 'from_round')
 
 
-def perform(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Carry out one action on one host or on all hosts."""
-    [(action, given)] = asked.body.items()
-    asked.caller.require(policies.of_body(asked.body))
-    host = asked.names['host']
-    asked.log(f'{action} of {host}')
-    agents = asked.agents
+def perform(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Execute one action on one host or on all hosts."""
+    [(action, given)] = caller_request.body.items()
+    caller_request.caller.require(policies.rule_for_body(caller_request.body))
+    host = caller_request.names['host']
+    caller_request.log(f'{action} of {host}')
+    agents = caller_request.agents
     if host == ALL:
-        answers = _all(agents, action, given or {})
+        answers = _act_on_all(agents, action, given or {})
     else:
-        answers = _one(agents, host, action, given or {})
+        answers = _act_on_host(agents, host, action, given or {})
     return _answer(action, answers)
 
 
-def _one(
+def _act_on_host(
     agents: agents_module.Agents,
     host: str,
     action: str,
@@ -48,7 +48,7 @@ def _one(
     try:
         method = schemas.METHODS[action]
         answer = (
-            agents.set_by(host, method, given['name'])
+            agents.set_through_host(host, method, given['name'])
             if action in schemas.CHOOSING
             else agents.call(host, method, **given)
         )
@@ -63,7 +63,7 @@ def _one(
     return client_module.Answers({host: answer}, {})
 
 
-def _all(
+def _act_on_all(
     agents: agents_module.Agents, action: str, given: Mapping[str, Any]
 ) -> client_module.Answers:
     method = schemas.METHODS[action]
@@ -73,16 +73,16 @@ def _all(
         except exception.NotAllowed as error:
             raise faults.Conflict(str(error)) from error
     else:
-        answers = agents.to_all(agents.hosts(fresh=True), method)
+        answers = agents.call_all(agents.hosts(fresh=True), method)
     if answers.by_host:
         return answers
     if not answers.refused:
         raise faults.Unavailable('No host was reached.')
     if action in schemas.CHOOSING:
         _require_installed(agents, _PLURALS[action], given['name'])
-    why = agents_module.reasons(answers.refused)
+    why = agents_module.short_reasons(answers.refused)
     raise faults.Conflict(
-        'No host carried it out: '
+        f'{action}: no host executed it: '
         + '; '.join(f'{host}: {reason}' for host, reason in why.items())
     )
 
@@ -92,22 +92,22 @@ def _require_installed(
 ) -> None:
     """Check that at least one host has a plugin.
 
-    :raises BadRequest: otherwise; the error lists installed plugins.
+    :raises BadRequest: if no host has it; the error lists the installed
+        plugins.
     """
-    told = agents.told('get_plugins', plugin.shape)
-    names = plugin.installed(told.by_host, plural)
+    told = agents.query_all('get_plugins', plugin.parse_plugins)
+    names = plugin.installed_names(told.by_host, plural)
     if names and name not in names:
         raise faults.BadRequest(
-            f'{name} is not among the {plural} that are installed: '
-            + ', '.join(names)
+            f'{name} is not installed; installed {plural}: ' + ', '.join(names)
         )
 
 
 def _answer(
     action: str, answers: client_module.Answers
 ) -> http_request.Answer:
-    done = agents_module.understood(answers, _reported)
-    refused = agents_module.reasons(answers.refused)
+    done = agents_module.parse_answers(answers, _parse_result)
+    refused = agents_module.short_reasons(answers.refused)
     not_reached = {
         host: reason
         for host, reason in done.missing.items()
@@ -118,12 +118,12 @@ def _answer(
         'hosts': [
             {'name': host, **said} for host, said in done.by_host.items()
         ],
-        'not_reached': host_facts.why_not(not_reached),
-        'refused': host_facts.why_not(refused),
+        'not_reached': host_facts.missing_hosts(not_reached),
+        'refused': host_facts.missing_hosts(refused),
     }
 
 
-def _reported(answer: Any) -> dict[str, Any]:
+def _parse_result(answer: Any) -> dict[str, Any]:
     try:
         return dict(_READER.read(answer, 'answer'))
     except faults.BadRequest as error:

@@ -11,12 +11,12 @@ from api_ext.schemas import capacity as schemas
 _CAPACITY = validation.AnswerReader(schemas.ITEM, 'classes')
 
 
-def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show capacity and use of the cloud."""
+def show(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return the capacity and the use of the cloud."""
     said = service.call(
-        asked,
+        caller_request,
         'get_capacity',
-        project=asked.caller.project_id,
-        audience=host_facts.audience(asked),
+        project=caller_request.caller.project_id,
+        audience=host_facts.audience(caller_request),
     )
-    return {'capacity': service.checked(said, _CAPACITY)}
+    return {'capacity': service.parse_fields(said, _CAPACITY)}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Handler of dry runs, which change nothing."""
+"""Handlers of dry runs, which compute the effect of a change without making
+it.
+"""
 
 from collections.abc import Mapping
 import math
@@ -18,45 +20,57 @@ from nova_fairness.rpc import protocol
 _JUDGE = validation.AnswerReader(schemas.ITEM, 'requests_count', 'requests')
 
 
-def of_account(
-    asked: http_request.CallerRequest, account: str, values: Mapping[str, Any]
+def preview_account(
+    caller_request: http_request.CallerRequest,
+    account: str,
+    values: Mapping[str, Any],
 ) -> http_request.Answer:
-    """Show the effect of a share or of limits of an account.
+    """Compute the effect of a new share or new limits of an account.
 
-    The caller has already checked the permission to set them.
+    The caller's permission to set them must already be checked.
     """
-    return _answer(asked, account=account, values=dict(values))
+    return _answer(caller_request, account=account, values=dict(values))
 
 
-def of_order(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show the effect of another order."""
-    parameters = _numbers(asked.query.get('parameters', ''))
-    return _answer(asked, order=asked.names['order'], parameters=parameters)
+def preview_order(
+    caller_request: http_request.CallerRequest,
+) -> http_request.Answer:
+    """Compute the effect of another order on the queue."""
+    parameters = _numbers(caller_request.query.get('parameters', ''))
+    return _answer(
+        caller_request,
+        order=caller_request.names['order'],
+        parameters=parameters,
+    )
 
 
 def _answer(
-    asked: http_request.CallerRequest, **change: Any
+    caller_request: http_request.CallerRequest, **change: Any
 ) -> http_request.Answer:
-    """Ask for a dry run that names only requests that the caller may list."""
-    project = asked.caller.project_id
-    is_all = asked.caller.may(policies.LIST_ALL)
-    is_own = project is not None and asked.caller.may(
+    """Query a dry run whose answer names only requests that the caller may
+    list.
+    """
+    project = caller_request.caller.project_id
+    is_all = caller_request.caller.is_allowed(policies.LIST_ALL)
+    is_own = project is not None and caller_request.caller.is_allowed(
         policies.LIST, project_id=project
     )
     said = service.call(
-        asked,
+        caller_request,
         'dry_run',
         project=None if is_all else project,
         most=protocol.MOST_DRY_RUN if is_all or is_own else 0,
-        audience=host_facts.audience(asked),
+        audience=host_facts.audience(caller_request),
         **change,
     )
-    found = service.checked(service.part(said, 'dry_run'), _JUDGE)
+    found = service.parse_fields(
+        service.required_field(said, 'dry_run'), _JUDGE
+    )
     return {'dry_run': found}
 
 
 def _numbers(text: str) -> dict[str, float]:
-    """Read ``NAME=NUMBER,...``.
+    """Parse ``NAME=NUMBER,...``.
 
     :raises BadRequest: if the text has another form.
     """
@@ -68,5 +82,7 @@ def _numbers(text: str) -> dict[str, float]:
         except ValueError:
             found[name] = math.nan
         if not name or not math.isfinite(found[name]):
-            raise faults.BadRequest(f'parameters: {each!r} is no NAME=NUMBER')
+            raise faults.BadRequest(
+                f'parameters: got {each!r}, expected NAME=NUMBER'
+            )
     return found

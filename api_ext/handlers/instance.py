@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Handler that explains the treatment of an instance."""
+"""Handler that explains the weights and usage of an instance."""
 
 from collections.abc import Mapping
 import json
@@ -23,138 +23,157 @@ _READER = validation.AnswerReader(
     schemas.ITEM, 'uuid', 'user_id', 'project_id'
 )
 _UNKNOWN = 'Instance {} could not be found.'
-_SILENT = 'The agents that may know instance {} do not answer.'
+_SILENT = 'Agents that may measure instance {} do not answer.'
 
 
-def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show one instance, if the caller may see it."""
-    uuid = asked.names['uuid'].lower()
+def show(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return one instance, if the caller may see it."""
+    uuid = caller_request.names['uuid'].lower()
     try:
-        owner = _owner(asked, uuid)
+        owner = _owner(caller_request, uuid)
     except LookupError:
-        return {'instance': _gone(asked, uuid)}
+        return {'instance': _deleted_instance(caller_request, uuid)}
     if owner is None:
-        item = _item(asked, uuid, None)
-        found = instance_requests.newest(asked, uuid, item['project_id'])
+        item = _item(caller_request, uuid, None)
+        found = instance_requests.newest_request(
+            caller_request, uuid, item['project_id']
+        )
     else:
-        found = instance_requests.newest(asked, uuid, owner.project_id)
+        found = instance_requests.newest_request(
+            caller_request, uuid, owner.project_id
+        )
         at_rest = instance_requests.is_at_rest(found)
         # Agents are not asked about instances that they cannot know.
-        is_known = at_rest or not instance_states.runs(owner)
+        is_known = at_rest or not instance_states.may_be_measured(owner)
         item = (
-            instance_states.item(uuid, owner)
+            instance_states.unmeasured_item(uuid, owner)
             if is_known
-            else _running(asked, uuid, owner, found)
+            else _running_instance(caller_request, uuid, owner, found)
         )
-    return {'instance': instance_requests.joined(item, found)}
+    return {'instance': instance_requests.with_request(item, found)}
 
 
-def _gone(asked: http_request.CallerRequest, uuid: str) -> dict[str, Any]:
-    """A deleted instance, by the data of its request.
+def _deleted_instance(
+    caller_request: http_request.CallerRequest, uuid: str
+) -> dict[str, Any]:
+    """Return a deleted instance, with the data of its request.
 
     :raises NotFound: if it has no request, or the caller may not see it.
     """
-    found = instance_requests.newest(asked, uuid)
+    found = instance_requests.newest_request(caller_request, uuid)
     if found is None:
         raise faults.NotFound(_UNKNOWN.format(uuid))
     owner = {key: found[key] for key in ('user_id', 'project_id')}
-    _require(asked, uuid, **owner)
-    return instance_states.gone(uuid, found)
+    _require(caller_request, uuid, **owner)
+    return instance_states.deleted_item(uuid, found)
 
 
-def _running(
-    asked: http_request.CallerRequest,
+def _running_instance(
+    caller_request: http_request.CallerRequest,
     uuid: str,
     owner: http_request.Owner,
     request: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """An instance that may run.
+    """Return an instance that may run.
 
     :param request: request of the instance; ``None`` if unknown.
-    :raises Unavailable: if neither agents nor the request know its state.
+    :raises Unavailable: if neither the agents nor the request have its state.
     """
     try:
-        return _item(asked, uuid, owner)
+        return _item(caller_request, uuid, owner)
     except faults.Unavailable:
-        if instance_requests.is_quiet(request):
+        if instance_requests.has_no_effect(request):
             raise
-        return instance_states.item(uuid, owner)
+        return instance_states.unmeasured_item(uuid, owner)
 
 
 def _item(
-    asked: http_request.CallerRequest,
+    caller_request: http_request.CallerRequest,
     uuid: str,
     owner: http_request.Owner | None,
 ) -> dict[str, Any]:
-    """An instance, as agents know it.
+    """Return an instance with the measurements of agents.
 
-    :param owner: owner of the instance, by Nova; ``None`` without Nova.
+    :param owner: owner of the instance in Nova; ``None`` without Nova.
     :raises NotFound: if it does not exist, or the caller may not see it.
+    :raises Unavailable: if agents that may measure it do not answer.
     """
-    told = _ask_agents(asked, uuid, None if owner is None else owner.host)
+    told = _ask_agents(
+        caller_request, uuid, None if owner is None else owner.host
+    )
     for name, item in told.by_host.items():
-        if told.missing and not _may_see(asked, item):
+        if told.missing and not _may_see(caller_request, item):
             # The same answer as for an unknown instance: it does not reveal
             # this one.
             raise faults.Unavailable(_SILENT.format(uuid))
-        _require(asked, uuid, item['user_id'], item['project_id'])
-        if host_facts.sees_hosts(asked):
+        _require(caller_request, uuid, item['user_id'], item['project_id'])
+        if host_facts.sees_hosts(caller_request):
             item['host'] = name
         return item
     if told.missing:
         raise faults.Unavailable(_SILENT.format(uuid))
     if owner is not None:
-        return instance_states.item(uuid, owner)
+        return instance_states.unmeasured_item(uuid, owner)
     raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
 def _owner(
-    asked: http_request.CallerRequest, uuid: str
+    caller_request: http_request.CallerRequest, uuid: str
 ) -> http_request.Owner | None:
-    """Ask Nova for owner and host of an instance; ``None`` without Nova.
+    """Query Nova for the owner and the host of an instance; ``None`` without
+    Nova.
 
     :raises LookupError: if it does not exist.
     :raises NotFound: if the caller may not see it.
     """
-    if asked.locate is None:
+    if caller_request.locate is None:
         return None
-    owner = asked.locate(asked.caller.context, uuid)
-    _require(asked, uuid, owner.user_id, owner.project_id)
+    owner = caller_request.locate(caller_request.caller.context, uuid)
+    _require(caller_request, uuid, owner.user_id, owner.project_id)
     return owner
 
 
 def _require(
-    asked: http_request.CallerRequest, uuid: str, user_id: str, project_id: str
+    caller_request: http_request.CallerRequest,
+    uuid: str,
+    user_id: str,
+    project_id: str,
 ) -> None:
-    """Check that the caller may see the instance.
+    """Check that the caller may see an instance.
 
-    :raises NotFound: otherwise, as if it did not exist.
+    :raises NotFound: if not, as if the instance did not exist.
     """
-    if not _may_see(asked, {'user_id': user_id, 'project_id': project_id}):
+    if not _may_see(
+        caller_request, {'user_id': user_id, 'project_id': project_id}
+    ):
         raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
 def _may_see(
-    asked: http_request.CallerRequest, item: Mapping[str, Any]
+    caller_request: http_request.CallerRequest, item: Mapping[str, Any]
 ) -> bool:
     owner = {key: item[key] for key in ('user_id', 'project_id')}
-    return asked.caller.may(policies.SHOW, **owner)
+    return caller_request.caller.is_allowed(policies.SHOW, **owner)
 
 
 def _ask_agents(
-    asked: http_request.CallerRequest, uuid: str, host: str | None
+    caller_request: http_request.CallerRequest, uuid: str, host: str | None
 ) -> agents_module.AgentAnswers[dict[str, Any]]:
-    """Ask the given host, or all; hosts without the instance are left out."""
-    agents = asked.agents
+    """Query the agent of the given host, or all agents; hosts without the
+    instance are omitted.
+    """
+    agents = caller_request.agents
     if host is not None:
-        return agents_module.understood(_of_host(agents, uuid, host), _shape)
-    answers = agents.look(agents.hosts(), _METHOD, uuid=uuid)
-    return agents_module.understood(
+        return agents_module.parse_answers(
+            _ask_agent(agents, uuid, host), _shape
+        )
+    answers = agents.call_responsive(agents.hosts(), _METHOD, uuid=uuid)
+    return agents_module.parse_answers(
         client.Answers(answers.by_host, answers.not_reached), _shape
     )
 
 
-def _of_host(
+def _ask_agent(
     agents: agents_module.Agents, uuid: str, host: str
 ) -> client.Answers:
     try:
@@ -167,9 +186,9 @@ def _of_host(
 
 
 def _shape(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of an agent's answer that callers may read.
+    """Return the fields of an agent's answer that callers may read.
 
-    :raises ValueError: if it does not follow the schema.
+    :raises ValueError: if the answer does not follow the schema.
     """
     try:
         item = _READER.read(answer['instance'], 'instance')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Joins answers about instances with their requests, if there are any."""
+"""Combination of answers about instances with their requests."""
 
 from collections.abc import Mapping
 import logging
@@ -22,7 +22,9 @@ _READER = validation.AnswerReader(
     *('uuid', 'project_id', 'user_id', 'standing', 'status', 'leaving'),
 )
 _QUIET = frozenset({'runs', 'ended'})
-"""Standings for which agents and Nova know everything."""
+"""Standings in which the request adds nothing to the data of agents and
+Nova.
+"""
 
 _AT_REST = frozenset({'waits', 'starts', 'away'})
 _OF_ONE = frozenset({'leaves', 'away', 'moves'})
@@ -30,28 +32,30 @@ _OF_ONE = frozenset({'leaves', 'away', 'moves'})
 
 
 def is_at_rest(request: Mapping[str, Any] | None) -> bool:
-    """Whether no agent can know more about an instance than its request."""
+    """Return whether an instance does not run according to its request, so
+    that no agent measures it.
+    """
     return request is not None and request['standing'] in _AT_REST
 
 
-def is_quiet(request: Mapping[str, Any] | None) -> bool:
-    """Whether a request does not affect the state of an instance."""
+def has_no_effect(request: Mapping[str, Any] | None) -> bool:
+    """Return whether a request does not affect the state of an instance."""
     return request is None or request['standing'] in _QUIET
 
 
-def joined(
+def with_request(
     item: Mapping[str, Any], request: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Answer about an instance, with data of the cluster service.
+    """Return an answer about an instance, extended by the data of its request.
 
-    :param request: request of the instance; ``None`` if unknown: then the
-        answer does not change.
+    :param request: request of the instance; ``None`` if unknown: the answer
+        then stays unchanged.
     """
     if request is None:
         return dict(item)
     standing = request['standing']
     known = {'request_id': request['uuid'], 'standing': standing}
-    if is_quiet(request):
+    if has_no_effect(request):
         return {**item, **known}
     said = f'This server {request["status"]}.'
     if is_at_rest(request) or not instance_states.is_measured(item):
@@ -61,19 +65,28 @@ def joined(
     return {**item, **known, 'summary': f'{said} {before}'.rstrip()}
 
 
-def newest(
-    asked: http_request.CallerRequest, uuid: str, project: str | None = None
+def newest_request(
+    caller_request: http_request.CallerRequest,
+    uuid: str,
+    project: str | None = None,
 ) -> dict[str, Any] | None:
-    """Newest request of an instance, if it concerns this instance.
+    """Return the newest request of an instance, or ``None``.
 
-    :param project: owner of the instance; ``None`` if only the request knows.
+    The result is also ``None`` if the request concerns another server of the
+    same request.
+
+    :param project: owner of the instance; ``None`` accepts any owner.
     """
-    audience = host_facts.audience(asked)
+    audience = host_facts.audience(caller_request)
     try:
-        said = asked.requests.call('get_request', uuid=uuid, audience=audience)
-        found = service.checked(service.part(said, 'request'), _READER)
+        said = caller_request.requests.call(
+            'get_request', uuid=uuid, audience=audience
+        )
+        found = service.parse_fields(
+            service.required_field(said, 'request'), _READER
+        )
     except (exception.FairnessError, faults.Fault) as error:
-        LOG.debug('instance %s: its request is not known: %s', uuid, error)
+        LOG.debug('instance %s: request not available: %s', uuid, error)
         return None
     if project is not None and found['project_id'] != project:
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Common handlers of users and projects."""
+"""Shared handlers of users and projects."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -18,13 +18,12 @@ KEYS = ('id', 'heaviness_quotas', 'instances_count', 'usage_quotas')
 
 @dataclasses.dataclass(frozen=True)
 class OwnerKind:
-    """Users or projects.
+    """Kind of owners: users or projects.
 
-    :ivar singular: name of one owner in answers.
-    :ivar plural: name of the list in answers.
-    :ivar method: method of agents that lists them.
-    :ivar shape: reads an answer of that method.
-    :ivar keys: keys of the answer that every reader sees.
+    :ivar singular: key of one owner in answers. :ivar plural: key of the list
+    in answers. :ivar method: RPC method of agents that lists the owners. :ivar
+    shape: parses an answer of that method. :ivar keys: keys of the answer that
+    every caller may read.
     """
 
     singular: str
@@ -35,54 +34,58 @@ class OwnerKind:
 
 
 def index(
-    asked: http_request.CallerRequest, kind: OwnerKind
+    caller_request: http_request.CallerRequest, kind: OwnerKind
 ) -> http_request.Answer:
-    """List all owners."""
-    wanted = paging.PageRequest.of(asked.query, 'id', asked.max_limit)
-    told = asked.agents.told(kind.method, kind.shape)
+    """List all owners of a kind."""
+    wanted = paging.PageRequest.of(
+        caller_request.query, 'id', caller_request.max_limit
+    )
+    told = caller_request.agents.query_all(kind.method, kind.shape)
     told.require_any()
-    everybody = owners.merged(told.by_host)
-    listed, more = paging.items(list(everybody.values()), wanted)
+    everybody = owners.merge_hosts(told.by_host)
+    listed, more = paging.items_on_page(list(everybody.values()), wanted)
     return {
         **paging.page(
             kind.plural,
-            asked.url,
-            asked.query,
-            [_shown(asked, kind, item) for item in listed],
+            caller_request.url,
+            caller_request.query,
+            [_visible_fields(caller_request, kind, item) for item in listed],
             str(listed[-1]['id']) if more else None,
         ),
-        **host_facts.partial(asked, told.missing),
+        **host_facts.partial_fields(caller_request, told.missing),
     }
 
 
 def show(
-    asked: http_request.CallerRequest, kind: OwnerKind
+    caller_request: http_request.CallerRequest, kind: OwnerKind
 ) -> http_request.Answer:
-    """Show one owner; the permission is already checked."""
-    name = asked.names['id']
-    told = asked.agents.told(kind.method, kind.shape)
+    """Return one owner; the caller's permission must already be checked."""
+    name = caller_request.names['id']
+    told = caller_request.agents.query_all(kind.method, kind.shape)
     told.require_any()
-    item = owners.merged(told.by_host, only=name).get(name)
+    item = owners.merge_hosts(told.by_host, only=name).get(name)
     if item is not None:
         return {
-            kind.singular: _shown(asked, kind, item),
-            **host_facts.partial(asked, told.missing),
+            kind.singular: _visible_fields(caller_request, kind, item),
+            **host_facts.partial_fields(caller_request, told.missing),
         }
     if told.missing:
         raise faults.Unavailable(
-            f'No agent that answers knows {kind.singular} {name}, and some '
-            'do not answer.'
+            f'{kind.singular.capitalize()} {name} has no instance on any '
+            'host whose agent answers; some agents do not answer.'
         )
     raise faults.NotFound(
-        f'{kind.singular.capitalize()} {name} could not be found: no agent '
-        'knows an instance of it.'
+        f'{kind.singular.capitalize()} {name} could not be found: no host '
+        'has an instance of it.'
     )
 
 
-def _shown(
-    asked: http_request.CallerRequest, kind: OwnerKind, item: Mapping[str, Any]
+def _visible_fields(
+    caller_request: http_request.CallerRequest,
+    kind: OwnerKind,
+    item: Mapping[str, Any],
 ) -> dict[str, Any]:
     keys = kind.keys
-    if host_facts.sees_hosts(asked):
+    if host_facts.sees_hosts(caller_request):
         keys = (*keys, 'hosts')
     return {key: item[key] for key in keys}

@@ -15,11 +15,11 @@ Descriptions = Mapping[str, str]
 _IN_FORCE = {'metrics': 'metric', 'policies': 'policy'}
 
 
-def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List metrics and policies of all hosts."""
-    told = asked.agents.told('get_plugins', shape)
+def index(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """List the metrics and policies of all hosts."""
+    told = caller_request.agents.query_all('get_plugins', parse_plugins)
     told.require_any()
-    sees_hosts = host_facts.sees_hosts(asked)
+    sees_hosts = host_facts.sees_hosts(caller_request)
     answer = {
         plural: [
             {singular: item}
@@ -29,15 +29,18 @@ def index(asked: http_request.CallerRequest) -> http_request.Answer:
     }
     if not told.missing:
         return answer
-    return {**answer, **host_facts.partial(asked, told.missing)}
+    return {
+        **answer,
+        **host_facts.partial_fields(caller_request, told.missing),
+    }
 
 
-def shape(answer: Any) -> Mapping[str, Descriptions]:
-    """Names and descriptions from an agent's answer.
+def parse_plugins(answer: Any) -> Mapping[str, Descriptions]:
+    """Parse the names and descriptions in an agent's answer.
 
     :returns: descriptions by name, under ``metrics`` and ``policies``, and the
-        name in force under ``metric`` and ``policy``; agents of an older
-        release do not send the latter.
+        name in use under ``metric`` and ``policy``; agents of an older release
+        do not send the latter.
     """
     described: dict[str, Descriptions] = {
         plural: {
@@ -52,10 +55,10 @@ def shape(answer: Any) -> Mapping[str, Descriptions]:
     return described
 
 
-def installed(
+def installed_names(
     by_host: Mapping[str, Mapping[str, Descriptions]], plural: str
 ) -> list[str]:
-    """Sorted names of plugins that at least one host can use."""
+    """Return the sorted names of plugins that at least one host can use."""
     return [
         item['name']
         for item in _merged(by_host, plural, sees_hosts=True)
@@ -89,7 +92,9 @@ def _item(
     sees_hosts: bool,
     in_force: bool,
 ) -> dict[str, Any]:
-    """Facts about a plugin; hosts that cannot load it lack it."""
+    """Return the fields of a plugin; hosts that cannot load it are listed as
+    hosts without it.
+    """
     usable = {
         host: text
         for host, text in descriptions.items()

@@ -19,54 +19,72 @@ _PREEMPTION = validation.AnswerReader(
 )
 
 
-def index(asked: http_request.CallerRequest) -> http_request.Answer:
+def index(caller_request: http_request.CallerRequest) -> http_request.Answer:
     """List preemptions with victims or preemptors of the caller's project."""
-    whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
-    marker = asked.query.get('marker')
-    if marker is not None:
-        _preemption(asked, marker)
-    said = service.call_page(
-        asked, 'list_preemptions', whose, audience=host_facts.audience(asked)
+    whose = account_access.permitted_project(
+        caller_request, policies.LIST, policies.LIST_ALL
     )
-    answer = service.page(asked, said, 'preemptions', 'uuid', _PREEMPTION)
-    told = [_named(asked, each) for each in answer['preemptions']]
+    marker = caller_request.query.get('marker')
+    if marker is not None:
+        _preemption(caller_request, marker)
+    said = service.call_page(
+        caller_request,
+        'list_preemptions',
+        whose,
+        audience=host_facts.audience(caller_request),
+    )
+    answer = service.page(
+        caller_request, said, 'preemptions', 'uuid', _PREEMPTION
+    )
+    told = [
+        _without_hidden_names(caller_request, each)
+        for each in answer['preemptions']
+    ]
     return {**answer, 'preemptions': told}
 
 
-def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show a preemption, if the caller may see it."""
-    return {'preemption': _preemption(asked, asked.names['uuid'].lower())}
+def show(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return a preemption, if the caller may see it."""
+    return {
+        'preemption': _preemption(
+            caller_request, caller_request.names['uuid'].lower()
+        )
+    }
 
 
 def _preemption(
-    asked: http_request.CallerRequest, uuid: str
+    caller_request: http_request.CallerRequest, uuid: str
 ) -> dict[str, Any]:
-    """A preemption that the caller may see.
+    """Return a preemption that the caller may see.
 
-    :raises NotFound: for others, as if they did not exist.
+    :raises NotFound: if the caller may not see it, as if it did not exist.
     """
-    audience = host_facts.audience(asked)
+    audience = host_facts.audience(caller_request)
     said = service.call(
-        asked,
+        caller_request,
         'get_preemption',
         uuid=uuid,
-        project=None if audience == 'operator' else asked.caller.project_id,
+        project=None
+        if audience == 'operator'
+        else caller_request.caller.project_id,
         audience=audience,
     )
-    item = service.checked(service.part(said, 'preemption'), _PREEMPTION)
+    item = service.parse_fields(
+        service.required_field(said, 'preemption'), _PREEMPTION
+    )
     if not any(
-        asked.caller.may(policies.SHOW, project_id=item[whose])
+        caller_request.caller.is_allowed(policies.SHOW, project_id=item[whose])
         for whose in ('project_id', 'for_project')
     ):
         raise faults.NotFound(service.UNKNOWN_PREEMPTION.format(uuid))
-    return _named(asked, item)
+    return _without_hidden_names(caller_request, item)
 
 
-def _named(
-    asked: http_request.CallerRequest, item: Mapping[str, Any]
+def _without_hidden_names(
+    caller_request: http_request.CallerRequest, item: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A preemption, without names that the caller may not see."""
+    """Return a preemption without the names that the caller may not see."""
     rule, owner = policies.SHOW, item['project_id']
-    if asked.caller.may(rule, project_id=owner):
+    if caller_request.caller.is_allowed(rule, project_id=owner):
         return dict(item)
     return {**item, 'server': None, 'project_id': None, 'user_id': None}

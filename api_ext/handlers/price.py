@@ -12,30 +12,32 @@ from api_ext.schemas import price as schemas
 _PRICE = validation.AnswerReader(schemas.ITEM, 'id')
 
 
-def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List prices of all hosts; only operators see names of hosts."""
-    project, audience = asked.caller.project_id, 'member'
-    asked.caller.require(policies.LIST, project_id=project)
-    if host_facts.sees_hosts(asked):
+def index(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """List the prices of all hosts; only operators see the names of hosts."""
+    project, audience = caller_request.caller.project_id, 'member'
+    caller_request.caller.require(policies.LIST, project_id=project)
+    if host_facts.sees_hosts(caller_request):
         audience = 'operator'
-    return _prices(asked, None, audience)
+    return _prices(caller_request, None, audience)
 
 
-def past_prices(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List past prices of a host."""
-    return _prices(asked, asked.names['host'], 'operator')
+def past_prices(
+    caller_request: http_request.CallerRequest,
+) -> http_request.Answer:
+    """List the past prices of a host."""
+    return _prices(caller_request, caller_request.names['host'], 'operator')
 
 
 def _prices(
-    asked: http_request.CallerRequest, host: str | None, audience: str
+    caller_request: http_request.CallerRequest, host: str | None, audience: str
 ) -> http_request.Answer:
     said = service.call(
-        asked,
+        caller_request,
         'list_prices',
         name=host,
-        marker=asked.query.get('marker'),
-        limit=service.limit(asked),
-        project=asked.caller.project_id,
+        marker=caller_request.query.get('marker'),
+        limit=service.page_limit(caller_request),
+        project=caller_request.caller.project_id,
         audience=audience,
     )
-    return service.page(asked, said, 'prices', 'id', _PRICE)
+    return service.page(caller_request, said, 'prices', 'id', _PRICE)

@@ -11,17 +11,19 @@ _PROJECTS = owner.OwnerKind(
     singular='project',
     plural='projects',
     method='list_projects',
-    shape=owners.of_projects,
+    shape=owners.parse_projects,
     keys=(*owner.KEYS, 'scope'),
 )
 
 
-def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List projects."""
-    return owner.index(asked, _PROJECTS)
+def index(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """List projects with their heaviness."""
+    return owner.index(caller_request, _PROJECTS)
 
 
-def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show one project."""
-    asked.caller.require(policies.SHOW, project_id=asked.names['id'])
-    return owner.show(asked, _PROJECTS)
+def show(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return the heaviness of one project."""
+    caller_request.caller.require(
+        policies.SHOW, project_id=caller_request.names['id']
+    )
+    return owner.show(caller_request, _PROJECTS)

@@ -20,37 +20,43 @@ _JUDGE = validation.AnswerReader(
 )
 
 
-def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List requests of the caller's project, or of all."""
-    project = whose(asked)
-    marker = asked.query.get('marker')
+def index(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """List requests of the caller's project, or of all projects."""
+    project = permitted_project(caller_request)
+    marker = caller_request.query.get('marker')
     if marker is not None:
-        _item(asked, marker)
-    more: dict[str, Any] = {'audience': host_facts.audience(asked)}
-    if (wanted := asked.query.get('preemptible')) is not None:
+        _item(caller_request, marker)
+    more: dict[str, Any] = {'audience': host_facts.audience(caller_request)}
+    if (wanted := caller_request.query.get('preemptible')) is not None:
         more['preemptible'] = wanted == 'true'
-    if filters := _filters(asked):
+    if filters := _filters(caller_request):
         more['filters'] = filters
-    said = service.call_page(asked, 'list_requests', project, **more)
-    return service.page(asked, said, 'requests', 'uuid', _JUDGE)
+    said = service.call_page(caller_request, 'list_requests', project, **more)
+    return service.page(caller_request, said, 'requests', 'uuid', _JUDGE)
 
 
-def whose(asked: http_request.CallerRequest) -> str | None:
-    """Project whose requests are listed; ``None`` for all."""
-    project: str | None = asked.query.get('project_id')
-    if project in (None, asked.caller.project_id):
-        return account_access.whose(asked, policies.LIST, policies.LIST_ALL)
-    asked.caller.require(policies.LIST_ALL)
+def permitted_project(
+    caller_request: http_request.CallerRequest,
+) -> str | None:
+    """Check the permission for a list of requests, and return its project;
+    ``None`` for all.
+    """
+    project: str | None = caller_request.query.get('project_id')
+    if project in (None, caller_request.caller.project_id):
+        return account_access.permitted_project(
+            caller_request, policies.LIST, policies.LIST_ALL
+        )
+    caller_request.caller.require(policies.LIST_ALL)
     return project
 
 
-def _filters(asked: http_request.CallerRequest) -> dict[str, Any]:
-    """Arguments of the call that restrict the list of requests."""
-    query = asked.query
+def _filters(caller_request: http_request.CallerRequest) -> dict[str, Any]:
+    """Return the RPC arguments that restrict the list of requests."""
+    query = caller_request.query
     found: dict[str, Any] = {}
     if 'host' in query:
         # With this filter, callers could find the hosts of their servers.
-        asked.caller.require(policies.LIST_ALL)
+        caller_request.caller.require(policies.LIST_ALL)
     names = {
         'state': 'state',
         'user_id': 'user',
@@ -61,7 +67,7 @@ def _filters(asked: http_request.CallerRequest) -> dict[str, Any]:
     if 'server' in found:
         found['server'] = found['server'].lower()
     if 'since' in query:
-        found['since'] = seconds(query['since'])
+        found['since'] = parse_time_s(query['since'])
     if query.get('ended') == 'true':
         found['ended'] = True
     # A filter by state, server or host includes running requests.
@@ -71,56 +77,67 @@ def _filters(asked: http_request.CallerRequest) -> dict[str, Any]:
     return found
 
 
-def seconds(text: str) -> float:
-    """A time in seconds of the epoch; the default zone is UTC."""
+def parse_time_s(text: str) -> float:
+    """Parse a time into seconds since the epoch; the default zone is UTC.
+
+    :raises BadRequest: if the text is not a time.
+    """
     try:
         at = dt.datetime.fromisoformat(text)
         return at.replace(tzinfo=at.tzinfo or dt.UTC).timestamp()
     except (ValueError, OverflowError) as error:
         raise faults.BadRequest(
-            f'since {text!r} is not a time, expected such as 2026-01-05T14:00'
+            f'since: got {text!r}, expected a time such as 2026-01-05T14:00'
         ) from error
 
 
-def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show one request, if the caller may see it."""
-    uuid, more = asked.names['uuid'].lower(), {}
-    if asked.query.get('events') == 'true':
+def show(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return one request, if the caller may see it."""
+    uuid, more = caller_request.names['uuid'].lower(), {}
+    if caller_request.query.get('events') == 'true':
         more['events'] = True
-    return {'request': _item(asked, uuid, **more)}
+    return {'request': _item(caller_request, uuid, **more)}
 
 
-def perform(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Carry out an action on a request, such as cancel, release or hold."""
-    [[action, order]] = asked.body.items()
-    uuid = asked.names['uuid'].lower()
-    project = _item(asked, uuid)['project_id']
-    asked.caller.require(base.name('requests', action), project_id=project)
-    asked.log(f'{action} of request {uuid}')
+def perform(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Execute an action on a request, such as cancel, release or hold."""
+    [[action, order]] = caller_request.body.items()
+    uuid = caller_request.names['uuid'].lower()
+    project = _item(caller_request, uuid)['project_id']
+    caller_request.caller.require(
+        base.rule_name('requests', action), project_id=project
+    )
+    caller_request.log(f'{action} of request {uuid}')
     given: dict[str, Any] = {}
     if action == 'cancel':
-        given['by_operator'] = project != asked.caller.project_id
+        given['by_operator'] = project != caller_request.caller.project_id
     elif action in ('hold', 'unhold'):
-        given['by_operator'] = asked.caller.may(policies.HOLD_AS_OPERATOR)
+        given['by_operator'] = caller_request.caller.is_allowed(
+            policies.HOLD_AS_OPERATOR
+        )
     given.update(order or {})
-    service.call(asked, action, uuid=uuid, **given)
+    service.call(caller_request, action, uuid=uuid, **given)
     # The answer of the action is not made for this caller.
-    return {'request': _item(asked, uuid)}
+    return {'request': _item(caller_request, uuid)}
 
 
 def _item(
-    asked: http_request.CallerRequest, uuid: str, **more: Any
+    caller_request: http_request.CallerRequest, uuid: str, **more: Any
 ) -> dict[str, Any]:
-    """A request that the caller may see.
+    """Return a request that the caller may see.
 
-    :param more: further arguments of the call to the service.
-    :raises NotFound: for others, as if they did not exist.
+    :param more: further arguments of the RPC.
+    :raises NotFound: if the caller may not see it, as if it did not exist.
     """
-    audience = host_facts.audience(asked)
+    audience = host_facts.audience(caller_request)
     said = service.call(
-        asked, 'get_request', uuid=uuid, audience=audience, **more
+        caller_request, 'get_request', uuid=uuid, audience=audience, **more
     )
-    item = service.checked(service.part(said, 'request'), _JUDGE)
-    if not asked.caller.may(policies.SHOW, project_id=item['project_id']):
+    item = service.parse_fields(
+        service.required_field(said, 'request'), _JUDGE
+    )
+    if not caller_request.caller.is_allowed(
+        policies.SHOW, project_id=item['project_id']
+    ):
         raise faults.NotFound(service.UNKNOWN.format(uuid))
     return item

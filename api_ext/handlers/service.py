@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls of the cluster service; answers must follow their schemas."""
+"""Calls of the cluster service, whose answers must follow their schemas."""
 
 from collections.abc import Mapping
 import logging
@@ -20,23 +20,24 @@ UNKNOWN_PREEMPTION = 'Preemption {} could not be found.'
 
 _AWAY = (exception.HostNotReached, exception.NotLeading)
 _SILENT = (
-    'The queue does not answer: it is starting, or no process leads it.'
-    ' Requests that wait are kept; try again in a minute.'
+    'The cluster service does not answer: it is starting, or none of its'
+    ' processes is the leader. Waiting requests are not lost; try again in a'
+    ' minute.'
 )
 _FAILS = (
-    'The queue cannot do this now. Requests that wait are kept; the log of'
-    ' nova-api has the cause.'
+    'The cluster service failed to execute this. Waiting requests are not'
+    ' lost; the log of nova-api has the cause.'
 )
 
 _UNREADABLE = (
-    'The answer of the cluster service cannot be understood; use nova-api and'
+    'The answer of the cluster service cannot be parsed; use nova-api and'
     ' cluster service of the same release.'
 )
 
 _UNKNOWN_ARGUMENT = 'unexpected keyword argument'
 
 _PAGE = frozenset({'project', 'marker', 'limit'})
-_KNOWN_BEFORE: Mapping[str, frozenset[str]] = {
+_ARGUMENTS_OF_1_7: Mapping[str, frozenset[str]] = {
     'list_requests': _PAGE | {'preemptible'},
     'get_request': frozenset({'uuid'}),
     'list_preemptions': _PAGE,
@@ -44,61 +45,67 @@ _KNOWN_BEFORE: Mapping[str, frozenset[str]] = {
     'list_prices': frozenset({'name', 'marker', 'limit'}),
     'get_capacity': frozenset(),
 }
-"""Arguments of methods in version 1.7 of the calls: a service of that release
-refuses others.
+"""Arguments of methods in version 1.7 of the RPC API. A service of that
+release refuses all other arguments.
 """
 
 
-def limit(asked: http_request.CallerRequest) -> int:
-    """Number of items of a page: the requested one, up to the limit."""
-    most: int = min(asked.max_limit, schemas.MOST)
-    wanted: int = asked.query.get('limit', most)
+def page_limit(caller_request: http_request.CallerRequest) -> int:
+    """Return the number of items per page: the requested one, up to the
+    limit.
+    """
+    most: int = min(caller_request.max_limit, schemas.MOST)
+    wanted: int = caller_request.query.get('limit', most)
     return min(wanted, most)
 
 
 def page(
-    asked: http_request.CallerRequest,
+    caller_request: http_request.CallerRequest,
     said: Any,
     plural: str,
     key: str,
     judge: validation.AnswerReader,
 ) -> http_request.Answer:
-    """A page of an answer of the service.
+    """Return a page of an answer of the service.
 
     :param said: answer of the service.
-    :param plural: name of the list.
+    :param plural: key of the list.
     :param key: key of an item's name.
-    :param judge: schema of an item.
+    :param judge: parser of an item.
     """
-    items = [checked(each, judge) for each in listed(said, plural)]
+    items = [parse_fields(each, judge) for each in required_list(said, plural)]
     last = str(items[-1][key]) if items and said.get('more') else None
-    return paging.page(plural, asked.url, asked.query, items, last)
+    return paging.page(
+        plural, caller_request.url, caller_request.query, items, last
+    )
 
 
 def call_page(
-    asked: http_request.CallerRequest,
+    caller_request: http_request.CallerRequest,
     method: str,
     project: str | None,
     **more: Any,
 ) -> Any:
-    """Ask for the page of a list that the caller's query selects."""
+    """Query the page of a list that the caller's query selects."""
     return call(
-        asked,
+        caller_request,
         method,
         project=project,
-        marker=asked.query.get('marker'),
-        limit=limit(asked),
+        marker=caller_request.query.get('marker'),
+        limit=page_limit(caller_request),
         **more,
     )
 
 
-def call(asked: http_request.CallerRequest, method: str, **given: Any) -> Any:
+def call(
+    caller_request: http_request.CallerRequest, method: str, **given: Any
+) -> Any:
     """Call the leader of the cluster service.
 
-    :raises Fault: fault for the error of the service.
+    :raises Fault: fault that corresponds to the error of the service.
     """
     try:
-        return _called(asked, method, given)
+        return _call_compatible(caller_request, method, given)
     except exception.UnknownRequest as error:
         raise faults.NotFound(
             UNKNOWN.format(given.get('uuid') or given.get('marker'))
@@ -128,27 +135,31 @@ def call(asked: http_request.CallerRequest, method: str, **given: Any) -> Any:
         raise faults.Unavailable(_SILENT if is_away else _FAILS) from error
 
 
-def _called(
-    asked: http_request.CallerRequest, method: str, given: Mapping[str, Any]
+def _call_compatible(
+    caller_request: http_request.CallerRequest,
+    method: str,
+    given: Mapping[str, Any],
 ) -> Any:
-    """Call the service; an older release gets fewer arguments."""
+    """Call the service; repeat the call with fewer arguments if its release is
+    older.
+    """
     try:
-        return asked.requests.call(method, **given)
+        return caller_request.requests.call(method, **given)
     except exception.BadArgument as error:
-        known = _KNOWN_BEFORE.get(method)
+        known = _ARGUMENTS_OF_1_7.get(method)
         if known is None or _UNKNOWN_ARGUMENT not in str(error):
             raise
         if set(given.get('filters', ())) - {'unsettled'}:
             # Without the filters it would list other requests; running ones do
             # no harm.
             raise exception.FairnessError(str(error)) from error
-    return asked.requests.call(
+    return caller_request.requests.call(
         method, **{name: given[name] for name in given if name in known}
     )
 
 
-def part(said: Any, key: str) -> Any:
-    """A part of an answer.
+def required_field(said: Any, key: str) -> Any:
+    """Return a required field of an answer.
 
     :raises Unavailable: if it is missing.
     """
@@ -157,19 +168,19 @@ def part(said: Any, key: str) -> Any:
     return said[key]
 
 
-def listed(said: Any, key: str) -> list[Any]:
-    """A part of an answer that is a list.
+def required_list(said: Any, key: str) -> list[Any]:
+    """Return a required list of an answer.
 
     :raises Unavailable: if it is missing or no list.
     """
-    found = part(said, key)
+    found = required_field(said, key)
     if not isinstance(found, list):
         raise faults.Unavailable(_UNREADABLE)
     return found
 
 
-def checked(item: Any, reader: validation.AnswerReader) -> dict[str, Any]:
-    """The part of an answer that its schema names.
+def parse_fields(item: Any, reader: validation.AnswerReader) -> dict[str, Any]:
+    """Return the fields of an answer that its schema names.
 
     :raises Unavailable: if it does not follow the schema.
     """

@@ -14,37 +14,48 @@ _SHARE = validation.AnswerReader(schemas.ITEM, 'name', 'share')
 _SET_SHARE = validation.AnswerReader(schemas.DONE, 'account', 'share')
 
 
-def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show the share tree of the caller's project, or of all."""
-    whose = account_access.whose(asked, policies.LIST, policies.LIST_ALL)
-    said = service.call_page(asked, 'list_shares', whose)
-    page = service.page(asked, said, 'shares', 'name', _SHARE)
+def index(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return the share tree of the caller's project, or of all accounts."""
+    whose = account_access.permitted_project(
+        caller_request, policies.LIST, policies.LIST_ALL
+    )
+    said = service.call_page(caller_request, 'list_shares', whose)
+    page = service.page(caller_request, said, 'shares', 'name', _SHARE)
     return account_access.without_parent(page, 'shares', 'name', whose)
 
 
-def set_share(asked: http_request.CallerRequest) -> http_request.Answer:
+def set_share(
+    caller_request: http_request.CallerRequest,
+) -> http_request.Answer:
     """Set or unset the share of an account."""
-    account, share = asked.body['account'], asked.body['share']
+    account, share = (
+        caller_request.body['account'],
+        caller_request.body['share'],
+    )
     account_access.require_manager(
-        asked,
+        caller_request,
         (policies.SET, policies.SET_DOMAIN),
         {'share': share},
-        lambda: _parent(asked, account),
+        lambda: _parent(caller_request, account),
     )
-    if asked.body.get('dry_run'):
-        found = dry_run.of_account(asked, account, {'share': share})
+    if caller_request.body.get('dry_run'):
+        found = dry_run.preview_account(
+            caller_request, account, {'share': share}
+        )
         return {'account': account, 'share': share, **found}
-    said = service.call(asked, 'set_share', account=account, share=share)
-    return service.checked(said, _SET_SHARE)
-
-
-def _parent(asked: http_request.CallerRequest, account: str) -> str:
-    """Parent of an account; '' if it has none."""
     said = service.call(
-        asked, 'list_shares', project=account, marker=None, limit=1
+        caller_request, 'set_share', account=account, share=share
+    )
+    return service.parse_fields(said, _SET_SHARE)
+
+
+def _parent(caller_request: http_request.CallerRequest, account: str) -> str:
+    """Return the parent of an account; '' if it has none."""
+    said = service.call(
+        caller_request, 'list_shares', project=account, marker=None, limit=1
     )
     found = [
-        service.checked(each, _SHARE)
-        for each in service.listed(said, 'shares')
+        service.parse_fields(each, _SHARE)
+        for each in service.required_list(said, 'shares')
     ]
     return str(found[0].get('parent') or '') if found else ''

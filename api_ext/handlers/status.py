@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Handler of the state of cluster service and agents."""
+"""Handler of the state of the cluster service and the agents."""
 
 import collections
 from collections.abc import Mapping
@@ -17,18 +17,20 @@ from nova_fairness.model import wording
 _STATUS = validation.AnswerReader(schemas.ITEM, 'leader')
 
 _NAMED = 10
-"""Largest number of silent agents that warnings name."""
+"""Largest number of silent agents whose names are in warnings."""
 
 _MORE_SILENT = 'more agent does not answer', 'more agents do not answer'
 
-_LOOK = 'Look at the agents: openstack fairness host list'
+_LOOK = 'Check the agents: openstack fairness host list'
 
 
-def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show the state of the cluster service and of the agents."""
-    said = service.call(asked, 'get_status')
-    found = service.checked(service.part(said, 'status'), _STATUS)
-    counts, warnings = _agents(asked)
+def show(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return the state of the cluster service and of the agents."""
+    said = service.call(caller_request, 'get_status')
+    found = service.parse_fields(
+        service.required_field(said, 'status'), _STATUS
+    )
+    counts, warnings = _agents(caller_request)
     return {
         'status': {
             **found,
@@ -43,17 +45,19 @@ def show(asked: http_request.CallerRequest) -> http_request.Answer:
 
 
 def _agents(
-    asked: http_request.CallerRequest,
+    caller_request: http_request.CallerRequest,
 ) -> tuple[dict[str, int], list[str]]:
-    """Number of agents by activity, and warnings about silent agents."""
+    """Return the number of agents by activity, and warnings about silent
+    agents.
+    """
     try:
-        told = asked.agents.told('get_status', _activity)
+        told = caller_request.agents.query_all('get_status', _activity)
     except faults.Unavailable as error:
         return {}, [f'agents: {error}']
     counts = collections.Counter(told.by_host.values())
     if told.missing:
         counts['silent'] = len(told.missing)
-    return dict(sorted(counts.items())), _silent(told)
+    return dict(sorted(counts.items())), _silent_warnings(told)
 
 
 def _activity(status: Mapping[str, Any]) -> str:
@@ -62,7 +66,7 @@ def _activity(status: Mapping[str, Any]) -> str:
     return 'steering' if status['enforce'] else 'observing'
 
 
-def _silent(told: agents_module.AgentAnswers[str]) -> list[str]:
+def _silent_warnings(told: agents_module.AgentAnswers[str]) -> list[str]:
     missing = list(told.missing.items())
     more = len(missing) - _NAMED
     return [

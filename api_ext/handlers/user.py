@@ -11,17 +11,19 @@ _USERS = owner.OwnerKind(
     singular='user',
     plural='users',
     method='list_users',
-    shape=owners.of_users,
+    shape=owners.parse_users,
     keys=owner.KEYS,
 )
 
 
-def index(asked: http_request.CallerRequest) -> http_request.Answer:
-    """List users."""
-    return owner.index(asked, _USERS)
+def index(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """List users with their heaviness."""
+    return owner.index(caller_request, _USERS)
 
 
-def show(asked: http_request.CallerRequest) -> http_request.Answer:
-    """Show one user."""
-    asked.caller.require(policies.SHOW, user_id=asked.names['id'])
-    return owner.show(asked, _USERS)
+def show(caller_request: http_request.CallerRequest) -> http_request.Answer:
+    """Return the heaviness of one user."""
+    caller_request.caller.require(
+        policies.SHOW, user_id=caller_request.names['id']
+    )
+    return owner.show(caller_request, _USERS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policy rules with defaults: permissions of callers."""
+"""Policy rules with their defaults."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ SCOPES = base.SCOPES
 
 
 def list_rules() -> Sequence[policy.DocumentedRuleDefault]:
-    """All rules."""
+    """Return all policy rules."""
     return [
         *plugin.RULES,
         *document.RULES,

@@ -9,29 +9,30 @@ from api_ext.policies import base
 from api_ext.schemas import action
 
 _WHAT = {
-    'set-metric': 'Choose the metric of the domain.',
-    'set-policy': 'Choose the policy of the domain.',
-    'pause': 'Restore the former controls of a host, and stop steering it.',
-    'resume': 'Steer a host again.',
-    'reset': 'Restart a host with neutral weights.',
+    'set-metric': 'Select the metric of the domain.',
+    'set-policy': 'Select the policy of the domain.',
+    'pause': 'Pause the agent of a host: it restores the original values of '
+    'all controls and changes no weights.',
+    'resume': 'Let the agent of a paused host change weights again.',
+    'reset': 'Set all weights of a host to neutral and start again.',
 }
 _URL = 'POST /fairness/{host}/action'
 
 
-def of_body(body: Mapping[str, Any]) -> str:
-    """Rule of the action in a body."""
+def rule_for_body(body: Mapping[str, Any]) -> str:
+    """Return the name of the rule for the action in a body."""
     [of_action] = body
-    return base.name('hosts', of_action)
+    return base.rule_name('hosts', of_action)
 
 
 RULES = tuple(
     base.rule(
-        base.name('hosts', key), base.ADMIN, _WHAT[key], f'{_URL} ({key})'
+        base.rule_name('hosts', key), base.ADMIN, _WHAT[key], f'{_URL} ({key})'
     )
     for key in action.METHODS
 )
 
 ANY = tuple(rule.name for rule in RULES)
-"""Rules of all actions: callers without any are refused before the body is
-read.
+"""Names of the rules of all actions. A caller without any of these permissions
+is refused before the body is read.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Common parts of policy rules."""
+"""Shared parts of policy rules."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from oslo_policy import policy
 
 ADMIN = 'role:admin'
 OPERATOR = f'{ADMIN} or (role:reader and system_scope:all)'
-"""Rule for administrators, and readers of the system."""
+"""Default check for administrators and readers of the system."""
 
 PROJECT_READER = 'role:reader and project_id:%(project_id)s'
 PROJECT_MEMBER = 'role:member and project_id:%(project_id)s'
@@ -16,13 +16,13 @@ PROJECT_MEMBER = 'role:member and project_id:%(project_id)s'
 EVERYBODY = 'role:reader or role:admin'
 
 SCOPES = ('system', 'project')
-"""Nova uses tokens of projects; tokens of the system are also accepted,
+"""Nova uses tokens of projects. Tokens of the system are also accepted,
 because many answers do not belong to one project.
 """
 
 
-def name(noun: str, verb: str) -> str:
-    """Name of a rule."""
+def rule_name(noun: str, verb: str) -> str:
+    """Return the name of a rule, such as ``os_fairness_api:hosts:list``."""
     return f'os_fairness_api:{noun}:{verb}'
 
 
@@ -33,9 +33,9 @@ def rule(
     *urls: str,
     scopes: Sequence[str] = SCOPES,
 ) -> policy.DocumentedRuleDefault:
-    """Make a rule.
+    """Create a policy rule.
 
-    :param of: name of the rule, see :func:`name`.
+    :param of: name of the rule, see :func:`rule_name`.
     :param default: default check.
     :param description: text for operators.
     :param urls: method and URL, separated by a blank.

@@ -4,15 +4,15 @@
 
 from api_ext.policies import base
 
-SHOW = base.name('capacity', 'show')
+SHOW = base.rule_name('capacity', 'show')
 
 RULES = (
     base.rule(
         SHOW,
         base.EVERYBODY,
-        'Show how full the cloud is, and how many servers of each flavor '
-        'could start now. Only projects that may use a flavor that is not '
-        'public see it.',
+        'Show the use of the cloud, and the number of servers of each flavor '
+        'that could start now. A private flavor is visible only to projects '
+        'that may use it.',
         'GET /fairness/capacity',
     ),
 )

@@ -4,13 +4,13 @@
 
 from api_ext.policies import base
 
-SHOW = base.name('openapi', 'show')
+SHOW = base.rule_name('openapi', 'show')
 
 RULES = (
     base.rule(
         SHOW,
         base.EVERYBODY,
-        'Read the OpenAPI document of this interface.',
+        'Read the OpenAPI document of the fairness API.',
         'GET /fairness/openapi.json',
     ),
 )

@@ -4,9 +4,9 @@
 
 from api_ext.policies import base
 
-LIST = base.name('groups', 'list')
-LIST_ALL = base.name('groups', 'list-all')
-SET = base.name('groups', 'set')
+LIST = base.rule_name('groups', 'list')
+LIST_ALL = base.rule_name('groups', 'list-all')
+SET = base.rule_name('groups', 'set')
 
 RULES = (
     base.rule(

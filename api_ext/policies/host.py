@@ -4,21 +4,22 @@
 
 from api_ext.policies import base
 
-LIST = base.name('hosts', 'list')
-SHOW = base.name('hosts', 'show')
-PREVIEW = base.name('hosts', 'preview')
+LIST = base.rule_name('hosts', 'list')
+SHOW = base.rule_name('hosts', 'show')
+PREVIEW = base.rule_name('hosts', 'preview')
 
 RULES = (
     base.rule(
         LIST,
         base.OPERATOR,
-        'List the hosts. Other callers see no name of a host in any answer.',
+        'List the hosts with an agent. Callers without this permission see '
+        'no names of hosts in any answer.',
         'GET /fairness/hosts',
     ),
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show the state of a host, and its knowledge of other hosts.',
+        'Show the state of the agent of a host, and its view of other hosts.',
         'GET /fairness/hosts/{host}',
     ),
     base.rule(

@@ -4,15 +4,15 @@
 
 from api_ext.policies import base
 
-SHOW = base.name('instances', 'show')
+SHOW = base.rule_name('instances', 'show')
 
 RULES = (
     base.rule(
         SHOW,
         f'{base.OPERATOR} or (role:reader and project_id:%(project_id)s)',
-        'Explain how an instance is treated. By default callers who may see '
-        'it in Nova: readers of its project. The answer shows the heaviness '
-        'of its user, and the use of the instance.',
+        'Show the usage and the weights of an instance, with causes and '
+        'advice, and the heaviness of its user. By default readers of its '
+        'project, who may see it in Nova, have this permission.',
         'GET /fairness/instances/{uuid}',
     ),
 )

@@ -4,9 +4,9 @@
 
 from api_ext.policies import base
 
-LIST = base.name('limits', 'list')
-LIST_ALL = base.name('limits', 'list-all')
-SET = base.name('limits', 'set')
+LIST = base.rule_name('limits', 'list')
+LIST_ALL = base.rule_name('limits', 'list-all')
+SET = base.rule_name('limits', 'set')
 
 RULES = (
     base.rule(
@@ -25,7 +25,7 @@ RULES = (
         SET,
         f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
         'Set or unset limits of an account. By default managers of a project '
-        'set those of its users.',
+        'may set the limits of its users.',
         'PUT /fairness/limits',
     ),
 )

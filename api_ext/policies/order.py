@@ -4,13 +4,14 @@
 
 from api_ext.policies import base
 
-PREVIEW = base.name('orders', 'preview')
+PREVIEW = base.rule_name('orders', 'preview')
 
 RULES = (
     base.rule(
         PREVIEW,
         base.OPERATOR,
-        'Show which requests would start next by another order of the queue.',
+        'Show which requests would start next with another order of the '
+        'queue.',
         'GET /fairness/orders/{order}/preview',
     ),
 )

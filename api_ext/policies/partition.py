@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policy rules of hosts between batch system and cloud."""
+"""Policy rules of hosts that move between batch system and cloud."""
 
 from api_ext.policies import base
 
-LIST = base.name('partition', 'list')
-SHOW = base.name('partition', 'show')
-TARGET = base.name('partition', 'target')
+LIST = base.rule_name('partition', 'list')
+SHOW = base.rule_name('partition', 'show')
+TARGET = base.rule_name('partition', 'target')
 
 _HOSTS = '/fairness/partition/hosts'
 _ACTION = f'POST {_HOSTS}/{{host}}/action'
@@ -15,25 +15,26 @@ RULES = (
     base.rule(
         LIST,
         base.OPERATOR,
-        'List hosts that move between batch and cloud, and demand and hosts '
-        'of both sides.',
+        'List hosts that move between batch system and cloud, and show the '
+        'demand and the hosts of both systems.',
         'GET /fairness/partition',
         f'GET {_HOSTS}',
     ),
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show a host that moves, with its work and its history.',
+        'Show a host that moves between batch system and cloud, with its '
+        'work and its history.',
         f'GET {_HOSTS}/{{host}}',
     ),
     base.rule(
-        base.name('partition', 'move'),
+        base.rule_name('partition', 'move'),
         base.ADMIN,
-        'Move a host to the other side.',
+        'Move a host from the batch system to the cloud, or back.',
         f'{_ACTION} (move)',
     ),
     base.rule(
-        base.name('partition', 'cancel'),
+        base.rule_name('partition', 'cancel'),
         base.ADMIN,
         'Cancel the move of a host.',
         f'{_ACTION} (cancel)',

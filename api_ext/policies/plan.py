@@ -4,9 +4,9 @@
 
 from api_ext.policies import base
 
-LIST = base.name('plans', 'list')
-SHOW = base.name('plans', 'show')
-CREATE = base.name('plans', 'create')
+LIST = base.rule_name('plans', 'list')
+SHOW = base.rule_name('plans', 'show')
+CREATE = base.rule_name('plans', 'create')
 
 _PLANS = '/fairness/plans'
 _ACTION = f'POST {_PLANS}/{{uuid}}/action'
@@ -27,19 +27,19 @@ RULES = (
     base.rule(
         CREATE,
         base.ADMIN,
-        'Propose a plan that empties a host.',
+        'Propose a migration plan that empties a host.',
         f'POST {_PLANS}',
     ),
     base.rule(
-        base.name('plans', 'approve'),
+        base.rule_name('plans', 'approve'),
         base.ADMIN,
         'Approve a migration plan.',
         f'{_ACTION} (approve)',
     ),
     base.rule(
-        base.name('plans', 'stop'),
+        base.rule_name('plans', 'stop'),
         base.ADMIN,
-        'End a migration plan.',
+        'Stop a migration plan.',
         f'{_ACTION} (stop)',
     ),
 )

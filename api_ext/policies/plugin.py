@@ -4,7 +4,7 @@
 
 from api_ext.policies import base
 
-LIST = base.name('plugins', 'list')
+LIST = base.rule_name('plugins', 'list')
 
 RULES = (
     base.rule(

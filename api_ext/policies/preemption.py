@@ -4,9 +4,9 @@
 
 from api_ext.policies import base
 
-LIST = base.name('preemptions', 'list')
-LIST_ALL = base.name('preemptions', 'list-all')
-SHOW = base.name('preemptions', 'show')
+LIST = base.rule_name('preemptions', 'list')
+LIST_ALL = base.rule_name('preemptions', 'list-all')
+SHOW = base.rule_name('preemptions', 'show')
 
 RULES = (
     base.rule(
@@ -25,9 +25,9 @@ RULES = (
     base.rule(
         SHOW,
         f'{base.OPERATOR} or ({base.PROJECT_READER})',
-        'Show a preemption. The project is that of the victim or that of the '
-        'preemptor. For the project of the preemptor, the names of the '
-        'victim and of its owner are left out.',
+        'Show a preemption to the project of the victim or of the preemptor. '
+        'The project of the preemptor does not see the names of the victim '
+        'and of its owner.',
         'GET /fairness/preemptions/{uuid}',
     ),
 )

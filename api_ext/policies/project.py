@@ -4,8 +4,8 @@
 
 from api_ext.policies import base
 
-LIST = base.name('projects', 'list')
-SHOW = base.name('projects', 'show')
+LIST = base.rule_name('projects', 'list')
+SHOW = base.rule_name('projects', 'show')
 
 RULES = (
     base.rule(
@@ -17,7 +17,8 @@ RULES = (
     base.rule(
         SHOW,
         f'{base.OPERATOR} or (role:reader and project_id:%(project_id)s)',
-        'Show the heaviness of a project. By default its members may see it.',
+        'Show the heaviness of a project. By default readers of the project '
+        'have this permission.',
         'GET /fairness/projects/{id}',
     ),
 )

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policy rules of reasons: which names a reader sees."""
+"""Policy rules for the names in reasons."""
 
 from api_ext.policies import base
 
-MANAGER = base.name('reasons', 'manager')
-OPERATOR = base.name('reasons', 'operator')
+MANAGER = base.rule_name('reasons', 'manager')
+OPERATOR = base.rule_name('reasons', 'operator')
 
 RULES = (
     base.rule(
         MANAGER,
         'role:manager and project_id:%(project_id)s',
-        'Read reasons of the own project as a manager: with names of the '
-        'accounts above it.',
+        "Read reasons of the caller's own project as a manager: with the "
+        'names of accounts above it.',
         'GET /fairness/requests',
         'GET /fairness/requests/{uuid}',
         'GET /fairness/preemptions',
@@ -21,8 +21,9 @@ RULES = (
     base.rule(
         OPERATOR,
         base.OPERATOR,
-        'Read reasons as an operator: with names of other projects, of their '
-        'requests and of hosts, and capacity with all flavors.',
+        'Read reasons as an operator: with the names of other projects, of '
+        'their requests and of hosts. Also read the capacity for all '
+        'flavors.',
         'GET /fairness/requests',
         'GET /fairness/requests/{uuid}',
         'GET /fairness/preemptions',

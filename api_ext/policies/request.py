@@ -4,10 +4,10 @@
 
 from api_ext.policies import base
 
-LIST = base.name('requests', 'list')
-LIST_ALL = base.name('requests', 'list-all')
-SHOW = base.name('requests', 'show')
-HOLD_AS_OPERATOR = base.name('requests', 'hold-as-operator')
+LIST = base.rule_name('requests', 'list')
+LIST_ALL = base.rule_name('requests', 'list-all')
+SHOW = base.rule_name('requests', 'show')
+HOLD_AS_OPERATOR = base.rule_name('requests', 'hold-as-operator')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
 
@@ -29,42 +29,42 @@ RULES = (
     base.rule(
         SHOW,
         f'{base.OPERATOR} or ({base.PROJECT_READER})',
-        'Show a request, and why it waits. By default readers of its project '
-        'may; for others it does not exist.',
+        'Show a request, and the reason for its wait. By default readers of '
+        'its project have this permission; other callers get "not found".',
         'GET /fairness/requests/{uuid}',
     ),
     base.rule(
-        base.name('requests', 'cancel'),
+        base.rule_name('requests', 'cancel'),
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
-        'Cancel a build that waits, and delete its servers.',
+        'Cancel a waiting build request, and delete its servers.',
         f'{_URL} (cancel)',
     ),
     base.rule(
-        base.name('requests', 'release'),
+        base.rule_name('requests', 'release'),
         base.ADMIN,
-        'Start a request now, before its turn.',
+        'Start a request at once, before its turn.',
         f'{_URL} (release)',
     ),
     base.rule(
-        base.name('requests', 'first'),
+        base.rule_name('requests', 'first'),
         base.ADMIN,
-        'Put a request before all others of its priority.',
+        'Put a request before all others of its priority class.',
         f'{_URL} (first)',
     ),
     base.rule(
-        base.name('requests', 'unfirst'),
+        base.rule_name('requests', 'unfirst'),
         base.ADMIN,
-        'Return a request that was put first to the position by the order.',
+        'Undo "first": the order of the queue decides again.',
         f'{_URL} (unfirst)',
     ),
     base.rule(
-        base.name('requests', 'hold'),
+        base.rule_name('requests', 'hold'),
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
-        'Hold a request: it does not start.',
+        'Hold a request: it does not start until the hold ends.',
         f'{_URL} (hold)',
     ),
     base.rule(
-        base.name('requests', 'unhold'),
+        base.rule_name('requests', 'unhold'),
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
         'End the hold of a request.',
         f'{_URL} (unhold)',
@@ -72,14 +72,14 @@ RULES = (
     base.rule(
         HOLD_AS_OPERATOR,
         base.ADMIN,
-        'Set and end holds as an operator. Only operators end such holds, '
-        'and a request does not expire while an operator holds it.',
+        'Set and end holds as an operator. Only operators can end such '
+        'holds, and a request does not expire during such a hold.',
         f'{_URL} (hold, unhold)',
     ),
     base.rule(
-        base.name('requests', 'extend'),
+        base.rule_name('requests', 'extend'),
         f'{base.ADMIN} or ({base.PROJECT_MEMBER})',
-        'Extend the time limit of servers, as far as that is allowed.',
+        'Extend the time limit of servers, up to the configured maximum.',
         f'{_URL} (extend)',
     ),
 )

@@ -4,10 +4,10 @@
 
 from api_ext.policies import base
 
-LIST = base.name('shares', 'list')
-LIST_ALL = base.name('shares', 'list-all')
-SET = base.name('shares', 'set')
-SET_DOMAIN = base.name('shares', 'set-domain')
+LIST = base.rule_name('shares', 'list')
+LIST_ALL = base.rule_name('shares', 'list-all')
+SET = base.rule_name('shares', 'set')
+SET_DOMAIN = base.rule_name('shares', 'set-domain')
 
 RULES = (
     base.rule(
@@ -26,16 +26,16 @@ RULES = (
         SET,
         f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
         'Set or unset the share of an account. By default managers of a '
-        'project set those of its users and of the projects directly below '
-        'it.',
+        'project may set the shares of its users and of the projects directly '
+        'below it.',
         'PUT /fairness/shares',
     ),
     base.rule(
         SET_DOMAIN,
         '(role:admin or role:manager) and domain_id:%(domain_id)s',
         'Set or unset the share of an account directly below a domain, with a '
-        'token of the domain. Such tokens have no other use: a role in one '
-        'domain says nothing about others.',
+        'token of the domain. Such tokens have no other permission, because a '
+        'role in one domain is no role in other domains.',
         'PUT /fairness/shares',
         scopes=('domain',),
     ),

@@ -4,14 +4,15 @@
 
 from api_ext.policies import base
 
-SHOW = base.name('status', 'show')
+SHOW = base.rule_name('status', 'show')
 
 RULES = (
     base.rule(
         SHOW,
         base.OPERATOR,
-        'Show the leader, waiting requests, evictions, open plans, hosts '
-        'between batch and cloud, and warnings.',
+        'Show the leader of the cluster service, waiting requests, evictions, '
+        'open migration plans, hosts between batch system and cloud, and '
+        'warnings.',
         'GET /fairness/status',
     ),
 )

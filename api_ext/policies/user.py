@@ -4,8 +4,8 @@
 
 from api_ext.policies import base
 
-LIST = base.name('users', 'list')
-SHOW = base.name('users', 'show')
+LIST = base.rule_name('users', 'list')
+SHOW = base.rule_name('users', 'show')
 
 RULES = (
     base.rule(
@@ -17,7 +17,7 @@ RULES = (
     base.rule(
         SHOW,
         f'{base.OPERATOR} or (role:reader and user_id:%(user_id)s)',
-        'Show the heaviness of a user. By default users may see themselves.',
+        'Show the heaviness of a user. By default users may see their own.',
         'GET /fairness/users/{id}',
     ),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""JSON schemas of bodies and answers, one module for each kind of object.
+"""JSON schemas of request and response bodies, one module per kind of object.
 
-Start with ``parts``: common parts of schemas. Schemas never read a request:
-``application`` applies them.
+Start with ``parts``, the shared parts of schemas. ``application`` validates
+requests with them.
 """

@@ -26,7 +26,7 @@ METHODS = {
     'resume': 'resume',
     'reset': 'reset',
 }
-"""Method of agents for each action."""
+"""RPC method of agents for each action."""
 
 CHOOSING = ('set-metric', 'set-policy')
 
@@ -48,13 +48,13 @@ DONE: parts.Schema = {
         'metric': parts.TEXT,
         'policy': parts.TEXT,
         'origin': parts.TEXT,
-        'paused': parts.TRUTH,
-        'persistent': parts.TRUTH,
+        'paused': parts.BOOLEAN,
+        'persistent': parts.BOOLEAN,
         'problem': parts.TEXT,
         'warning': parts.TEXT,
     },
 }
-"""Answer of one host."""
+"""Answer of one host to an action."""
 
 ANSWER = parts.record(
     {
@@ -67,7 +67,7 @@ ANSWER = parts.record(
                 'required': ['name', 'from_round'],
             },
         },
-        'not_reached': parts.WHY_NOT,
-        'refused': parts.WHY_NOT,
+        'not_reached': parts.MISSING_HOSTS,
+        'refused': parts.MISSING_HOSTS,
     }
 )

@@ -9,24 +9,26 @@ _CALIBRATED: parts.Schema = {
         {
             'count': parts.describe(
                 parts.COUNT,
-                'Started requests that had an estimate, the last 500 at most',
+                'Number of started requests with an estimate, at most 500',
             ),
             'by_p50': parts.describe(
                 parts.NUMBER,
-                'Part of them that started by their first ``p50``',
+                'Part of these requests that started before their first '
+                '``p50``, 0 to 1',
             ),
             'by_p90': parts.describe(
                 parts.NUMBER,
-                'Part of them that started by their first ``p90``',
+                'Part of these requests that started before their first '
+                '``p90``, 0 to 1',
             ),
             'off_s': parts.describe(
                 parts.NUMBER,
-                'Median of the seconds from ``p50`` to the start',
+                'Median of the absolute seconds between ``p50`` and the start',
             ),
             'late_s': parts.describe(
                 parts.NUMBER,
-                'Ninth decile of the seconds from ``p90`` to the start; below '
-                '0 if the start was earlier',
+                '90th percentile of the seconds from ``p90`` to the start; '
+                'negative if the start was earlier',
             ),
         }
     ),
@@ -54,13 +56,14 @@ ITEM = parts.record(
                 'name': parts.TEXT,
                 'starts': parts.describe(
                     parts.COUNT,
-                    'Servers of the flavor for which hosts have room, by'
-                    ' vCPUs, memory and disk; extra specs and limits of the'
-                    ' project do not count',
+                    'Number of servers of the flavor for which hosts have'
+                    ' enough vCPUs, memory and disk; extra specs and limits'
+                    ' of the project are ignored',
                 ),
                 'zones': parts.describe(
                     {'type': 'object', 'additionalProperties': parts.COUNT},
-                    'The same by availability zone, also where it is 0',
+                    'Number of these servers by availability zone, including'
+                    ' zones with 0',
                 ),
             },
             since={'zones': '1.8'},

@@ -10,23 +10,24 @@ _ESTIMATE: parts.Schema = {
     'properties': {'p50': parts.TEXT, 'p90': parts.TEXT},
     'required': ['p50', 'p90'],
     'additionalProperties': False,
-    'description': 'Estimate of its start: it starts by ``p50`` in half of '
-    'the cases, and by ``p90`` in nine of ten; null if no estimate was made',
+    'description': 'Estimated start of the request: before ``p50`` in half of '
+    'the cases, and before ``p90`` in 90 percent; null without an estimate',
 }
 
 _FORECAST: parts.Schema = parts.record(
     {
         'state': parts.describe(
             parts.TEXT,
-            '``starts``, ``waits``, or ``expires`` after its longest wait',
+            '``starts``, ``waits``, or ``expires`` (the longest wait passed)',
         ),
         'position': parts.describe(
             parts.MAYBE_COUNT,
-            'Position in the queue, from 1; null if it does not wait',
+            'Position in the queue, from 1; null if the request does not wait',
         ),
         'estimated_start': _ESTIMATE,
         'reason': parts.describe(
-            parts.MAYBE_TEXT, 'Why it waits; null if it does not'
+            parts.MAYBE_TEXT,
+            'Reason for the wait; null if the request does not wait',
         ),
         'explanation': parts.describe(
             parts.MAYBE_TEXT, 'The reason in a sentence'
@@ -46,9 +47,9 @@ _REQUESTS: parts.Schema = {
             'after': parts.describe(_FORECAST, 'With the change'),
         }
     ),
-    'description': 'Requests that are first before or after the change, and '
-    'that the caller may list; at most 50, by position after the change. '
-    'Requests that wait for more than room come last',
+    'description': 'First requests of the queue without and with the change, '
+    'if the caller may list them; at most 50, by position with the change. '
+    'Requests that wait for more than free capacity are last',
 }
 
 _SPANS: parts.Schema = parts.record(
@@ -58,10 +59,10 @@ _SPANS: parts.Schema = parts.record(
 _WAITS: parts.Schema = {
     'requests_count': parts.COUNT,
     'before': parts.describe(
-        _SPANS, 'Percentiles of their waits without the change, seconds'
+        _SPANS, 'Percentiles of the waits without the change, seconds'
     ),
     'after': parts.describe(
-        _SPANS, 'Percentiles of their waits with the change, seconds'
+        _SPANS, 'Percentiles of the waits with the change, seconds'
     ),
 }
 
@@ -70,47 +71,54 @@ _PAST: parts.Schema = {
         {
             'since': parts.describe(
                 parts.TEXT,
-                'When the oldest of these requests was sent to Nova',
+                'Time at which the oldest of these requests was sent to Nova',
             ),
             **_WAITS,
             'projects': parts.records({'project_id': parts.TEXT, **_WAITS}),
         }
     ),
     'type': ['object', 'null'],
-    'description': 'Waits of requests of the last seven days, replayed '
-    'without and with the change; null if none were replayed, and for limits, '
-    'which do not count in the replay',
+    'description': 'Waits of the requests of the last seven days in a replay '
+    'without and with the change; null without a replay, and for changes of '
+    'limits, which the replay ignores',
 }
 
 ITEM = parts.record(
     {
         'seen_at': parts.describe(
-            parts.TEXT, 'Time of the state of the cloud that both plans use'
+            parts.TEXT,
+            'Time at which the state of the cloud was read for both plans',
         ),
-        'order': parts.describe(parts.TEXT, 'Name of the order in force'),
+        'order': parts.describe(parts.TEXT, 'Name of the order in use'),
         'order_description': parts.describe(
             parts.TEXT, 'Description of that order, in a sentence'
         ),
         'requests_count': parts.describe(
-            parts.COUNT, 'Requests of all projects that waited then'
+            parts.COUNT,
+            'Number of waiting requests of all projects at that time',
         ),
         'starts_before_count': parts.describe(
-            parts.COUNT, 'Number of them that start without the change'
+            parts.COUNT,
+            'Number of waiting requests that start without the change',
         ),
         'starts_after_count': parts.describe(
-            parts.COUNT, 'Number of them that start with the change'
+            parts.COUNT,
+            'Number of waiting requests that start with the change',
         ),
         'sooner_count': parts.describe(
             parts.COUNT,
-            'Number of them that start, or move forward, with the change',
+            'Number of waiting requests that start, or move forward in the '
+            'queue, because of the change',
         ),
         'later_count': parts.describe(
-            parts.COUNT, 'Number of them that move back with the change'
+            parts.COUNT,
+            'Number of waiting requests that move back in the queue because '
+            'of the change',
         ),
         'not_named_count': parts.describe(
             parts.COUNT,
-            'Number of them that are not in ``requests``: other projects own '
-            'them, or more than 50 wait',
+            'Number of waiting requests that are missing in ``requests``: '
+            'they belong to other projects, or more than 50 wait',
         ),
         'past_waits': _PAST,
         'requests': _REQUESTS,
@@ -120,7 +128,7 @@ ITEM = parts.record(
 
 SHOW = parts.record({'dry_run': ITEM})
 
-ASKED: parts.Schema = {
+DRY_RUN_FLAG: parts.Schema = {
     'type': 'boolean',
     'description': 'Dry run: change nothing, and answer ``dry_run``, the '
     'effect of the change',

@@ -5,8 +5,8 @@
 from api_ext.schemas import parts
 
 
-def body(code: int, key: str) -> parts.Schema:
-    """Schema of the body of a fault."""
+def body_schema(code: int, key: str) -> parts.Schema:
+    """Return the schema of the body of a fault."""
     return parts.record(
         {key: parts.record({'code': {'const': code}, 'message': parts.TEXT})}
     )

@@ -17,16 +17,16 @@ ITEM = parts.record(
         ),
         'count': parts.describe(
             parts.COUNT,
-            'Number of servers that share the rate. If the group has more, '
-            'each gets a smaller part',
+            'Number of servers that share the rate. With more servers, each '
+            'gets a smaller part',
         ),
         'servers_count': parts.describe(
-            parts.COUNT, 'Servers in the group, as of the last cycle'
+            parts.COUNT, 'Number of servers in the group at the last cycle'
         ),
         'server_rate': parts.describe(
             parts.MAYBE_NUMBER,
-            'Rate in force of each server; null without servers. If the funds '
-            'of some owners are empty, it is the rate of the other servers',
+            'Present rate of each server; null without servers. Servers whose '
+            'owner has no funds left have a lower rate',
         ),
     }
 )
@@ -39,7 +39,7 @@ LIST = parts.record(
     optional=('groups_links',),
 )
 
-QUERY = url.project_listing(url.NAME_MARKER)
+QUERY = url.project_list_query(url.NAME_MARKER)
 
 SHOW = parts.record({'group': {**ITEM, 'type': ['object', 'null']}})
 
@@ -48,7 +48,8 @@ _PAID: dict[str, parts.Schema] = {
     'project_id': {
         'type': 'string',
         'pattern': patterns.PROJECT,
-        'description': 'ID of the project; by default that of the token',
+        'description': 'ID of the project; by default the project of the '
+        'token',
     },
     'rate': {
         'type': 'number',

@@ -13,8 +13,8 @@ SUMMARY = parts.record(
         'metric': parts.TEXT,
         'policy': parts.TEXT,
         'epoch': parts.COUNT,
-        'paused': parts.TRUTH,
-        'enforce': parts.TRUTH,
+        'paused': parts.BOOLEAN,
+        'enforce': parts.BOOLEAN,
         'refused': parts.TEXT,
         'interval_s': parts.NUMBER,
         'instances_count': parts.MAYBE_COUNT,
@@ -36,7 +36,7 @@ SORT_KEYS = (
     'duration_s',
 )
 
-QUERY = url.listing(patterns.HOST, *SORT_KEYS)
+QUERY = url.list_query(patterns.HOST, *SORT_KEYS)
 
 LIST = parts.record(
     {
@@ -55,8 +55,8 @@ SHOW = parts.record(
                 'name': parts.TEXT,
                 'metric': parts.TEXT,
                 'policy': parts.TEXT,
-                'paused': parts.TRUTH,
-                'enforce': parts.TRUTH,
+                'paused': parts.BOOLEAN,
+                'enforce': parts.BOOLEAN,
                 'warning': parts.TEXT,
                 'unsaved': parts.TEXTS,
                 'round': {'type': ['object', 'null']},
@@ -87,9 +87,9 @@ _OF_METRIC = {
     'type': 'object',
     'properties': {
         'metric': parts.TEXT,
-        'in_force': parts.TRUTH,
+        'in_force': parts.BOOLEAN,
         'problem': parts.TEXT,
-        'settled': parts.TRUTH,
+        'settled': parts.BOOLEAN,
         'rounds_count': parts.COUNT,
         'sampled_rounds_count': parts.COUNT,
         'users': {'type': 'object', 'additionalProperties': _CHANGE},

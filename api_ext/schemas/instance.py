@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Schemas of explanations about an instance."""
+"""Schemas of the usage and weights of an instance."""
 
 from api_ext.schemas import parts
 
@@ -16,7 +16,7 @@ ITEM = parts.record(
         'entity': parts.TEXT,
         'metric': parts.TEXT,
         'policy': parts.TEXT,
-        'enforced': parts.TRUTH,
+        'enforced': parts.BOOLEAN,
         'heaviness': {
             'type': 'object',
             'properties': {
@@ -51,6 +51,6 @@ ITEM = parts.record(
         *('request_id', 'standing'),
     ),
 )
-"""Callers see no other field of an agent's answer."""
+"""Fields of an instance. Callers see no other field of an agent's answer."""
 
 SHOW = parts.record({'instance': ITEM})

@@ -11,13 +11,13 @@ _SPAN: parts.Schema = {
     'type': ['number', 'null'],
     'exclusiveMinimum': 0,
     'maximum': 1e9,
-    'description': 'Seconds; null for the value of the file',
+    'description': 'Seconds; null restores the value in the file of shares',
 }
 
 _RESOURCE_CLASS: parts.Schema = {'pattern': patterns.RESOURCE_CLASS}
 
 
-def _amounts(what: str) -> parts.Schema:
+def _amounts_schema(meaning: str) -> parts.Schema:
     return {
         'type': ['object', 'null'],
         'propertyNames': _RESOURCE_CLASS,
@@ -27,8 +27,8 @@ def _amounts(what: str) -> parts.Schema:
             'maximum': 10**15,
         },
         'maxProperties': 100,
-        'description': f'{what}, by resource class; null for what the file'
-        ' says',
+        'description': f'{meaning}, by resource class; null restores the value'
+        ' in the file of shares',
     }
 
 
@@ -66,28 +66,33 @@ _LIMITED = {
         'type': ['number', 'null'],
         'minimum': 0,
         'maximum': 1e12,
-        'description': 'Unit-hours per period; null for the value of the file',
+        'description': 'Unit-hours per period; null restores the value in the '
+        'file of shares',
     },
     'funds': {
         'type': ['number', 'null'],
         'minimum': 0,
         'maximum': 1e12,
-        'description': 'Currency that it may ever spend; null for the value '
-        'of the file',
+        'description': 'Currency that the account may spend in total; null '
+        'restores the value in the file of shares',
     },
-    'ceiling': _amounts('Largest amount of it and all accounts below it'),
-    'nominal': _amounts(
-        'Nominal quota of its own, without that of accounts below it'
+    'ceiling': _amounts_schema(
+        'Largest amount of the account and all accounts below it'
     ),
-    'borrowing_limit': _amounts(
-        'Largest amount that it and accounts below it may borrow'
+    'nominal': _amounts_schema(
+        'Nominal quota of the account, without that of accounts below it'
     ),
-    'lending_limit': _amounts('Largest amount that it may lend'),
+    'borrowing_limit': _amounts_schema(
+        'Largest amount that the account and accounts below it may borrow'
+    ),
+    'lending_limit': _amounts_schema(
+        'Largest amount that the account may lend'
+    ),
     'windows': {
         **_WINDOWS,
         'type': ['array', 'null'],
-        'description': 'Times in which requests start; null for the value of '
-        'the file',
+        'description': 'Times at which requests may start; null restores the '
+        'value in the file of shares',
     },
 }
 
@@ -96,21 +101,24 @@ ITEM = parts.record(
         'account': parts.TEXT,
         'parent': parts.describe(
             parts.MAYBE_TEXT,
-            'Parent account; null at the top, and for the own project without '
-            '``all_projects=true``: only operators see names of groups',
+            'Parent account; null at the top of the tree. It is also null for '
+            "the caller's project without ``all_projects=true``, because only "
+            'operators see names of groups',
         ),
         'time_limit': parts.describe(
             parts.MAYBE_NUMBER,
-            'Seconds that servers may run; null without a limit of its own',
+            'Longest run time of servers, seconds; null if the account has no '
+            'limit of its own',
         ),
         'longest_wait': parts.describe(
             parts.MAYBE_NUMBER,
-            'Seconds that builds may wait; null without a limit of its own',
+            'Longest wait of builds, seconds; null if the account has no '
+            'limit of its own',
         ),
         'budget': parts.describe(
             parts.MAYBE_NUMBER,
-            'Unit-hours that it and all accounts below it may use in a '
-            'period; null without a budget of its own',
+            'Unit-hours that the account and all accounts below it may use in '
+            'a period; null if the account has no budget of its own',
         ),
         'budget_used': parts.describe(
             parts.MAYBE_NUMBER,
@@ -128,48 +136,48 @@ ITEM = parts.record(
             '0',
         ),
         'budget_until': parts.describe(
-            parts.MAYBE_TEXT, 'When the next period begins'
+            parts.MAYBE_TEXT, 'Time at which the next period begins'
         ),
         'funds': parts.describe(
             parts.MAYBE_NUMBER,
-            'Currency that it and all accounts below it may ever spend for '
-            'their servers; null without a limit',
+            'Currency that the account and all accounts below it may spend '
+            'for their servers in total; null without a limit',
         ),
         'funds_left': parts.describe(
             parts.MAYBE_NUMBER, 'Remaining ``funds``, never below 0'
         ),
         'ceiling': parts.describe(
             parts.NUMBERS,
-            'Largest amount of it and all accounts below it, by resource '
-            'class of Placement',
+            'Largest amount of the account and all accounts below it, by '
+            'resource class of Placement',
         ),
         'nominal': parts.describe(
             parts.NUMBERS,
-            'Nominal quota of its own, without that of accounts below it',
+            'Nominal quota of the account, without that of accounts below it',
         ),
         'borrowing_limit': parts.describe(
             parts.NUMBERS,
-            'Largest amount that it and all accounts below it may borrow; '
-            'other classes have no limit',
+            'Largest amount that the account and all accounts below it may '
+            'borrow; other classes have no limit',
         ),
         'lending_limit': parts.describe(
             parts.NUMBERS,
-            'Largest part of their nominal quota that they may lend',
+            'Largest part of the nominal quota that the account and all '
+            'accounts below it may lend',
         ),
         'windows': parts.describe(
             _WINDOWS,
-            'Times in which requests start; empty if they may start at any '
-            'time',
+            'Times at which requests may start; empty for any time',
         ),
         'opens_at': parts.describe(
             parts.MAYBE_TEXT,
-            'When the next window begins; null during a window, and without '
-            'windows',
+            'Time at which the next window begins; null during a window, and '
+            'without windows',
         ),
         'fault': {
             **parts.TEXT,
-            'description': 'Why a setting cannot be used; nothing below the '
-            'account starts until it is set again',
+            'description': 'Reason why a setting is not valid; no request of '
+            'the account starts until a valid value is set',
         },
     },
     optional=('fault',),
@@ -184,11 +192,15 @@ LIST = parts.record(
     optional=('limits_links',),
 )
 
-QUERY = url.project_listing(url.NAME_MARKER)
+QUERY = url.project_list_query(url.NAME_MARKER)
 
 SET: parts.Schema = {
     **parts.record(
-        {'account': parts.ACCOUNT, **_LIMITED, 'dry_run': dry_run.ASKED},
+        {
+            'account': parts.ACCOUNT,
+            **_LIMITED,
+            'dry_run': dry_run.DRY_RUN_FLAG,
+        },
         optional=(*_LIMITED, 'dry_run'),
     ),
     'anyOf': [{'required': [name]} for name in _LIMITED],

@@ -9,8 +9,8 @@ QUERY = parts.record(
         'parameters': {
             'type': 'string',
             'maxLength': 1000,
-            'description': 'Numbers of the order, ``NAME=NUMBER,...``; other '
-            'numbers keep their defaults',
+            'description': 'Parameters of the order, ``NAME=NUMBER,...``; '
+            'other parameters have their defaults',
         }
     },
     optional=('parameters',),

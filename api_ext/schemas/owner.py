@@ -24,7 +24,9 @@ _PROJECT = parts.record(
     optional=('hosts',),
 )
 
-QUERY = url.listing(patterns.ID, 'id', 'heaviness_quotas', 'instances_count')
+QUERY = url.list_query(
+    patterns.ID, 'id', 'heaviness_quotas', 'instances_count'
+)
 
 
 def _list(plural: str, item: parts.Schema) -> parts.Schema:

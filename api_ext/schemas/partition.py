@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Schemas of hosts between batch system and cloud."""
+"""Schemas of hosts that move between batch system and cloud."""
 
 from api_ext.schemas import parts
 from api_ext.schemas import patterns
@@ -14,15 +14,15 @@ _BALANCE: parts.Schema = {
             'capacity': parts.NUMBER,
             'used': parts.NUMBER,
             'wanted': parts.describe(
-                parts.NUMBER, 'Cores of all waiting work'
+                parts.NUMBER, 'Cores that all waiting work needs'
             ),
             'overdue': parts.describe(
                 parts.NUMBER,
-                'Cores of work that waits longer than ``patience``',
+                'Cores that work needs that waits longer than ``patience``',
             ),
             'unplaced': parts.describe(
                 parts.NUMBER,
-                'Cores of overdue work for which no single host has room',
+                'Cores that overdue work needs that fits on no single host',
             ),
         }
     ),
@@ -46,25 +46,29 @@ BORDER = parts.record(
                 'batch_account': parts.TEXT,
                 'pledge': parts.describe(
                     parts.NUMBER,
-                    'Part of both sides that is pledged to the group, 0 to 1',
+                    'Part of batch system and cloud that is pledged to the '
+                    'group, 0 to 1',
                 ),
                 'part': parts.describe(
-                    parts.NUMBER, 'Its part of the use of all groups, 0 to 1'
+                    parts.NUMBER,
+                    'Part of the use of all groups that is by this group, 0 '
+                    'to 1',
                 ),
                 'used': parts.record(
                     {'batch': parts.NUMBER, 'cloud': parts.NUMBER}
                 ),
                 'batch_share': parts.describe(
-                    parts.COUNT, 'Its share in the batch system, as adjusted'
+                    parts.COUNT,
+                    'Share of the group in the batch system, as adjusted',
                 ),
                 'batch_share_found': parts.describe(
                     parts.COUNT,
-                    'Its share in the batch system before the '
+                    'Share of the group in the batch system before the '
                     'first adjustment',
                 ),
             }
         ),
-        'faults': parts.describe(parts.TEXTS, 'Sentences for operators'),
+        'faults': parts.describe(parts.TEXTS, 'Errors, as sentences'),
     }
 )
 SHOW_BORDER = parts.record({'partition': BORDER})
@@ -72,8 +76,8 @@ SHOW_BORDER = parts.record({'partition': BORDER})
 _PLACE: parts.Schema = {
     **parts.record(
         {
-            'open': parts.TRUTH,
-            'up': parts.TRUTH,
+            'open': parts.BOOLEAN,
+            'up': parts.BOOLEAN,
             'reason': parts.TEXT,
             'work_count': parts.COUNT,
             'used_cores': parts.NUMBER,
@@ -87,14 +91,14 @@ _HOST: parts.Schema = {
     'batch_name': parts.TEXT,
     'cloud_name': parts.TEXT,
     'cores': parts.NUMBER,
-    'fixed': parts.TRUTH,
+    'fixed': parts.BOOLEAN,
     'state': parts.TEXT,
     'bound_for': parts.MAYBE_TEXT,
     'since': parts.TEXT,
     'until': parts.MAYBE_TEXT,
     'cause': parts.describe(
         parts.MAYBE_TEXT,
-        'Cause of its last step; ``explanation`` has the sentence',
+        'Cause of the last step of the host; ``explanation`` has the sentence',
     ),
     'explanation': parts.TEXT,
     'batch': _PLACE,
@@ -110,9 +114,14 @@ WORK = parts.records(
         'cores': parts.NUMBER,
         'gone_at': parts.describe(
             parts.MAYBE_TEXT,
-            'Latest time at which it leaves; null if unknown',
+            'Latest time at which the job or server ends or leaves; null if '
+            'unknown',
         ),
-        'way': parts.describe(parts.TEXT, '``ends``, ``moves`` or ``yields``'),
+        'way': parts.describe(
+            parts.TEXT,
+            '``ends`` (at its end), ``moves`` (live migration) or ``yields`` '
+            '(eviction)',
+        ),
     }
 )
 

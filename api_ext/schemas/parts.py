@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Common parts of schemas."""
+"""Shared parts of schemas."""
 
 from collections.abc import Mapping
 import types
@@ -12,7 +12,7 @@ Schema = Mapping[str, Any]
 
 TEXT: Schema = {'type': 'string'}
 MAYBE_TEXT: Schema = {'type': ['string', 'null']}
-TRUTH: Schema = {'type': 'boolean'}
+BOOLEAN: Schema = {'type': 'boolean'}
 COUNT: Schema = {'type': 'integer', 'minimum': 0}
 NUMBER: Schema = {'type': 'number'}
 MAYBE_NUMBER: Schema = {'type': ['number', 'null']}
@@ -28,7 +28,9 @@ NOTHING: Mapping[str, str] = types.MappingProxyType({})
 
 
 def describe(schema: Schema, text: str) -> Schema:
-    """A schema with a description, for the OpenAPI document and the manual."""
+    """Return a schema with a description, for the OpenAPI document and the
+    manual.
+    """
     return {**schema, 'description': text}
 
 
@@ -37,12 +39,12 @@ def record(
     optional: tuple[str, ...] = (),
     since: Mapping[str, str] = NOTHING,
 ) -> Schema:
-    """Schema of an object with these keys and no others.
+    """Return the schema of an object with the given keys and no others.
 
     :param optional: keys that may be missing.
-    :param since: keys that other processes send since a version of the calls,
-        such as ``{'until': '1.8'}``: they may be missing as long as processes
-        of the release before may answer.
+    :param since: keys with the version of the RPC API that introduced them,
+        such as ``{'until': '1.8'}``. These keys may be missing in answers of
+        an older release.
     """
     return {
         'type': 'object',
@@ -59,15 +61,17 @@ def record(
 def records(
     properties: Mapping[str, Any], since: Mapping[str, str] = NOTHING
 ) -> Schema:
-    """Schema of an array of such objects."""
+    """Return the schema of an array of objects with the given keys."""
     return {'type': 'array', 'items': record(properties, since=since)}
 
 
-WHY_NOT: Schema = records({'host': TEXT, 'reason': TEXT})
-"""Hosts without an answer, and reasons."""
+MISSING_HOSTS: Schema = records({'host': TEXT, 'reason': TEXT})
+"""Hosts without an answer, with the reasons."""
 
-PARTIAL: Mapping[str, Any] = {'partial': TRUTH, 'not_reached': WHY_NOT}
-"""Whether hosts are missing; which ones, if the caller may see hosts."""
+PARTIAL: Mapping[str, Any] = {'partial': BOOLEAN, 'not_reached': MISSING_HOSTS}
+"""Fields that tell whether hosts are missing, and which ones if the caller may
+see hosts.
+"""
 
 LINKS: Schema = records({'rel': TEXT, 'href': TEXT})
 
@@ -78,27 +82,32 @@ ACCOUNT: Schema = {
     'description': 'A project, PROJECT/USER, or an account of the shares file',
 }
 
-LEAVE: Schema = {
+EVICTION_FIELDS: Schema = {
     'server': TEXT,
     'state': describe(
         TEXT,
-        '``chosen``, ``told``, ``acting`` or ``asked``: under way; '
-        '``undoing``: it need not leave, and is started again; ``gone``: its '
-        'room is free; ``returned``: it runs again; ``stays``: its room is '
-        'not free in spite of all actions; ``spared``: it need not leave',
+        '``chosen``, ``told`` (the owner has a notice), ``acting`` or '
+        '``asked``: the eviction is under way; ``undoing``: the eviction is '
+        'not needed any more, and the server is started again; ``gone``: the '
+        'room of the server is free; ``returned``: the server runs again; '
+        '``stays``: its room is not free after all actions; ``spared``: the '
+        'eviction was withdrawn',
     ),
     'cause': describe(
         TEXT,
-        '``time_limit``, ``room``, ``host``, ``idle``, ``free`` (a part of '
-        'the cloud is kept free) or ``retires``',
+        '``time_limit``, ``room`` (preemption), ``host`` (the host moves to '
+        'the batch system), ``idle``, ``free`` (a part of the cloud must stay '
+        'free) or ``retires``',
     ),
     'for_request': describe(
         MAYBE_TEXT,
-        'UUID of the preemptor; null without one, and for callers who may not '
-        'see it',
+        'UUID of the preemptor; null without a preemptor, and for callers who '
+        'may not see it',
     ),
-    'action': describe(TEXT, 'Last action, or the first one if none was done'),
-    'leaves_at': describe(TEXT, 'No action is done before this time'),
+    'action': describe(
+        TEXT, 'Last action on the server, or the first planned one'
+    ),
+    'leaves_at': describe(TEXT, 'Earliest time of the first action'),
     'reason': TEXT,
     'explanation': TEXT,
     'subject': TEXT,

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Patterns of names, and descriptions of them for messages."""
+"""Patterns of names, and their descriptions for messages."""
 
 from collections.abc import Mapping
 
 HOST = r'^[A-Za-z0-9:][A-Za-z0-9._:-]{0,254}$'
-"""A host's name or address; in some places ``all`` means every host."""
+"""Name or address of a host; for some paths ``all`` stands for all hosts."""
 
 ID = r'^[A-Za-z0-9._@:-]{1,255}$'
-"""ID of a user or project; ``me`` means that of the token."""
+"""ID of a user or project; ``me`` stands for the owner of the token."""
 
 UUID = r'^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$'
 
@@ -24,10 +24,10 @@ GROUP = '^[^/]{1,100}$'
 PROJECT = '^[^/]{1,255}$'
 
 LINE = r'^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$'
-"""A text without control characters."""
+"""Text without control characters."""
 
-OF_URLS = {'host': HOST, 'id': ID, 'uuid': UUID, 'order': ORDER}
-"""Patterns by the name of the placeholder in a URL."""
+BY_PLACEHOLDER = {'host': HOST, 'id': ID, 'uuid': UUID, 'order': ORDER}
+"""Patterns by the name of the placeholder in a path."""
 
 MEANINGS: Mapping[str, str] = {
     HOST: 'name of a host',
@@ -42,4 +42,4 @@ MEANINGS: Mapping[str, str] = {
     PROJECT: 'project; expected 1 to 255 characters without /',
     LINE: 'line of text; control characters are not allowed',
 }
-"""Descriptions by pattern."""
+"""Descriptions of patterns."""

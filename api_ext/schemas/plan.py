@@ -8,18 +8,26 @@ from api_ext.schemas import url
 
 _OUTCOME: parts.Schema = parts.record(
     {
-        'hosts_before': parts.describe(parts.COUNT, 'Hosts in use'),
+        'hosts_before': parts.describe(
+            parts.COUNT, 'Number of hosts in use before the plan'
+        ),
         'hosts_after': parts.COUNT,
         'spread_before': parts.describe(
             parts.NUMBER,
-            'Excess of the fullest host over the average, as a part of a '
-            'host, in the class with the largest excess',
+            'Difference between the fullest host and the average, as a part '
+            'of a host, in the resource class with the largest difference',
         ),
         'spread_after': parts.NUMBER,
-        'emptied': parts.describe(parts.COUNT, 'Hosts that become empty'),
-        'moves': parts.describe(parts.COUNT, 'Servers that move'),
-        'memory_mb': parts.describe(parts.COUNT, 'Memory that is sent, MB'),
-        'served': parts.describe(parts.COUNT, 'Requests that can start'),
+        'emptied': parts.describe(
+            parts.COUNT, 'Number of hosts that become empty'
+        ),
+        'moves': parts.describe(parts.COUNT, 'Number of servers that move'),
+        'memory_mb': parts.describe(
+            parts.COUNT, 'Memory that the migrations send, MB'
+        ),
+        'served': parts.describe(
+            parts.COUNT, 'Number of requests that can start'
+        ),
     }
 )
 
@@ -48,7 +56,8 @@ _PLAN: parts.Schema = {
     'ended_count': parts.COUNT,
     'empties': parts.TEXTS,
     'stays_count': parts.describe(
-        parts.COUNT, 'Servers that stay on the host that the plan empties'
+        parts.COUNT,
+        'Number of servers that stay on the host that the plan empties',
     ),
     'promised': _OUTCOME,
     'won': {**_OUTCOME, 'type': ['object', 'null']},
@@ -72,11 +81,10 @@ MOVES = parts.records(
         'source': parts.TEXT,
         'target': parts.TEXT,
         'wave': parts.describe(
-            parts.COUNT, 'Moves of one wave may run at the same time'
+            parts.COUNT,
+            'Number of the wave; moves of one wave may run at the same time',
         ),
-        'cost_mb': parts.describe(
-            parts.COUNT, 'Estimate of the memory to send'
-        ),
+        'cost_mb': parts.describe(parts.COUNT, 'Estimated memory to send, MB'),
         'state': parts.describe(
             parts.TEXT,
             '``pending``, ``moving``, ``moved``, ``skipped`` or ``failed``',
@@ -94,7 +102,7 @@ MOVES = parts.records(
         'ended_at': parts.MAYBE_TEXT,
         'sent_mb': parts.describe(
             parts.MAYBE_COUNT,
-            'Memory that was sent, according to Nova; null if unknown',
+            'Memory that was sent according to Nova, MB; null if unknown',
         ),
     }
 )

@@ -8,7 +8,7 @@ _PLUGIN = parts.record(
     {
         'name': parts.TEXT,
         'description': parts.TEXT,
-        'in_force': parts.TRUTH,
+        'in_force': parts.BOOLEAN,
         'hosts_without': parts.TEXTS,
     },
     optional=('hosts_without',),

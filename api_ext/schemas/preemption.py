@@ -10,59 +10,64 @@ ITEM = parts.record(
         'uuid': parts.TEXT,
         'project_id': parts.describe(
             parts.MAYBE_TEXT,
-            'Owner of the server. ``server``, ``project_id`` and ``user_id`` '
-            'are null for callers who may not see the server, but the '
-            'preemptor',
+            'Project of the victim. ``server``, ``project_id`` and '
+            '``user_id`` are null for callers who may see the preemptor, but '
+            'not the victim',
         ),
         'user_id': parts.MAYBE_TEXT,
         'server': parts.MAYBE_TEXT,
         **{
             name: each
-            for name, each in parts.LEAVE.items()
+            for name, each in parts.EVICTION_FIELDS.items()
             if name != 'server'
         },
         'for_project': parts.describe(
             parts.MAYBE_TEXT,
-            'Project of the preemptor; null for those who may not see '
-            'it. Then ``explanation`` says "another project", and '
+            'Project of the preemptor; null for callers who may not see it. '
+            'Then ``explanation`` contains "another project", and '
             '``subject`` is empty',
         ),
         'outcome': parts.describe(
             {'enum': ['freed', 'stayed', 'spared', None]},
-            '``freed``: its room became free; ``stayed``: it did not, in '
-            'spite of all actions; ``spared``: it need not leave; null while '
-            'this is open',
+            '``freed``: the room of the victim became free; ``stayed``: its '
+            'room is not free after all actions; ``spared``: the eviction was '
+            'withdrawn; null before the outcome',
         ),
         'chosen_at': parts.describe(
             parts.TEXT,
-            'When it was chosen. Times in the future are null',
+            'Time at which the victim was chosen. Times that have not come '
+            'are null',
         ),
         'told_at': parts.describe(
-            parts.MAYBE_TEXT, 'When its metadata had the notice'
+            parts.MAYBE_TEXT,
+            'Time at which the notice was in the metadata of the victim',
         ),
         'acted_at': parts.describe(
-            parts.MAYBE_TEXT, 'When the first action began'
+            parts.MAYBE_TEXT, 'Time at which the first action began'
         ),
         'freed_at': parts.describe(
-            parts.MAYBE_TEXT, 'When its room was first seen free'
+            parts.MAYBE_TEXT,
+            'Time at which the room of the victim was found free',
         ),
         'returned_at': parts.describe(
-            parts.MAYBE_TEXT, 'When it was first seen running again'
+            parts.MAYBE_TEXT,
+            'Time at which the victim was found running again',
         ),
         'answered': parts.describe(
-            parts.TRUTH,
-            'The server allowed its eviction before ``leaves_at``',
+            parts.BOOLEAN,
+            'Whether the server agreed to its eviction before ``leaves_at``',
         ),
         'notice_s': parts.describe(
             parts.MAYBE_NUMBER,
             'Seconds from ``told_at`` until the first action, or until the '
-            'server had left by itself',
+            'server ended without an action',
         ),
         'lost_vcpu_s': parts.describe(
             parts.NUMBER,
-            'Its VCPUs times the seconds from its last start to ``acted_at``: '
-            'work that may be lost. Only its owner knows how much was saved. '
-            '0 if it allowed its eviction, and without any action',
+            'VCPUs of the victim times the seconds from its last start to '
+            '``acted_at``: work that may be lost. Only its owner knows how '
+            'much work was saved. 0 if the server agreed to its eviction, and '
+            'without any action',
         ),
     }
 )
@@ -75,6 +80,6 @@ LIST = parts.record(
     optional=('preemptions_links',),
 )
 
-QUERY = url.project_listing(url.UUID_MARKER)
+QUERY = url.project_list_query(url.UUID_MARKER)
 
 SHOW = parts.record({'preemption': ITEM})

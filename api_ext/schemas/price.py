@@ -12,17 +12,19 @@ ITEM = parts.record(
         'resource_class': parts.TEXT,
         'price': parts.describe(
             parts.NUMBER,
-            "Sum of the rates of the host's servers. If all want more than "
-            "they get, a server gets the part rate / price of the host",
+            "Sum of the spending rates of the host's servers. If all of them "
+            'want more than they get, a server gets the part rate / price of '
+            'the host',
         ),
         'capacity': parts.describe(
             parts.NUMBER,
-            'Amount of the class on the host; a rate buys most where price / '
-            'capacity is lowest',
+            'Amount of the class on the host; a rate buys most on the host '
+            'with the lowest price / capacity',
         ),
         'at': parts.describe(
             parts.TEXT,
-            'Since when a past price holds; when a present price was seen',
+            'Time since which a past price applied; time at which a present '
+            'price was read',
         ),
     }
 )

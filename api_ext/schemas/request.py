@@ -8,17 +8,19 @@ from api_ext.schemas import url
 from nova_fairness.model import request
 
 MOST = 1000
-"""Largest number of requests of one page."""
+"""Largest number of requests per page."""
 
 _ESTIMATE: parts.Schema = {
     **parts.record(
         {
             'p50': parts.describe(
                 parts.TEXT,
-                'It starts by this time in half of the cases',
+                'Time before which the request starts in half of the cases',
             ),
             'p90': parts.describe(
-                parts.TEXT, 'It starts by this time in nine of ten cases'
+                parts.TEXT,
+                'Time before which the request starts in 90 percent of the '
+                'cases',
             ),
         }
     ),
@@ -28,7 +30,7 @@ _ESTIMATE: parts.Schema = {
 _RISK: parts.Schema = {
     'server': parts.TEXT,
     'state': parts.describe(
-        parts.TEXT, '``at_risk``: no decision is made yet'
+        parts.TEXT, '``at_risk``: an eviction is possible, but not decided'
     ),
     'since': parts.TEXT,
     'reason': parts.TEXT,
@@ -38,9 +40,11 @@ _RISK: parts.Schema = {
 }
 
 _EVENT: parts.Schema = {
-    'at': parts.describe(parts.TEXT, 'When it began'),
+    'at': parts.describe(parts.TEXT, 'Time at which the event began'),
     'until': parts.describe(
-        parts.MAYBE_TEXT, 'When it ended; null if it lasts, or has no length'
+        parts.MAYBE_TEXT,
+        'Time at which the event ended; null if it continues, or has no '
+        'duration',
     ),
     'kind': parts.TEXT,
     'server': parts.describe(
@@ -50,8 +54,8 @@ _EVENT: parts.Schema = {
     'explanation': parts.MAYBE_TEXT,
     'hosts': parts.describe(
         parts.TEXTS,
-        'Hosts of its servers; for a migration source and target. Only for '
-        'operators; empty for others',
+        'Hosts of the servers; for a migration, source and target. Empty for '
+        'callers who are no operators',
     ),
 }
 
@@ -68,14 +72,14 @@ ITEM = parts.record(
         'preemptible': {'type': 'boolean'},
         'preemption_action': parts.describe(
             parts.MAYBE_TEXT,
-            'First action that its owner chose if its servers have to make '
-            'room; null if none was chosen, or the choice is not allowed',
+            'Action that the owner chose for a preemption of the servers; '
+            'null without a choice, or if the choice is not allowed',
         ),
         'servers': parts.TEXTS,
         'server_names': parts.describe(
             parts.TEXTS,
-            'Names of ``servers`` when Nova accepted the request, in the same '
-            'order; empty if unknown',
+            'Names of ``servers`` at the time when Nova accepted the request, '
+            'in the same order; empty if unknown',
         ),
         'resources': parts.describe(
             parts.NUMBERS,
@@ -83,9 +87,10 @@ ITEM = parts.record(
         ),
         'state': parts.describe(
             parts.TEXT,
-            '``waiting``; ``reserved``, ``sending`` and ``starting`` are on '
-            'the way; ``active`` runs; ``ended``, ``cancelled``, ``expired`` '
-            'and ``failed`` are over',
+            '``waiting``; ``reserved``, ``sending`` and ``starting`` (the '
+            'request is being started); ``active`` (its servers run); '
+            '``ended``, ``cancelled``, ``expired`` and ``failed`` (final '
+            'states)',
         ),
         'reason': parts.TEXT,
         'explanation': parts.describe(
@@ -95,26 +100,26 @@ ITEM = parts.record(
         'subject': parts.TEXT,
         'numbers': parts.NUMBERS,
         'summary': parts.describe(
-            parts.TEXTS, 'Its standing and the cause, in sentences'
+            parts.TEXTS, 'State of the request and its cause, in sentences'
         ),
         'position': parts.describe(
             parts.MAYBE_COUNT,
-            'Position in the queue, from 1; null if it does not wait, or is '
-            'held',
+            'Position in the queue, from 1; null if the request does not '
+            'wait, or is held',
         ),
         'factors': parts.describe(
             parts.NUMBERS,
-            'Numbers by which the order compares requests; empty if it does '
-            'not wait, or the order shows none. They describe the request, '
-            'its user and its project, not others. ``project_use`` and '
+            'Numbers by which the order compares requests; empty if the '
+            'request does not wait, or the order shows none. They describe '
+            'the request, its user and its project. ``project_use`` and '
             '``user_use`` are the past use of project and user, divided by '
-            'their share among those who wait (1: exactly the share); they '
-            'are missing without a share',
+            'their share among the accounts with waiting requests (1: exactly '
+            'the share); they are missing without a share',
         ),
         'reserved_at': parts.describe(
             parts.MAYBE_TEXT,
-            'When its reserved room is expected to be free; null without a '
-            'reservation, or if the time is unknown',
+            'Time at which the reserved room is expected to be free; null '
+            'without a reservation, or if the time is unknown',
         ),
         'estimated_start': _ESTIMATE,
         'asked_at': parts.TEXT,
@@ -122,40 +127,44 @@ ITEM = parts.record(
         'expires_at': parts.MAYBE_TEXT,
         'time_limit': parts.describe(
             parts.MAYBE_NUMBER,
-            'Seconds that its servers may run; null without a limit',
+            'Longest run time of the servers, seconds; null without a limit',
         ),
         'extended': parts.describe(
             parts.NUMBER, 'Seconds by which ``time_limit`` was extended'
         ),
         'ends_at': parts.describe(
-            parts.MAYBE_TEXT, 'When its running servers reach their time limit'
+            parts.MAYBE_TEXT,
+            'Time at which the running servers reach their time limit',
         ),
-        'leaving': parts.records(parts.LEAVE),
+        'leaving': parts.records(parts.EVICTION_FIELDS),
         'at_risk': parts.records(_RISK),
         'held_by': parts.describe(
             {'enum': ['operator', 'owner', None]},
-            'Role of the holder; ``explanation`` has the cause',
+            'Role of the caller who holds the request; null without a hold. '
+            '``explanation`` has the cause',
         ),
         'first': parts.describe(
-            parts.TRUTH, 'An operator put it before all others of its priority'
+            parts.BOOLEAN,
+            'An operator put it before all others of its priority',
         ),
         'standing': parts.describe(
             parts.TEXT,
-            'State of its servers now: ``waits``, ``starts``, ``runs``, '
+            'Present state of the servers: ``waits``, ``starts``, ``runs``, '
             '``moves`` (a server is being migrated), ``leaves`` (a server is '
-            'being evicted, or will be), ``away`` (a server was shelved for '
-            'others and returns by itself) or ``ended``. For ``leaves`` and '
-            '``away``, ``reason`` and ``explanation`` have the cause',
+            'being evicted, or will be), ``away`` (a server was shelved by a '
+            'preemption and starts again automatically) or ``ended``. For '
+            '``leaves`` and ``away``, ``reason`` and ``explanation`` have the '
+            'cause',
         ),
         'status': parts.describe(
             parts.TEXT,
-            '``standing`` in words; also says if a migration plan that would '
-            'give it room waits for approval',
+            '``standing`` in words. It also mentions a migration plan that '
+            'would free room for the request and waits for approval',
         ),
         'waited': parts.describe(
             parts.MAYBE_TEXT,
-            'Causes of its waits and their lengths, the longest first; null '
-            'below one minute',
+            'Causes of the waits of the request with their durations, the '
+            'longest first; null below one minute',
         ),
         'events': parts.records(_EVENT),
     },
@@ -173,7 +182,7 @@ LIST = parts.record(
 
 SHOW = parts.record({'request': ITEM})
 
-_UUIDS = url.project_listing(url.UUID_MARKER)
+_UUIDS = url.project_list_query(url.UUID_MARKER)
 
 QUERY: parts.Schema = {
     **_UUIDS,
@@ -211,8 +220,8 @@ _RELEASE: parts.Schema = {
     'properties': {
         'without_room': {
             'type': 'boolean',
-            'description': 'Nova looks for room itself, and destroys the '
-            'request if it finds none',
+            'description': 'Send the request to Nova even if no host has room;'
+            ' Nova fails it if it finds none',
         },
     },
     'additionalProperties': False,

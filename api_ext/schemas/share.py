@@ -14,13 +14,15 @@ ITEM = parts.record(
         ),
         'parent': parts.describe(
             parts.MAYBE_TEXT,
-            'Parent account; null at the top, and for the own project without '
-            '``all_projects=true``: only operators see names of groups',
+            'Parent account; null at the top of the tree. It is also null for '
+            "the caller's project without ``all_projects=true``, because only "
+            'operators see names of groups',
         ),
         'share': parts.NUMBER,
         'normalised_share': parts.describe(
             parts.NUMBER,
-            'Part of the cloud by shares, if all accounts want something',
+            'Part of the cloud that the account gets by its share if all '
+            'accounts use their parts, 0 to 1',
         ),
         'used': parts.describe(
             parts.NUMBERS,
@@ -29,16 +31,16 @@ ITEM = parts.record(
         ),
         'fair_share': parts.describe(
             parts.NUMBER,
-            "0 to 1: 1 without use, 0.5 if the decayed use is exactly the "
-            "share (Slurm's ``2^(-U_E / S)``). In part, the use of siblings "
-            "and of the accounts above counts, too. Use is that of the "
-            "account's dominant class, divided by the sum of such use over "
-            "the accounts at the top",
+            "Factor from 0 to 1: 1 without use, 0.5 if the decayed use equals "
+            "the share (Slurm's ``2^(-U_E / S)``). The use of siblings and of "
+            "accounts above counts in part. Use is the use of the account's "
+            "dominant resource class, divided by the sum of such use of all "
+            "accounts at the top of the tree",
         ),
         'vanished': parts.describe(
-            parts.TRUTH,
-            "Keystone no longer has it, and only its use remains; false if "
-            "the tree is not Keystone's",
+            parts.BOOLEAN,
+            "Whether the account was deleted in Keystone, so that only its "
+            "past use remains; false if the tree is not Keystone's",
         ),
     }
 )
@@ -51,21 +53,21 @@ LIST = parts.record(
     optional=('shares_links',),
 )
 
-QUERY = url.project_listing(url.NAME_MARKER)
+QUERY = url.project_list_query(url.NAME_MARKER)
 
 _SHARE: parts.Schema = {
     'type': ['number', 'null'],
     'minimum': 0,
     'maximum': 1e9,
-    'description': 'Share relative to its siblings; null for the value of the '
-    'file',
+    'description': 'Share relative to accounts with the same parent; null '
+    'restores the value in the file of shares',
 }
 
 SET = parts.record(
     {
         'account': parts.ACCOUNT,
         'share': _SHARE,
-        'dry_run': dry_run.ASKED,
+        'dry_run': dry_run.DRY_RUN_FLAG,
     },
     optional=('dry_run',),
 )

@@ -10,19 +10,21 @@ ITEM = parts.record(
     {
         'leader': parts.TEXT,
         'epoch': parts.COUNT,
-        'leads_since': parts.describe(parts.TEXT, 'When the leader took over'),
+        'leads_since': parts.describe(
+            parts.TEXT, 'Time at which this process became the leader'
+        ),
         'seen_at': parts.TEXT,
         'agents': parts.describe(
             _COUNTS,
-            'Number of agents that are steering, observing (``enforce`` is '
-            'off), paused or silent',
+            'Number of agents by activity: steering (they change weights), '
+            'observing (``enforce`` is off), paused or silent',
         ),
-        'order': parts.describe(parts.TEXT, 'Name of the order in force'),
+        'order': parts.describe(parts.TEXT, 'Name of the order in use'),
         'order_description': parts.describe(
             parts.TEXT, 'Description of that order, in a sentence'
         ),
         'hosts_count': parts.describe(
-            parts.COUNT, 'Hosts on which servers may start'
+            parts.COUNT, 'Number of hosts on which servers may start'
         ),
         'waiting_count': parts.COUNT,
         'waiting': parts.records(
@@ -30,7 +32,7 @@ ITEM = parts.record(
                 'project_id': parts.TEXT,
                 'reason': parts.TEXT,
                 'explanation': parts.describe(
-                    parts.TEXT, 'Causes of their wait, in words'
+                    parts.TEXT, 'Reason for the waits, in words'
                 ),
                 'count': parts.COUNT,
             },
@@ -46,26 +48,28 @@ ITEM = parts.record(
                 }
             ),
             'The ten projects with the largest use: the part of the cloud '
-            'that they used, in their dominant class, and the part that is '
-            'theirs by shares',
+            'that each used, in its dominant resource class, and the part '
+            'that it is entitled to by its share',
         ),
         'leaving': parts.describe(
-            _COUNTS, 'Servers that are being evicted, by cause'
+            _COUNTS, 'Number of servers that are being evicted, by cause'
         ),
         'plans': parts.describe(
             parts.records(
                 {'uuid': parts.TEXT, 'goal': parts.TEXT, 'state': parts.TEXT}
             ),
-            'Plans that have not ended',
+            'Migration plans that have not ended',
         ),
         'border': parts.describe(
-            _COUNTS, 'Hosts between batch and cloud, by state'
+            _COUNTS,
+            'Number of hosts that move between batch system and cloud, by '
+            'state',
         ),
         'warnings': parts.describe(
             parts.TEXTS,
-            'Inputs in quarantine, and why; agents and servers that do not '
-            'answer; late cycles; and findings of ``upgrade check`` on the '
-            'host of the leader, at most five minutes old',
+            'Warnings: inputs in quarantine, with the reason; agents and '
+            'servers that do not answer; late cycles; findings of ``upgrade '
+            'check`` on the host of the leader, at most five minutes old',
         ),
         'advice': parts.describe(parts.TEXTS, 'Next steps for an operator'),
     },

@@ -17,7 +17,7 @@ FLAG: parts.Schema = {'type': 'string', 'enum': ['true', 'false']}
 TIME: parts.Schema = {
     'type': 'string',
     'maxLength': 40,
-    'description': 'ISO 8601; UTC by default',
+    'description': 'Time in ISO 8601; UTC by default',
 }
 
 LARGEST_LIMIT = 2**31 - 1
@@ -26,8 +26,8 @@ NOTHING = parts.record({})
 """Query without parameters."""
 
 
-def listing(marker: str, *sort_keys: str) -> parts.Schema:
-    """Schema of the query of a list.
+def list_query(marker: str, *sort_keys: str) -> parts.Schema:
+    """Return the schema of the query of a list.
 
     :param marker: pattern of an item's name.
     :param sort_keys: sort keys; the first one is the default.
@@ -49,8 +49,10 @@ def listing(marker: str, *sort_keys: str) -> parts.Schema:
     return parts.record(properties, optional=tuple(properties))
 
 
-def project_listing(marker: parts.Schema) -> parts.Schema:
-    """Schema of the query of a list, for the caller's project or for all."""
+def project_list_query(marker: parts.Schema) -> parts.Schema:
+    """Return the schema of the query of a list, for the caller's project or
+    for all projects.
+    """
     return parts.record(
         {
             'limit': {

@@ -7,7 +7,7 @@ from api_ext.schemas import patterns
 from api_ext.schemas import url
 from nova_fairness.model import waits
 
-BY = tuple(each.value for each in waits.WaitKey)
+GROUP_KEYS = tuple(each.value for each in waits.WaitKey)
 """Keys by which waits are grouped; the first one is the default."""
 
 _SECONDS: parts.Schema = {**parts.NUMBER, 'description': 'Seconds'}
@@ -29,13 +29,17 @@ LIST = parts.record(
     optional=('waits_links',),
 )
 
-_GROUPS = url.project_listing(url.NAME_MARKER)
+_GROUPS = url.project_list_query(url.NAME_MARKER)
 
 QUERY: parts.Schema = {
     **_GROUPS,
     'properties': {
         **_GROUPS['properties'],
-        'by': {'type': 'string', 'enum': list(BY), 'default': BY[0]},
+        'by': {
+            'type': 'string',
+            'enum': list(GROUP_KEYS),
+            'default': GROUP_KEYS[0],
+        },
         'project_id': {'type': 'string', 'pattern': patterns.ID},
         'since': url.TIME,
     },

@@ -182,7 +182,7 @@ class Lister(_ApiCommand, command.Lister):
             data = [tuple(map(columns_module.plain_line, row)) for row in data]
         if parsed_args.formatter == TABLE:
             data = [tuple(map(columns_module.cell, row)) for row in data]
-            data = columns_module.fitted(column_names, data)
+            data = columns_module.fit_to_width(column_names, data)
         return super().produce_output(parsed_args, column_names, data)
 
     def log_missing(self, what: str, hosts: Mapping[str, str]) -> None:
@@ -301,7 +301,7 @@ class ShowOne(_ApiCommand, command.ShowOne):
             data = tuple(map(columns_module.plain, data))
         if parsed_args.formatter == TABLE:
             data = tuple(map(columns_module.cell, data))
-            data = columns_module.wrapped(column_names, data)
+            data = columns_module.wrap_cells(column_names, data)
         return super().produce_output(parsed_args, column_names, data)
 
 
@@ -391,7 +391,7 @@ def format_fields(
 
 
 def format_value(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
-    """Format a value by the format of its key; without one it stays unchanged."""
+    """Format a value by the format of its key, if the key has one."""
     return forms[key](value) if key in forms else value
 
 
@@ -474,7 +474,7 @@ def _sort(keys: Sequence[str], text: str) -> tuple[str, str]:
 
 
 def add_range_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the largest number of entries and the first entry."""
+    """Add the options for the number of entries and the first entry."""
     parser.add_argument(
         '--limit',
         type=positive_count,

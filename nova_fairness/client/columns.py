@@ -215,10 +215,8 @@ class PastWaits(columns.FormattableColumn):  # type: ignore[type-arg]
         """
         if not self._value:
             return ''
-        lines = [
-            f'all since {self._value.get("since")}:'
-            f' {_wait_change(self._value)}'
-        ]
+        change = _wait_change(self._value)
+        lines = [f'all since {self._value.get("since")}: {change}']
         for each in self._value.get('projects') or ():
             given = str(each.get('project_id'))
             lines.append(
@@ -377,8 +375,8 @@ class Events(columns.FormattableColumn):  # type: ignore[type-arg]
 
 def _event(item: Mapping[str, Any]) -> str:
     hosts = ', '.join(map(str, item.get('hosts') or ()))
-    text = (item.get('explanation'), hosts and f'hosts: {hosts}')
-    text = '; '.join(str(each) for each in text if each)
+    texts = (item.get('explanation'), hosts and f'hosts: {hosts}')
+    text = '; '.join(str(each) for each in texts if each)
     server = item.get('server')
     return f'server {server}: {text}' if server else text
 

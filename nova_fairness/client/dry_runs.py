@@ -58,7 +58,7 @@ class AccountChange(base.ShowOne):
             self.directory.account(each) for each in parsed_args.account
         ]
         if not parsed_args.dry_run:
-            account_format = self.accounts(parsed_args, 'projects', 'users')
+            account_format = self.id_format(parsed_args, 'projects', 'users')
             return self.run_for_each(
                 accounts,
                 functools.partial(do, dry_run=False),

@@ -118,7 +118,7 @@ class TargetPartition(base.ShowOne):
             'hosts',
             metavar='<hosts>',
             type=_target,
-            help=f'number of hosts, or "{_DEMAND}": calendar and demand decide',
+            help=f'number of hosts, or {_DEMAND}: calendar and demand decide',
         )
         return parser
 

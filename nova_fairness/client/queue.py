@@ -176,8 +176,8 @@ _LIMITS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     'windows': (
         (
-            'times at which requests may start: <cron> for <span> in <zone>; can'
-            ' be repeated'
+            'times at which requests may start: <cron> for <span> in'
+            ' <zone>; can be repeated'
         ),
         {'type': _window, 'metavar': '<window>', 'action': 'append'},
     ),

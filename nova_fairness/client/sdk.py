@@ -87,7 +87,7 @@ class FairnessProxy(proxy.Proxy):
         :param events: whether the request includes its history, as ``events``.
         """
         query = {'events': 'true'} if events else {}
-        return self._get_resource(resources.RequestResource, request, query)
+        return self._read_resource(resources.RequestResource, request, query)
 
     def request_events(self, request: _Request) -> list[resources.Answer]:
         """Read the history of a request, the oldest event first."""
@@ -182,7 +182,7 @@ class FairnessProxy(proxy.Proxy):
 
     def get_server(self, uuid: str) -> resources.ServerResource:
         """Read the usage, weights and summary of a server."""
-        return self._get_resource(resources.ServerResource, uuid)
+        return self._read_resource(resources.ServerResource, uuid)
 
     def preemptions(
         self, **query: Any
@@ -194,7 +194,7 @@ class FairnessProxy(proxy.Proxy):
         self, preemption: str | resources.PreemptionResource
     ) -> resources.PreemptionResource:
         """Read one preemption."""
-        return self._get_resource(resources.PreemptionResource, preemption)
+        return self._read_resource(resources.PreemptionResource, preemption)
 
     def shares(self, **query: Any) -> _Listed[resources.ShareResource]:
         """List the shares of the caller's project and its users, or of all
@@ -301,7 +301,7 @@ class FairnessProxy(proxy.Proxy):
         self, plan: str | resources.PlanResource
     ) -> resources.PlanResource:
         """Read one migration plan."""
-        return self._get_resource(resources.PlanResource, plan)
+        return self._read_resource(resources.PlanResource, plan)
 
     def empty_host(self, host: str) -> resources.PlanResource:
         """Propose a migration plan that empties a host."""
@@ -348,7 +348,7 @@ class FairnessProxy(proxy.Proxy):
         self, host: str | resources.HostResource
     ) -> resources.HostResource:
         """Read the state of one host with an agent."""
-        return self._get_resource(resources.HostResource, host)
+        return self._read_resource(resources.HostResource, host)
 
     def act_on_host(
         self, host: str, action: str, argument: Any = None
@@ -390,7 +390,7 @@ class FairnessProxy(proxy.Proxy):
         """Read one host that moves between batch system and cloud, with its
         work and last steps.
         """
-        return self._get_resource(resources.BorderHostResource, host)
+        return self._read_resource(resources.BorderHostResource, host)
 
     def act_on_border_host(
         self, host: str | resources.BorderHostResource, action: str
@@ -409,7 +409,7 @@ class FairnessProxy(proxy.Proxy):
         self, user: str | resources.UserResource = 'me'
     ) -> resources.UserResource:
         """Read the heaviness of one user; by default the user of the token."""
-        return self._get_resource(resources.UserResource, user)
+        return self._read_resource(resources.UserResource, user)
 
     def projects(self, **query: Any) -> _Listed[resources.ProjectResource]:
         """List projects and their heaviness."""
@@ -421,7 +421,7 @@ class FairnessProxy(proxy.Proxy):
         """Read the heaviness of one project; by default the project of the
         token.
         """
-        return self._get_resource(resources.ProjectResource, project)
+        return self._read_resource(resources.ProjectResource, project)
 
     def get_capacity(self) -> resources.Answer:
         """Read the use of the cloud, and the number of servers that could
@@ -461,7 +461,7 @@ class FairnessProxy(proxy.Proxy):
             functools.partial(self._make_resource, kind),
         )
 
-    def _get_resource(
+    def _read_resource(
         self, kind: type[T], thing: str | T, query: resources.Answer = _NOTHING
     ) -> T:
         return self._request_resource(
@@ -543,7 +543,7 @@ class FairnessProxy(proxy.Proxy):
         name = f'{kind.resource_key} {_id(thing)}'
         late = f'{name}: not {" or ".join(states)} in {wait} s'
         for _ in utils.iterate_timeout(wait, late, interval):
-            found = self._get_resource(kind, thing)
+            found = self._read_resource(kind, thing)
             state = str(found.state)
             if state in states:
                 return found
@@ -589,7 +589,7 @@ def _id(thing: str | resources.FairnessResource) -> str:
 
 
 def _path(*names: str) -> str:
-    """Return a path below the compute endpoint; each name is one quoted part."""
+    """Return a path below the compute endpoint, with each name quoted."""
     quoted = (parse.quote(each, safe='') for each in names)
     return '/'.join((resources.ROOT, *quoted))
 

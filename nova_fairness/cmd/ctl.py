@@ -136,7 +136,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         client = client_module.FairnessClient(
             transport, options.timeout, conf.fairness_exchange.domain
-        ).of_request(request_id, _login())
+        ).for_request(request_id, _login())
         hosts = _hosts(options, client)
         if options.command == ctl_options.TOP:
             return _top(options, client, hosts)
@@ -167,12 +167,12 @@ def _ask(
         signer = signatures.of(conf, conf.fairness_exchange.domain)
         return rollout.set_for_all(client, hosts, method, options.name, signer)
     if options.command == 'prefer':
-        return client.to_all(hosts, method, preferences=options.preferences)
+        return client.call_all(hosts, method, preferences=options.preferences)
     if options.command == ctl_options.WHY:
         return client.find_instance(hosts, options.name)
     if options.command == ctl_options.PREVIEW:
-        return client.to_all(hosts, method, metric=options.name)
-    return client.to_all(hosts, method)
+        return client.call_all(hosts, method, metric=options.name)
+    return client.call_all(hosts, method)
 
 
 def _top(
@@ -181,8 +181,8 @@ def _top(
     hosts: Sequence[str],
 ) -> int:
     def ask() -> ctl_top.Told:
-        users = client.to_all(hosts, 'list_users')
-        instances = client.to_all(list(users.by_host), 'list_instances')
+        users = client.call_all(hosts, 'list_users')
+        instances = client.call_all(list(users.by_host), 'list_instances')
         silent = {
             host: why
             for said in (instances, users)

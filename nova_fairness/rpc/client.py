@@ -74,7 +74,7 @@ class FairnessClient:
     :param domain: the agents' ``[fairness_exchange] domain``.
     :param at_once: largest number of hosts that are asked at the same time.
     :param topic: of the calls.
-    :ivar context: context that calls carry; see :meth:`of_request`.
+    :ivar context: context that calls carry; see :meth:`for_request`.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class FairnessClient:
             timeout=timeout_s,
         )
 
-    def of_request(self, request_id: str, user_id: str = '') -> Self:
+    def for_request(self, request_id: str, user_id: str = '') -> Self:
         """A client whose calls belong to a request.
 
         It shares all its state with this client.
@@ -175,7 +175,7 @@ class FairnessClient:
         except Exception as error:
             raise _error_of_driver(error) from error
 
-    def to_all(
+    def call_all(
         self, hosts: Iterable[str], method: str, **arguments: Any
     ) -> Answers:
         """Call many agents, in parallel.

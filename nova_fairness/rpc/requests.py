@@ -682,9 +682,9 @@ class RequestsClient:
         self._rpc = rpc
         self._silence = silence or silence_module.Silence(0.0)
 
-    def of_request(self, request_id: str, user_id: str = '') -> Self:
+    def for_request(self, request_id: str, user_id: str = '') -> Self:
         """A client whose calls belong to a request of the HTTP interface."""
-        rpc = self._rpc.of_request(request_id, user_id)
+        rpc = self._rpc.for_request(request_id, user_id)
         return type(self)(rpc, self._silence)
 
     def call(self, method: str, **given: Any) -> Any:

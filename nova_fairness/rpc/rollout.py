@@ -64,11 +64,11 @@ def set_for_all(
     :param signer: signer of the caller, if peers have keys.
     :raises NotAllowed: if the own key cannot sign.
     """
-    found = client.to_all(hosts, 'get_status')
+    found = client.call_all(hosts, 'get_status')
     refused = dict(found.refused)
     if signer is not None and found.by_host:
         given = signed(client.context, found.by_host, method, name, signer)
-        told = client.to_all(found.by_host, method, **given)
+        told = client.call_all(found.by_host, method, **given)
         return _with_earlier(told, found.not_reached, refused)
     for maker in _newest_first(found.by_host)[:_MAKERS]:
         try:
@@ -81,7 +81,7 @@ def set_for_all(
             refused[maker] = 'its answer cannot be understood'
             continue
         others = set(found.by_host) - {maker, *refused}
-        told = client.to_all(others, method, **given)
+        told = client.call_all(others, method, **given)
         told = _with_earlier(told, found.not_reached, refused)
         return client_module.Answers(
             _sorted({**told.by_host, maker: made}),

@@ -79,7 +79,7 @@ class FakeCloud:
         **services: Any,
     ) -> None:
         self.client = of_client or client()
-        limits = agents.AskLimits(
+        limits = agents.CallLimits(
             kept_s=services.pop('kept_s', 0.0),
             silent_s=services.pop('silent_s', 0.0),
         )
@@ -106,7 +106,7 @@ class FakeCloud:
         if path.startswith('/v2.1/'):
             environ['SCRIPT_NAME'] = '/v2.1'
             environ['PATH_INFO'] = path.removeprefix('/v2.1')
-        if not application.is_ours(environ):
+        if not application.is_fairness_request(environ):
             return webob.Response('Nova itself')(environ, start_response)
         who = TOKENS.get(request.headers.get('X-Auth-Token', ''))
         of = who and context.RequestContext(overwrite=False, **who)

@@ -670,7 +670,7 @@ class FakeRpc:
         self.broken = None
         self.leader = None
 
-    def of_request(self, request_id, user_id=''):
+    def for_request(self, request_id, user_id=''):
         return self
 
     def call(self, host, method, **arguments):

@@ -18,7 +18,7 @@ def fault_of(answer):
     [(key, fault)] = answer.json.items()
     assert fault['code'] == answer.status_code
     assert answer.content_type == 'application/json'
-    assert faults.KINDS[answer.status_code].key == key
+    assert faults.FAULTS_BY_CODE[answer.status_code].key == key
     return fault['message']
 
 
@@ -38,7 +38,7 @@ def fault_of(answer):
     ],
 )
 def test_only_paths_below_fairness_are_ours(path, is_ours):
-    assert application.is_ours({'PATH_INFO': path}) is is_ours
+    assert application.is_fairness_request({'PATH_INFO': path}) is is_ours
 
 
 def test_everything_else_goes_on_to_nova(cloud):

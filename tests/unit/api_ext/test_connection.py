@@ -75,7 +75,7 @@ def configuration(**fairness):
 def test_a_broker_is_good_for_few_hosts_only():
     conf = configuration(transport_url='fake://')
     conf.set_override('max_broker_hosts', 3, group='fairness_api')
-    made = connection.connected(conf)
+    made = connection.connect_agents(conf)
     assert made._limits.hosts_count == 3
 
 
@@ -83,7 +83,7 @@ def test_a_broker_is_good_for_few_hosts_only():
 def test_a_larger_domain_is_refused(hosts, is_refused):
     names = tuple(f'cmp{number}' for number in range(hosts))
     client = fake_agents.FakeClient(fake_agents.FakeAgent('cmp0', peers=names))
-    some = agents.Agents(client, agents.AskLimits(hosts_count=3))
+    some = agents.Agents(client, agents.CallLimits(hosts_count=3))
     if not is_refused:
         assert some.hosts() == names
         return
@@ -94,7 +94,7 @@ def test_a_larger_domain_is_refused(hosts, is_refused):
 def test_an_unusable_transport_url_is_503():
     conf = configuration(transport_url='nothing://at-all')
     with pytest.raises(faults.Unavailable):
-        connection.PerProcess(lambda: connection.connected(conf))()
+        connection.PerProcess(lambda: connection.connect_agents(conf))()
 
 
 def test_options_of_the_filter_that_do_not_exist_are_named_at_start(

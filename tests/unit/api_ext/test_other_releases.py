@@ -276,11 +276,11 @@ class OldRpc:
         self.rpc = rpc
         self.asked = []
 
-    def of_request(self, *_):
+    def for_request(self, *_):
         return self
 
     def call(self, host, method, **given):
-        known = service._KNOWN_BEFORE.get(method)
+        known = service._ARGUMENTS_OF_1_7.get(method)
         for name in given:
             if known is not None and name not in known:
                 raise exception.BadArgument(

@@ -174,7 +174,7 @@ def account(scope=owners.DOMAIN, **heaviness):
 
 
 def test_one_host_that_is_cut_off_does_not_change_a_users_heaviness():
-    merged = owners.merged(
+    merged = owners.merge_hosts(
         {'a': account(u=1.0), 'b': account(u=1.1), 'c': account(u=50.0)}
     )
     assert merged['u']['heaviness_quotas'] == 1.1
@@ -183,12 +183,12 @@ def test_one_host_that_is_cut_off_does_not_change_a_users_heaviness():
 
 
 def test_an_unknown_number_of_an_account_is_left_out():
-    merged = owners.merged(
+    merged = owners.merge_hosts(
         {'a': account(u=None, v=None), 'b': account(u=2.0), 'c': account()}
     )
     assert merged['u']['heaviness_quotas'] == 2.0
     assert merged['v']['heaviness_quotas'] is None
-    assert owners.merged({'a': account(u=1.0)}, only='v') == {}
+    assert owners.merge_hosts({'a': account(u=1.0)}, only='v') == {}
 
 
 @pytest.mark.parametrize(
@@ -196,4 +196,4 @@ def test_an_unknown_number_of_an_account_is_left_out():
     [(None, None), (math.nan, None), (math.inf, None), (1, 1.0)],
 )
 def test_a_number_that_json_cannot_write_is_unknown(value, number):
-    assert owners.number(value) == number
+    assert owners.parse_number(value) == number

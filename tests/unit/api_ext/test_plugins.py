@@ -128,8 +128,8 @@ def test_agents_of_an_older_release_do_not_name_the_plugins_in_force():
     agent = fake_agents.FakeAgent('cmp1', peers=())
     told = agent.plugins()
     del told['metric'], told['policy']
-    assert plugin.shape(told)['metric'] == {}
-    assert plugin.shape(agent.plugins())['policy'] == {'feedback': ''}
+    assert plugin.parse_plugins(told)['metric'] == {}
+    assert plugin.parse_plugins(agent.plugins())['policy'] == {'feedback': ''}
 
 
 def test_why_a_plugin_is_unusable_is_for_operators(tmp_path):

@@ -52,13 +52,13 @@ def test_half_a_character_is_refused_wherever_it_is_given(cloud, name, text):
 def test_a_caller_of_half_a_character_is_told_its_place(text):
     raw = json.dumps({'a': [1, {'name': text}]}).encode()
     with pytest.raises(faults.BadRequest, match=r'^body\.a\.1\.name: '):
-        validation.json_text(raw)
+        validation.parse_json(raw)
     with pytest.raises(faults.BadRequest, match=r'^body\.a\.1: a name'):
-        validation.json_text(json.dumps({'a': [1, {text: 0}]}).encode())
+        validation.parse_json(json.dumps({'a': [1, {text: 0}]}).encode())
 
 
 def test_whole_characters_pass_however_they_are_written():
-    assert validation.json_text(b'{"a": "\\ud83d\\ude00"}') == {
+    assert validation.parse_json(b'{"a": "\\ud83d\\ude00"}') == {
         'a': '\U0001f600'
     }
 
@@ -85,7 +85,7 @@ def expressions(schema):
 
 def test_no_message_shows_an_expression():
     schemas = [each for r in routes.ROUTES for each in (r.body, r.query)]
-    assert expressions(schemas) | {*patterns.OF_URLS.values()} == {
+    assert expressions(schemas) | {*patterns.BY_PLACEHOLDER.values()} == {
         *patterns.MEANINGS
     }
 

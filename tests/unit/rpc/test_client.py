@@ -36,7 +36,7 @@ def test_a_refusal_keeps_its_class_and_has_no_traceback(cloud):
 
 
 def test_a_bug_of_an_agent_is_told_in_one_line(cloud):
-    answers = cloud.client().to_all(['n1'], 'list_instances')
+    answers = cloud.client().call_all(['n1'], 'list_instances')
     assert answers.refused == {'n1': 'RuntimeError: a bug of the agent'}
 
 
@@ -48,7 +48,7 @@ def test_only_documented_methods_can_be_called(cloud, method):
 
 def test_hosts_that_do_not_answer_are_listed_with_the_reason(cloud):
     client = cloud.client(fake_cloud.SOON_S)
-    answers = client.to_all(['n3', 'gone', 'n1', 'n1'], 'get_status')
+    answers = client.call_all(['n3', 'gone', 'n1', 'n1'], 'get_status')
     assert list(answers.by_host) == ['n1', 'n3']
     assert answers.not_reached == {'gone': 'no answer within 0.3 s'}
     assert not answers.is_complete
@@ -58,7 +58,7 @@ def test_another_domain_does_not_answer(cloud):
     other = client_module.FairnessClient(
         cloud.transport, fake_cloud.SOON_S, 'elsewhere'
     )
-    assert other.to_all(HOSTS, 'pause').by_host == {}
+    assert other.call_all(HOSTS, 'pause').by_host == {}
     assert [item.asked for item in cloud.agents.values()] == [[], [], []]
 
 
@@ -101,7 +101,7 @@ def test_a_vm_that_was_found_hides_no_host_that_is_down(cloud):
 def test_calls_carry_the_request_that_they_belong_to(cloud, caplog):
     caplog.set_level('INFO')
     plain = cloud.client()
-    plain.of_request('req-of-mine', 'u-9').call('n1', 'pause')
+    plain.for_request('req-of-mine', 'u-9').call('n1', 'pause')
     assert caplog.messages == [
         (
             'pause() was asked for by a caller without a key for user u-9 in '

@@ -75,9 +75,9 @@ def refusing():
 
 
 def test_the_acting_process_answers_for_every_asked_one(asked):
-    of_request = asked.of_request('req-1')
+    for_request = asked.for_request('req-1')
     for _ in range(4):
-        found = of_request.call('get_request', uuid=fake_requests.REDS)
+        found = for_request.call('get_request', uuid=fake_requests.REDS)
         assert found['request']['position'] == 1
     listed = asked.call('list_requests', project=None, limit=1)
     assert listed['more']

@@ -16,7 +16,7 @@ class FakeClient:
         self.asked = 0
         self.answer = None
 
-    def of_request(self, request_id, user_id=''):
+    def for_request(self, request_id, user_id=''):
         return self
 
     def call(self, host, method, **given):
@@ -35,7 +35,7 @@ def test_after_a_silence_no_service_is_asked_for_a_while():
     for second, asked in ((0.0, 1), (9.9, 1), (10.0, 2), (15.0, 2)):
         now_s[0] = second
         with pytest.raises(exception.HostNotReached, match='nobody answered'):
-            client.of_request('req-1').call('get_capacity')
+            client.for_request('req-1').call('get_capacity')
         assert rpc.asked == asked
     now_s[0], rpc.answer = 20.0, {'hosts': 1}
     assert client.call('get_capacity') == {'hosts': 1}
