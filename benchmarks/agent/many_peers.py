@@ -112,11 +112,11 @@ class Agent(Unasked):
 
     def status(self) -> endpoint.Answer:
         """Say how old the report of each peer is."""
-        return {'host': HOST, 'peers': status.of_peers(self._view(), HOST)}
+        return {'host': HOST, 'peers': status.peers_status(self._view(), HOST)}
 
     def users(self) -> endpoint.Answer:
         """Say how the users of all nodes are."""
-        return {'host': HOST, 'users': status.of_users(self._round)}
+        return {'host': HOST, 'users': status.users_status(self._round)}
 
 
 def serve(url: str, peers: int) -> None:

@@ -150,14 +150,14 @@ class AgentOperations(endpoint.AgentCalls):
             'enforce': settings.enforce,
             'interval_s': settings.interval_s,
             'next_round': regime.next_round,
-            'round': None if done is None else status.of_round(done),
-            'peers': status.of_peers(
+            'round': None if done is None else status.round_summary(done),
+            'peers': status.peers_status(
                 self._of.peering.exchange.view(
                     self._of.clock(), in_force.settings.metric
                 ),
                 settings.host,
             ),
-            'controls': {} if done is None else status.of_controls(done),
+            'controls': {} if done is None else status.controls_status(done),
             'quarantined': dict(done.quarantined) if done is not None else {},
             'unsaved': [] if done is None else list(done.unsaved),
             **self._of.peering.statistics(),
@@ -166,26 +166,26 @@ class AgentOperations(endpoint.AgentCalls):
     def instances(self) -> endpoint.Answer:
         """Say how the VMs of this node are."""
         done = self._of.newest_round()
-        return self._listed(done, instances=status.of_instances(done))
+        return self._listed(done, instances=status.instances_status(done))
 
     def users(self) -> endpoint.Answer:
         """Say how the users of all known nodes are."""
         done = self._of.newest_round()
         return self._listed(
-            done, users=status.of_users(done), entity=self._entity
+            done, users=status.users_status(done), entity=self._entity
         )
 
     def usage(self) -> endpoint.Answer:
         """Say which part of all known nodes each user uses."""
         done = self._of.newest_round()
         return self._listed(
-            done, users=status.of_usage(done), entity=self._entity
+            done, users=status.usage_of_users(done), entity=self._entity
         )
 
     def idle(self, at_least_s: float) -> endpoint.Answer:
         """Say which VMs of this node do next to nothing."""
         done = self._of.newest_round()
-        return self._listed(done, idle=status.of_idle(done, at_least_s))
+        return self._listed(done, idle=status.idle_seconds(done, at_least_s))
 
     def lacking(self) -> endpoint.Answer:
         """Say what the VMs of this node want of its CPUs, and get."""
@@ -194,14 +194,14 @@ class AgentOperations(endpoint.AgentCalls):
             done,
             entity=self._entity,
             cpus_count=None if done is None else len(done.node.cpus),
-            instances=status.of_lacking(done),
+            instances=status.cpu_demand(done),
         )
 
     def projects(self) -> endpoint.Answer:
         """Say how the projects of this node, or of all, are."""
         done = self._of.newest_round()
         everywhere = self._entity == 'project'
-        tell = status.of_users if everywhere else status.of_projects
+        tell = status.users_status if everywhere else status.projects_status
         return self._listed(
             done,
             entity=self._entity,

@@ -92,7 +92,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._reload = threading.Event()
         self._history = history.WeightHistory()
         self._previewer = preview.Previewer(parts.controls.scales)
-        self._notifying = notifications.connect(conf)
+        self._notifying = notifications.configured_notifications(conf)
         self._collector = metrics.RoundCollector(
             lambda: {
                 **parts.peering.statistics(),
@@ -318,7 +318,7 @@ def _endpoint(
     conf: cfg.ConfigOpts, collector: metrics.RoundCollector
 ) -> endpoint.HttpEndpoint | None:
     group = conf.fairness_observe
-    return endpoint.opened(group, group.prometheus_port, collector)
+    return endpoint.open_endpoint(group, group.prometheus_port, collector)
 
 
 def _recorder(conf: cfg.ConfigOpts) -> record.RoundRecorder | None:

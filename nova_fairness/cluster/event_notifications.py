@@ -146,10 +146,10 @@ class PlanWatch:
     ) -> None:
         if before is None or before.state is not after.state:
             self._entered[after.goal.value, after.state.value] += 1
-        for _, move in plans_observe.moves_changed(before, after):
+        for _, move in plans_observe.changed_moves(before, after):
             cause = move.cause.value if move.cause else ''
             self._moves[move.state.value, cause] += 1
-        self._post(plans_observe.told(before, after, self._host))
+        self._post(plans_observe.change_notices(before, after, self._host))
 
 
 class RequestWatch:

@@ -260,7 +260,7 @@ def observed(
     :raises ConfigurationError: if it cannot listen on the port.
     """
     section = cluster_conf.GROUP.name
-    served = endpoint.opened(
+    served = endpoint.open_endpoint(
         conf.fairness_observe, conf[section][option], collector, section
     )
     if served is None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""State for people and programs: metrics, notifications, status, record.
+"""Output for people and programs: metrics, notifications, status and the
+record of rounds.
 
-Start with ``metrics`` or ``notices``.
-It never changes anything.
+Start with ``metrics`` or ``notices``. The package changes nothing in the
+system.
 """

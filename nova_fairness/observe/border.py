@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts between batch and cloud, as Prometheus metrics and notices."""
+"""Prometheus metrics and notifications of hosts that move between batch system
+and cloud.
+"""
 
 from collections.abc import Mapping
 import dataclasses
@@ -11,7 +13,9 @@ from nova_fairness.observe import families
 from nova_fairness.observe import notices
 
 VERSION = '1.0'
-"""Of the payloads of hosts. Minor: fields were added."""
+"""Version of the payloads of hosts. The minor version rises when fields are
+added.
+"""
 
 _BAD = frozenset(
     {
@@ -24,18 +28,16 @@ _BAD = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class BorderStatus:
-    """The border at one moment.
+    """State of the hosts that move between batch system and cloud.
 
     :ivar steps: number of steps that this process wrote, by event and cause.
-    :ivar seen_at: when both sides were looked at last, seconds of the epoch;
-        ``None`` if this process does not act.
-    :ivar states: number of hosts by state.
-    :ivar cores: by side and kind: ``capacity``, ``used``, ``wanted`` or
-        ``overdue``.
-    :ivar faults: number of sentences about what keeps hosts from moving.
-    :ivar pledges: parts of both sides that groups were pledged, by account.
-    :ivar parts: decayed parts of the hosts that they used, by account and
-        side.
+    :ivar seen_at: time at which both systems were read, seconds of the epoch;
+    ``None`` if this process is not the leader. :ivar states: number of hosts
+    by state. :ivar cores: cores by system and kind: ``capacity``, ``used``,
+    ``wanted`` or ``overdue``. :ivar faults: number of faults that prevent
+    moves of hosts. :ivar pledges: pledged parts of both systems, by account of
+    a group. :ivar parts: decayed use of groups as parts of all hosts, by
+    account and system.
     """
 
     steps: Mapping[tuple[str, str], int]
@@ -52,7 +54,9 @@ class BorderStatus:
 
 
 def metrics(border: BorderStatus) -> families.Metrics:
-    """Make the numbers; without those that only who acts knows."""
+    """Yield the metrics of the hosts; a process that is not the leader yields
+    only the steps.
+    """
     yield families.metric('partition_steps', sorted(border.steps.items()))
     if border.seen_at is None:
         return
@@ -76,9 +80,9 @@ def metrics(border: BorderStatus) -> families.Metrics:
 
 
 def notice(node: border_module.BorderHost, host: str) -> notices.Notice:
-    """Notice of a host that took a step.
+    """Return the notification of the last step of a host.
 
-    :param host: that tells it.
+    :param host: name of the host of this process.
     """
     step = node.history[-1]
     bound = border_module.bound_for(node.state)

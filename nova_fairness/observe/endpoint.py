@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Serves ``/metrics`` and ``/status`` over HTTP."""
+"""HTTP server for ``/metrics`` and ``/status``."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -26,26 +26,30 @@ LOG = logging.getLogger(__name__)
 
 Answer = Iterable[bytes]
 
-AT_ONCE = 500
-"""Connections that are served at a time; each has a thread."""
+MAX_CONNECTIONS = 500
+"""Largest number of open connections; each has a thread."""
 
 
 SECTION = 'fairness_observe'
-"""The section with the address and the certificate of endpoints."""
+"""Configuration section with the address and the certificate of the
+endpoints.
+"""
 
 
 class Collector(Protocol):
-    """The source of the endpoint's answers."""
+    """Source of the endpoint's answers."""
 
     def collect(self) -> families.Metrics:
-        """All metrics."""
+        """Yield all metrics."""
 
     def status(self) -> Mapping[str, Any] | None:
-        """The answer of ``/status``, JSON types; ``None`` for nothing yet."""
+        """Return the answer of ``/status`` as JSON types; ``None`` if there is
+        no state yet.
+        """
 
 
 class EndpointOptions(Protocol):
-    """The group of options of an endpoint."""
+    """Options of an endpoint, as in ``[fairness_observe]``."""
 
     prometheus_host: str
     prometheus_certificate: str
@@ -54,36 +58,40 @@ class EndpointOptions(Protocol):
 
 
 class _QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
-    """Logs requests for those who debug, not on standard error."""
+    """Request handler that logs requests at debug level, not on standard
+    error.
+    """
 
     timeout = 10
-    """Seconds after which a client that says nothing is left."""
+    """Seconds after which a silent client is disconnected."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base's
         LOG.debug(format, *args)
 
 
 class _BoundedServer(exposition.ThreadingWSGIServer):
-    """Closes connections beyond :data:`AT_ONCE`, unanswered."""
+    """HTTP server that closes connections beyond :data:`MAX_CONNECTIONS`
+    without an answer.
+    """
 
     request_queue_size = 128
-    """Connections that may come at the same time without a wait."""
+    """Number of connections that may wait to be accepted."""
 
     def __init__(
         self, place: tuple[str, int], tls: ssl.SSLContext | None
     ) -> None:
-        self._free = threading.BoundedSemaphore(AT_ONCE)
-        self._tls = tls
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._tls_context = tls
         super().__init__(place, _QuietHandler)
 
     def get_request(self) -> tuple[Any, Any]:
         connection, client = super().get_request()
-        if self._tls is None:
+        if self._tls_context is None:
             return connection, client
-        # The handshake comes with the first read, on the client's own thread
-        # and under its timeout. Here, and in prometheus_client's own server,
-        # a silent client would hold up all.
-        wrapped = self._tls.wrap_socket(
+        # The handshake happens at the first read, on the client's own thread
+        # and with its timeout. A handshake in this thread would let a silent
+        # client block all others.
+        wrapped = self._tls_context.wrap_socket(
             connection, server_side=True, do_handshake_on_connect=False
         )
         return wrapped, client
@@ -100,22 +108,22 @@ class _BoundedServer(exposition.ThreadingWSGIServer):
         try:
             self.finish_request(request, client_address)
         except OSError as error:
-            # Whoever says nothing would fill the log.
-            LOG.debug('%s was not answered: %s', client_address, error)
+            # At a higher level, silent clients would fill the log.
+            LOG.debug('client %s: connection ended: %s', client_address, error)
         finally:
             self.shutdown_request(request)
             self._free.release()
 
 
 class HttpEndpoint:
-    """An HTTP server on a thread of its own.
+    """HTTP server with a thread of its own.
 
     :param host: address to listen on.
-    :param port: TCP port; 0 takes any free one, see :attr:`port`.
-    :param collector: what to tell.
-    :param section: of the configuration that names the port.
-    :param tls: for HTTPS; ``None`` for HTTP.
-    :raises ConfigurationError: if it cannot listen there.
+    :param port: TCP port; 0 selects a free one, see :attr:`port`.
+    :param collector: source of the answers.
+    :param section: configuration section with the port, for errors.
+    :param tls: TLS context for HTTPS; ``None`` for HTTP.
+    :raises ConfigurationError: if it cannot listen on the address.
     """
 
     def __init__(
@@ -147,7 +155,7 @@ class HttpEndpoint:
         )
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer requests."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -174,12 +182,12 @@ class HttpEndpoint:
             start_response(
                 '503 Service Unavailable', [('Content-Type', 'text/plain')]
             )
-            return [b'no round has been finished yet\n']
+            return [b'no state yet: repeat the request after a round\n']
         start_response('200 OK', [('Content-Type', 'application/json')])
         return [json.dumps(told).encode()]
 
 
-def opened(
+def open_endpoint(
     options: EndpointOptions,
     port: int,
     collector: Collector,
@@ -187,30 +195,31 @@ def opened(
 ) -> HttpEndpoint | None:
     """Open the endpoint that a group of options describes.
 
-    The program goes on without one if its files for TLS cannot be used. It
-    is never served in the clear then.
+    If the files for TLS are not usable, the program continues without an
+    endpoint. It never serves HTTP in that case.
 
     :param port: TCP port; 0: no endpoint.
     :param section: see :class:`HttpEndpoint`.
-    :returns: ``None`` without an endpoint; the log says why.
-    :raises ConfigurationError: if it cannot listen there.
+    :returns: ``None`` without an endpoint; the cause is logged.
+    :raises ConfigurationError: if it cannot listen on the address.
     """
     if not port:
         return None
     try:
-        tls = _tls(options)
+        tls = _tls_context(options)
     except exception.UnusableCertificate as error:
         LOG.error(
-            'metrics are not served: %s; correct the file and restart', error
+            'metrics endpoint not opened: %s; correct the file and restart',
+            error,
         )
         return None
     return HttpEndpoint(options.prometheus_host, port, collector, section, tls)
 
 
-def _tls(options: EndpointOptions) -> ssl.SSLContext | None:
-    """Read the files for TLS; ``None`` if none are named.
+def _tls_context(options: EndpointOptions) -> ssl.SSLContext | None:
+    """Read the files for TLS; return ``None`` if no file is configured.
 
-    :raises UnusableCertificate: if one cannot be used.
+    :raises UnusableCertificate: if a file is not usable.
     """
     certificate = options.prometheus_certificate
     key, issuers = options.prometheus_key, options.prometheus_client_ca
@@ -223,19 +232,21 @@ def _tls(options: EndpointOptions) -> ssl.SSLContext | None:
             )
         return None
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with _fault_of('prometheus_certificate', certificate, key):
-        # A key with a password would be asked for on the terminal.
+    with _named_certificate_error('prometheus_certificate', certificate, key):
+        # Without this, OpenSSL would ask for a password on the terminal.
         tls.load_cert_chain(certificate, key or None, password='')
     if issuers:
         tls.verify_mode = ssl.CERT_REQUIRED
-        with _fault_of('prometheus_client_ca', issuers):
+        with _named_certificate_error('prometheus_client_ca', issuers):
             tls.load_verify_locations(issuers)
     return tls
 
 
 @contextlib.contextmanager
-def _fault_of(option: str, path: str, key: str = '') -> Iterator[None]:
-    """Name option and files in what OpenSSL says of a file."""
+def _named_certificate_error(
+    option: str, path: str, key: str = ''
+) -> Iterator[None]:
+    """Add the option and the files to an error of OpenSSL."""
     try:
         yield
     except (OSError, ValueError) as error:

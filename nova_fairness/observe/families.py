@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes metrics in the form of the Prometheus library, within their bounds."""
+"""Creation of Prometheus metrics with a bounded number of series."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -15,10 +15,12 @@ from nova_fairness.observe import metric_definitions
 PREFIX = 'nova_fairness_'
 
 OTHERS = 'others'
-"""The value of a label for the sum of those beyond its bound."""
+"""Label value of the sum of all series beyond the bound."""
 
 _LARGEST_FIRST = frozenset({'account', 'project', 'user'})
-"""Labels whose largest values are kept; of others, the first by name."""
+"""Labels whose largest values stay within the bound; for other labels the
+first by name.
+"""
 
 _HALF = re.compile('[\ud800-\udfff]')
 
@@ -27,11 +29,11 @@ Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]
 
 
-def bounded(labels: Labels, samples: Samples, *, sums: bool) -> Samples:
-    """Keep the series within the bounds of their labels.
+def limit_series(labels: Labels, samples: Samples, *, sums: bool) -> Samples:
+    """Limit the series to the bounds of their labels.
 
-    :param sums: whether those beyond are summed up as :data:`OTHERS`; else
-        they are left out.
+    :param sums: whether series beyond the bound are added up as
+        :data:`OTHERS`; otherwise they are omitted.
     """
     kept = list(samples)
     for label in metric_definitions.bounded_labels(labels):
@@ -41,7 +43,7 @@ def bounded(labels: Labels, samples: Samples, *, sums: bool) -> Samples:
         )
         if len(kept) > most:
             names = _kept_names(kept, place, most, label in _LARGEST_FIRST)
-            kept = _within(kept, place, names, sums)
+            kept = _apply_bound(kept, place, names, sums)
     return kept
 
 
@@ -55,13 +57,13 @@ def _kept_names(
     for values, number in samples:
         before = totals.get(values[place], 0.0)
         totals[values[place]] = before + (number if largest else 0.0)
-    # One that is called so is summed up with them: no series comes twice.
+    # A value named OTHERS is added to the sum: no series exists twice.
     totals.pop(OTHERS, None)
     ordered = sorted(totals, key=lambda name: (-totals[name], name))
     return frozenset(ordered[:most])
 
 
-def _within(
+def _apply_bound(
     samples: Sequence[tuple[Labels, float]],
     place: int,
     names: frozenset[str],
@@ -79,24 +81,24 @@ def _within(
 
 
 def _printable(values: Labels) -> Labels:
-    """Labels that the library can write.
+    """Return label values without lone surrogates.
 
-    Half a surrogate has no form in UTF-8: one such name, that a tenant chose,
-    would end the scrape of everything.
+    UTF-8 cannot encode a lone surrogate. A tenant could choose such a name,
+    and it would break the whole scrape.
     """
     return tuple(_HALF.sub('\ufffd', str(value)) for value in values)
 
 
 def metric(name: str, samples: Samples) -> core.Metric:
-    """Make a metric with its samples.
+    """Create a metric with its samples.
 
-    :param name: of a definition.
-    :param samples: values of the labels, and a number, of each series.
+    :param name: name of a definition.
+    :param samples: label values and the number of each series.
     """
     found = metric_definitions.DEFINITIONS[name]
     make = _FAMILIES[found.kind]
     family = make(PREFIX + name, found.help, labels=found.labels)
-    for values, number in bounded(found.labels, samples, sums=found.sums):
+    for values, number in limit_series(found.labels, samples, sums=found.sums):
         family.add_metric(_printable(values), float(number))
     return family
 

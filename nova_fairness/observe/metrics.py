@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The newest round as Prometheus metrics; every name carries its unit."""
+"""Prometheus metrics of the newest round; every name ends with its unit."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from nova_fairness.observe import peers
 from nova_fairness.observe import record
 
 Statistics = Callable[[], peers.Statistics]
-"""Counts by name, by who counts: ``exchange``, ``transport``,
-``notifications``."""
+"""Returns counters by name, by source: ``exchange``, ``transport``,
+``notifications``, ``notices``.
+"""
 
 
 class RoundCollector(registry.Collector):
-    """Keeps the newest round and sums what must never be lost.
+    """Stores the newest round, and totals over all rounds.
 
-    Keeping a round costs the cycle one assignment; the numbers are made at
-    each scrape.
+    A round costs only one assignment; metrics are created at each scrape.
 
-    :param statistics: asked at every scrape.
+    :param statistics: returns the counters at every scrape.
     """
 
     def __init__(self, statistics: Statistics = dict) -> None:
@@ -49,7 +49,7 @@ class RoundCollector(registry.Collector):
         )
 
     def add(self, done: round_model.Round) -> None:
-        """Take over a round."""
+        """Store a round and add its numbers to the totals."""
         tally = done.tally
         for name, amount in (
             ('rounds', 1.0),
@@ -60,41 +60,41 @@ class RoundCollector(registry.Collector):
             ('controls_drifted', tally.drifted),
             ('controls_restored', tally.restored),
             ('round_errors', len(done.errors)),
-            ('neutral_returns', _net(done).returned),
+            ('neutral_returns', _safety_verdict(done).returned),
         ):
             self._sums[name] += amount
         self._newest = done
 
     @property
     def newest(self) -> round_model.Round | None:
-        """The newest round, if there was one."""
+        """The newest round; ``None`` before the first."""
         return self._newest
 
     def status(self) -> Mapping[str, Any] | None:
-        """The newest round as JSON types, if there was one."""
+        """Return the newest round as JSON types; ``None`` before the first."""
         newest = self._newest
         return None if newest is None else record.as_json(newest)
 
     def collect(self) -> families.Metrics:
-        """All metrics; called by the Prometheus library."""
+        """Yield all metrics; the Prometheus library calls this method."""
         for name, total in self._sums.items():
             yield families.metric(name, [((), total)])
         statistics = self._statistics()
-        yield from peers.of_statistics(statistics)
+        yield from peers.counter_metrics(statistics)
         yield from _notifications(statistics.get('notifications', {}))
         yield from _notices(statistics.get('notices', {}))
         done = self._newest
         if done is None:
             return
         yield from _state(done)
-        yield from peers.of_round(done)
+        yield from peers.state_metrics(done)
         yield from _applied(done)
         yield _idle(done)
         if done.effect is not None:
             yield from _effect(done, done.effect)
         if done.measured is not None:
             yield from _heaviness(done, done.measured)
-            yield from peers.of_view(done.measured.view, done.node.host)
+            yield from peers.view_metrics(done.measured.view, done.node.host)
         if done.decided is not None:
             yield from _weights(done, done.decided)
 
@@ -113,12 +113,12 @@ def _notices(counts: Mapping[str, int]) -> families.Metrics:
     )
 
 
-_NO_NET = round_model.SafetyVerdict(0.0, 0, returned=False)
+_NO_VERDICT = round_model.SafetyVerdict(0.0, 0, returned=False)
 
 
-def _net(done: round_model.Round) -> round_model.SafetyVerdict:
+def _safety_verdict(done: round_model.Round) -> round_model.SafetyVerdict:
     found = None if done.decided is None else done.decided.safety_net
-    return found or _NO_NET
+    return found or _NO_VERDICT
 
 
 def _state(done: round_model.Round) -> families.Metrics:
@@ -132,12 +132,14 @@ def _state(done: round_model.Round) -> families.Metrics:
         [((name,), 1) for name in sorted(done.quarantined)],
     )
     yield families.metric('state_unsaved_files', [((), len(done.unsaved))])
-    yield families.metric('neutral_bool', [((), _net(done).rest > 0)])
-    yield families.metric('harm_ratio', [((), _net(done).harm)])
+    yield families.metric(
+        'neutral_bool', [((), _safety_verdict(done).rest > 0)]
+    )
+    yield families.metric('harm_ratio', [((), _safety_verdict(done).harm)])
     yield families.metric('instances', [((), len(done.incarnations))])
 
 
-def _vm(done: round_model.Round, row: int) -> families.Labels:
+def _vm_labels(done: round_model.Round, row: int) -> families.Labels:
     vm = done.incarnations[row].instance
     return (vm.uuid, vm.user_id, vm.project_id)
 
@@ -148,7 +150,8 @@ def _applied(done: round_model.Round) -> families.Metrics:
         [((kind.value,), item.works) for kind, item in done.controls.items()],
     )
     labels = {
-        item.key: _vm(done, row) for row, item in enumerate(done.incarnations)
+        item.key: _vm_labels(done, row)
+        for row, item in enumerate(done.incarnations)
     }
     yield families.metric(
         'instance_control_units',
@@ -174,7 +177,10 @@ def _idle(done: round_model.Round) -> core.Metric:
     return families.metric(
         'instance_idle_seconds',
         [
-            (_vm(done, row), max(done.wall_s - done.idle_since[uuid], 0.0))
+            (
+                _vm_labels(done, row),
+                max(done.wall_s - done.idle_since[uuid], 0.0),
+            )
             for row, uuid in enumerate(vms)
             if uuid in done.idle_since
         ],
@@ -190,7 +196,8 @@ def _effect(
         ('instance_cpu_received_ratio', effect.received),
     ):
         yield families.metric(
-            name, [(_vm(done, row), parts[row]) for row in rows.tolist()]
+            name,
+            [(_vm_labels(done, row), parts[row]) for row in rows.tolist()],
         )
     cpu = (resources.ResourceControl.CPU.value,)
     yield families.metric(
@@ -216,12 +223,12 @@ def _heaviness(
     rows = range(len(done.incarnations))
     yield families.metric(
         'instance_heaviness_quotas',
-        [(_vm(done, row), measured.heaviness[row]) for row in rows],
+        [(_vm_labels(done, row), measured.heaviness[row]) for row in rows],
     )
     yield families.metric(
         'instance_cpu_stall_ratio',
         [
-            (_vm(done, row), measured.usage.cpu_stall[row])
+            (_vm_labels(done, row), measured.usage.cpu_stall[row])
             for row in rows
             if np.isfinite(measured.usage.cpu_stall[row])
         ],
@@ -242,7 +249,7 @@ def _usage(
     return families.metric(
         'instance_usage_ratio',
         [
-            ((*_vm(done, row), name), parts[row, place])
+            ((*_vm_labels(done, row), name), parts[row, place])
             for row in range(len(done.incarnations))
             for place, name in enumerate(resources.RESOURCES.names)
         ],
@@ -262,7 +269,10 @@ def _weights(
     yield families.metric(
         'instance_weight_ratio',
         [
-            ((*_vm(done, row), control.value), decided.weights[row, place])
+            (
+                (*_vm_labels(done, row), control.value),
+                decided.weights[row, place],
+            )
             for row in range(len(done.incarnations))
             for place, control in enumerate(resources.CONTROLS)
         ],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notifications of a round, compared with the one before.
+"""Notifications about the differences between a round and the previous one.
 
-The payloads are documented and versioned; see the page of notifications.
+The payloads are versioned and documented on the page of notifications.
 """
 
 from collections.abc import Iterator
@@ -22,21 +22,24 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.observe import peers
 
 VERSION = '1.1'
-"""Of all payloads. Minor: fields were added."""
+"""Version of all payloads of rounds. The minor version rises when fields are
+added.
+"""
 
 MOST_PEERS = 500
-"""Names of peers in one notification."""
+"""Largest number of peers in one notification."""
 
 THROTTLED = 0.25
-"""Weight from which down a VM counts as throttled; 1 is neutral.
+"""Largest weight of a throttled VM; 1 is neutral.
 
-A VM has then a quarter of the service of a usual one, which users notice. The
-smallest weight that is allowed counts in any case.
+Such a VM has a quarter of the usual service, which users notice. A VM with the
+smallest permitted weight always counts as throttled.
 """
 
 RELIEF = 1.1
-"""Times the level to which a weight has to rise to be relieved: one that
-swings around it is told once."""
+"""Factor of the level above which a throttled VM counts as relieved. It
+prevents repeated notifications when a weight oscillates around the level.
+"""
 
 INFO, WARN = 'info', 'warn'
 
@@ -45,9 +48,8 @@ INFO, WARN = 'info', 'warn'
 class Notice:
     """One notification.
 
-    :ivar event: its type, such as ``fairness.host.pause``.
-    :ivar priority: :data:`INFO` or :data:`WARN`.
-    :ivar payload: JSON types.
+    :ivar event: event type, such as ``fairness.host.pause``. :ivar priority:
+    :data:`INFO` or :data:`WARN`. :ivar payload: payload of JSON types.
     """
 
     event: str
@@ -56,7 +58,9 @@ class Notice:
 
 
 class RoundWatch:
-    """Compares each round with the one before; the first says nothing."""
+    """Compares each round with the previous one; the first round gives no
+    notification.
+    """
 
     def __init__(self) -> None:
         self._before: round_model.Round | None = None
@@ -66,7 +70,7 @@ class RoundWatch:
     def notices(
         self, done: round_model.Round, smallest: usage_model.Scalars
     ) -> tuple[Notice, ...]:
-        """The notices that are worth telling.
+        """Return the notifications of a round.
 
         :param smallest: (c,) the smallest weight of each control.
         """
@@ -97,12 +101,12 @@ class RoundWatch:
                         kind: now,
                         'previous': then,
                         'epoch': done.epoch,
-                        **_asked(done.chosen_by),
+                        **_caller_fields(done.chosen_by),
                     },
                 )
         if done.paused != before.paused:
             what = 'pause' if done.paused else 'resume'
-            by = _asked(done.paused_by)
+            by = _caller_fields(done.paused_by)
             yield Notice(f'fairness.host.{what}', INFO, by)
         for name in sorted(done.quarantined.keys() - before.quarantined):
             yield Notice(
@@ -138,7 +142,7 @@ class RoundWatch:
         level = np.maximum(THROTTLED, smallest)
         weights = done.decided.weights if done.enforced else None
         now = _below(done, weights, level)
-        # What rose a little only is neither told as relieved nor told anew.
+        # A weight that rose only a little gives no notification.
         still = _below(done, weights, level * RELIEF) & before
         self._throttled = now | still
         if is_first:
@@ -155,10 +159,12 @@ def _below(
     weights: allocation.Weights | None,
     level: usage_model.Scalars,
 ) -> frozenset[allocation.Knob]:
-    """Knobs that are steered and have at most a level."""
+    """Return the controls of VMs with enforced weights that do not exceed a
+    level.
+    """
     if weights is None or done.decided is None:
         return frozenset()
-    # What is the smallest possible may be a rounding above it.
+    # The smallest possible weight may exceed the level by rounding.
     rows, places = np.nonzero(weights <= level * (1 + 1e-9))
     knobs = (
         allocation.Knob(done.incarnations[row].key, resources.CONTROLS[place])
@@ -203,8 +209,8 @@ def _of_knob(
     )
 
 
-def _asked(by: caller.Asker) -> Mapping[str, Any]:
-    """Name the sender of a request; a field that is not known is null."""
+def _caller_fields(by: caller.Asker) -> Mapping[str, Any]:
+    """Return the fields of the caller of a change; unknown fields are null."""
     return {
         key: value or None for key, value in dataclasses.asdict(by).items()
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notifications over oslo.messaging, if an operator wants them."""
+"""Delivery of notifications with oslo.messaging, if it is configured."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -19,17 +19,17 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.observe import notices
 
 _STOP_S = 2.0
-"""For what is still to be sent when the agent ends."""
+"""Seconds for which the agent sends waiting notifications when it stops."""
 
 Send = Callable[[notices.Notice], None]
-"""May take as long as it wants, and may raise anything."""
+"""Sends one notification. It may block, and may raise any exception."""
 
 
 class Postman:
-    """A thread with a bounded queue.
+    """Thread that sends notifications from a bounded queue.
 
-    :param send: hands one notification over.
-    :param most: notifications that wait at most; more are dropped.
+    :param send: sends one notification.
+    :param most: largest number of waiting notifications; more are dropped.
     """
 
     def __init__(self, send: Send, most: int) -> None:
@@ -43,11 +43,11 @@ class Postman:
         )
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start the thread."""
         self._thread.start()
 
     def post(self, given: Iterable[notices.Notice]) -> None:
-        """Leave notifications to be sent; never waits."""
+        """Add notifications to the queue without blocking."""
         for item in given:
             try:
                 self._waiting.put_nowait(item)
@@ -56,24 +56,28 @@ class Postman:
                 self._dropped += 1
                 if not self._is_full:
                     LOG.warning(
-                        'Notifications are dropped: %d wait to be sent',
+                        'Notifications: some are dropped: the queue of %d is'
+                        ' full; check the broker of notifications',
                         self._waiting.maxsize,
                     )
                 self._is_full = True
 
     def statistics(self) -> Mapping[str, int]:
-        """Count what was ``sent`` and what was ``dropped``."""
+        """Return the number of ``sent`` and ``dropped`` notifications."""
         return {'sent': self._sent, 'dropped': self._dropped}
 
     def stop(self, timeout_s: float = _STOP_S) -> None:
-        """End in bounded time; notifications that still wait are lost.
+        """Stop the thread in bounded time; notifications that still wait are
+        lost.
 
-        :param timeout_s: seconds to wait for notifications that still wait.
+        :param timeout_s: seconds to wait until the queue is empty.
         """
         try:
             self._waiting.put_nowait(None)
         except queue.Full:
-            LOG.warning('Notifications that still wait are not sent')
+            LOG.warning(
+                'Notifications: the last ones are not sent: the queue is full'
+            )
             return
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
@@ -83,8 +87,8 @@ class Postman:
             try:
                 self._send(item)
             except Exception:
-                # Whatever it was, the next may be sent.
-                LOG.exception('%s was not sent', item.event)
+                # The next notification may succeed.
+                LOG.exception('Notification %s: not sent', item.event)
                 self._dropped += 1
             else:
                 self._sent += 1
@@ -93,36 +97,39 @@ class Postman:
 LOG = logging.getLogger(__name__)
 
 _SENDING = ('messaging', 'messagingv2', 'routing')
-"""Drivers of notifications that need a transport."""
+"""Notification drivers that need a transport."""
 
 
-class Notifying:
-    """Sends nothing: the default of an agent."""
+class NoNotifications:
+    """Consumer of rounds that sends no notifications: the default of an
+    agent.
+    """
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start to send."""
 
     def add(
         self, done: round_model.Round, max_ratios: usage_model.Scalars
     ) -> None:
-        """Take over a round; never waits.
+        """Process a round without blocking.
 
-        :param max_ratios: (c,) of the largest to the smallest weight.
+        :param max_ratios: (c,) largest weight divided by the smallest, by
+            control.
         """
 
     def statistics(self) -> Mapping[str, int]:
-        """Count what was ``sent`` and what was ``dropped``."""
+        """Return the number of ``sent`` and ``dropped`` notifications."""
         return {'sent': 0, 'dropped': 0}
 
     def stop(self) -> None:
-        """End in bounded time."""
+        """Stop in bounded time."""
 
 
-class MessageNotifying(Notifying):
-    """Tells what changed from round to round.
+class RoundNotifications(NoNotifications):
+    """Sends notifications about the differences between rounds.
 
-    :param watch: says what that is.
-    :param postman: sends it.
+    :param watch: compares rounds.
+    :param postman: sends the notifications.
     """
 
     def __init__(self, watch: notices.RoundWatch, postman: Postman) -> None:
@@ -130,52 +137,56 @@ class MessageNotifying(Notifying):
         self._postman = postman
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start to send."""
         self._postman.start()
 
     def add(
         self, done: round_model.Round, max_ratios: usage_model.Scalars
     ) -> None:
-        """Take over a round; never waits."""
+        """Process a round without blocking.
+
+        :param max_ratios: (c,) largest weight divided by the smallest, by
+            control.
+        """
         self._postman.post(
             self._watch.notices(done, 1.0 / np.sqrt(max_ratios))
         )
 
     def statistics(self) -> Mapping[str, int]:
-        """Count what was ``sent`` and what was ``dropped``."""
+        """Return the number of ``sent`` and ``dropped`` notifications."""
         return self._postman.statistics()
 
     def stop(self) -> None:
-        """End in bounded time."""
+        """Stop in bounded time."""
         self._postman.stop()
 
 
 MOST_WAITING = 10_000
-"""Notifications that wait to be sent; a surplus is dropped and counted.
+"""Largest number of waiting notifications; more are dropped and counted.
 
-It rides out minutes of a broker that is away, in a few MB.
+It bridges some minutes without a broker, in a few MB of memory.
 """
 
 
-def connect(conf: cfg.ConfigOpts) -> Notifying:
-    """Prepare what an agent tells.
+def configured_notifications(conf: cfg.ConfigOpts) -> NoNotifications:
+    """Create the sender of an agent's notifications, as configured.
 
-    :raises ConfigurationError: if it cannot be used.
+    :raises ConfigurationError: if the configuration is not usable.
     """
     made = postman(conf, f'nova-fairness.{conf.fairness.host}')
     if made is None:
-        return Notifying()
-    return MessageNotifying(notices.RoundWatch(), made)
+        return NoNotifications()
+    return RoundNotifications(notices.RoundWatch(), made)
 
 
 def postman(conf: cfg.ConfigOpts, publisher: str) -> Postman | None:
-    """Prepare the sender of ``[oslo_messaging_notifications]``.
+    """Create the sender for ``[oslo_messaging_notifications]``.
 
-    Nothing is started, and no connection made.
+    The thread is not started, and no connection is opened.
 
-    :param publisher: who tells.
-    :returns: ``None`` if none are wanted.
-    :raises ConfigurationError: if it cannot be used.
+    :param publisher: ID of the publisher of the notifications.
+    :returns: ``None`` without a driver.
+    :raises ConfigurationError: if the configuration is not usable.
     """
     group = conf.oslo_messaging_notifications
     drivers = [name for name in group.driver if name not in ('', 'noop')]

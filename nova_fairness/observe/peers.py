@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Facts of a node about its peers, as Prometheus metrics."""
+"""Prometheus metrics of a node about its peers."""
 
 import collections
 from collections.abc import Mapping
@@ -11,35 +11,37 @@ from nova_fairness.observe import families
 from nova_fairness.observe import metric_definitions
 
 MOST_HOSTS = metric_definitions.MOST_VALUES['host']
-"""Series by host; a larger domain shows its oldest reports only."""
+"""Largest number of series by host; a larger domain exports only the oldest
+reports.
+"""
 
 _KINDS = (
     (report.SILENT, 'silent'),
     (report.OTHER_METRIC, 'other_metric'),
     (report.REFUSED, 'refused'),
 )
-"""First word of a reason, and what kind of reason it is."""
+"""First words of reasons, with the kind of the reason."""
 
 Statistics = Mapping[str, Mapping[str, int]]
 
 
 def kind(why: str) -> str:
-    """The kind of a reason for leaving a node out.
+    """Return the kind of a reason for which a node's report is not used.
 
-    The reason itself holds numbers that change, and each text would be a
+    The reason itself contains numbers that change, so each text would be a
     series of its own.
     """
     return dict(_KINDS).get(why.split(' ', 1)[0], 'other')
 
 
-def of_round(done: round_model.Round) -> families.Metrics:
-    """Tell what does not need a measured round."""
+def state_metrics(done: round_model.Round) -> families.Metrics:
+    """Yield the metrics that need no measured round."""
     yield families.metric('desired_epoch', [((), done.epoch)])
     yield families.metric('paused_bool', [((), done.paused)])
 
 
-def of_view(view: report.View, own_host: str) -> families.Metrics:
-    """Tell which nodes are known, and how well."""
+def view_metrics(view: report.View, own_host: str) -> families.Metrics:
+    """Yield the metrics about known nodes and their reports."""
     usable = set(view.reports) - {own_host}
     left_out = {host: kind(why) for host, why in view.left_out.items()}
     yield families.metric('peers_known', [((), len(usable | set(left_out)))])
@@ -66,8 +68,8 @@ def of_view(view: report.View, own_host: str) -> families.Metrics:
     )
 
 
-def of_statistics(statistics: Statistics) -> families.Metrics:
-    """Tell what the exchange and the transport counted."""
+def counter_metrics(statistics: Statistics) -> families.Metrics:
+    """Yield the counters of the exchange and the transport."""
     yield families.metric(
         'exchange_statistics', _counted(statistics.get('exchange', {}))
     )

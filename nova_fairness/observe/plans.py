@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves, as Prometheus metrics and notices."""
+"""Prometheus metrics and notifications of migration plans."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ from nova_fairness.observe import families
 from nova_fairness.observe import notices
 
 VERSION = '1.0'
-"""Of the payloads of plans. Minor: fields were added."""
+"""Version of the payloads of plans. The minor version rises when fields are
+added.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlansStatus:
-    """Plans of moves at one moment.
+    """State of all migration plans.
 
-    :ivar entered: number of plans that this process led into a state, by goal
-        and state.
-    :ivar moves: number of moves that this process led into a state, by state
-        and cause.
-    :ivar seen_at: when hosts and servers were looked at last, seconds of the
-        epoch; ``None`` if this process does not act.
-    :ivar moving: servers that move now.
-    :ivar resting: hosts that are disabled because they are not needed.
+    :ivar entered: number of plans that this process put into a state, by goal
+    and state. :ivar moves: number of moves that this process put into a state,
+    by state and cause. :ivar seen_at: time at which hosts and servers were
+    last read, seconds of the epoch; ``None`` if this process is not the
+    leader. :ivar moving: number of servers that move at present. :ivar
+    resting: number of empty hosts that are disabled.
     """
 
     entered: Mapping[tuple[str, str], int]
@@ -38,7 +38,9 @@ class PlansStatus:
 
 
 def metrics(plans: PlansStatus) -> families.Metrics:
-    """Make the numbers; without those that only who acts knows."""
+    """Yield the metrics of plans; a process that is not the leader yields only
+    the counters.
+    """
     yield families.metric('plan_entered_plans', sorted(plans.entered.items()))
     yield families.metric('plan_entered_moves', sorted(plans.moves.items()))
     if plans.seen_at is None:
@@ -50,26 +52,26 @@ def metrics(plans: PlansStatus) -> families.Metrics:
     )
 
 
-def told(
+def change_notices(
     before: model.MigrationPlan | None, after: model.MigrationPlan, host: str
 ) -> Iterator[notices.Notice]:
-    """Notices of what changed of a plan.
+    """Yield the notifications of a changed plan.
 
-    :param before: as it was; ``None`` if it is new.
-    :param host: that tells it.
+    :param before: plan before the change; ``None`` for a new plan.
+    :param host: name of the host of this process.
     """
     if before is None or before.state is not after.state:
         yield _of_plan(after.state.value, after, host)
     elif before.won is None and after.won is not None:
         yield _of_plan('measured', after, host)
-    for number, move in moves_changed(before, after):
+    for number, move in changed_moves(before, after):
         yield _of_move(number, move, after, host)
 
 
-def moves_changed(
+def changed_moves(
     before: model.MigrationPlan | None, after: model.MigrationPlan
 ) -> Iterator[tuple[int, model.Move]]:
-    """Moves that came into another state, with their numbers from 0."""
+    """Yield the moves whose state changed, with their numbers from 0."""
     if before is None:
         return
     pairs = zip(before.moves, after.moves, strict=True)
@@ -91,7 +93,7 @@ def _of_plan(
 def _of_move(
     number: int, move: model.Move, plan: model.MigrationPlan, host: str
 ) -> notices.Notice:
-    told = {
+    change_notices = {
         'number': number,
         'server': move.server,
         'source': move.source,
@@ -104,7 +106,7 @@ def _of_move(
     return notices.Notice(
         f'fairness.plan_move.{move.state.value}',
         notices.WARN if is_bad else notices.INFO,
-        _payload(plan, host, _since(move, plan), told),
+        _payload(plan, host, _since(move, plan), change_notices),
     )
 
 

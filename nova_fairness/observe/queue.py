@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that wait, and the relay, as Prometheus metrics and notices."""
+"""Prometheus metrics and notifications of the queue and the relay."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -22,7 +22,9 @@ from nova_fairness.observe import notices
 from nova_fairness.observe import plans as plans_module
 
 VERSION = '1.4'
-"""Of the payloads of the queue. Minor: fields were added."""
+"""Version of the payloads of the queue. The minor version rises when fields
+are added.
+"""
 
 _S = request_model.State
 EVENTS: Mapping[request_model.State, str] = {
@@ -34,17 +36,21 @@ EVENTS: Mapping[request_model.State, str] = {
     _S.EXPIRED: 'expired',
     _S.FAILED: 'failed',
 }
-"""Events by the state that a request came into; others have none."""
+"""Event types by the state that a request entered; other states have no
+event.
+"""
 
 
 class QueueCollector(registry.Collector):
-    """Makes the numbers at each scrape.
+    """Creates the metrics of the queue at each scrape.
 
-    :param queue: asked at every scrape; ``None`` for a relay alone.
-    :param relay: counts of messages by their outcome, and whether builds are
-        let through; ``None`` for a service alone.
-    :param border: asked at every scrape; ``None`` if no host moves.
-    :param plans: asked at every scrape; ``None`` if no server moves.
+    :param queue: returns the state of the queue; ``None`` in a relay without a
+        service.
+    :param relay: returns the number of messages by outcome, and whether builds
+        are forwarded without holding; ``None`` in a service without a relay.
+    :param border: returns the state of moving hosts; ``None`` if no host
+        moves.
+    :param plans: returns the state of migration plans; ``None`` without plans.
     """
 
     def __init__(
@@ -60,7 +66,7 @@ class QueueCollector(registry.Collector):
         self._relay = relay
 
     def status(self) -> Mapping[str, Any] | None:
-        """The answer of ``/status``; ``None`` without a service."""
+        """Return the answer of ``/status``; ``None`` without a service."""
         if self._queue is None:
             return None
         told = dataclasses.asdict(self._queue())
@@ -76,7 +82,7 @@ class QueueCollector(registry.Collector):
         return told
 
     def collect(self) -> families.Metrics:
-        """All metrics; called by the Prometheus library."""
+        """Yield all metrics; the Prometheus library calls this method."""
         if self._queue is not None:
             queue = self._queue()
             yield from _of_preempted(queue.preempted)
@@ -92,7 +98,7 @@ class QueueCollector(registry.Collector):
 
 
 def _numbers(**amounts: float) -> families.Metrics:
-    """A metric without labels for each amount."""
+    """Yield a metric without labels for each amount."""
     for name, amount in amounts.items():
         yield families.metric(f'queue_{name}', [((), amount)])
 
@@ -177,11 +183,13 @@ def notice(
     host: str,
     audience: reason.Audience = _MEMBER,
 ) -> notices.Notice | None:
-    """Notice of a request that came into its state, if that has an event.
+    """Return the notification of the state that a request entered, if the
+    state has an event.
 
+    :param why: reason of the request.
     :param now: seconds of the epoch.
-    :param host: that tells it.
-    :param audience: of those who read notifications.
+    :param host: name of the host of this process.
+    :param audience: audience of notifications.
     """
     event = EVENTS.get(request.state)
     if event is None:
@@ -200,13 +208,13 @@ def notice(
     )
 
 
-def leave_notice(
+def eviction_notice(
     leave: eviction.Eviction, host: str, audience: reason.Audience = _MEMBER
 ) -> notices.Notice:
-    """Notice of a server that came into a state on its way out.
+    """Return the notification of the state that an eviction entered.
 
-    :param host: that tells it.
-    :param audience: of those who read notifications.
+    :param host: name of the host of this process.
+    :param audience: audience of notifications.
     """
     stays = leave.state is eviction.EvictionState.STAYS
     return notices.Notice(
@@ -224,10 +232,10 @@ def leave_notice(
 def risk_notice(
     known: risk.Risk, host: str, audience: reason.Audience = _MEMBER
 ) -> notices.Notice:
-    """Notice of a server that is at risk from now on, or no longer.
+    """Return the notification that a server is at risk, or no longer at risk.
 
-    :param host: that tells it.
-    :param audience: of those who read notifications.
+    :param host: name of the host of this process.
+    :param audience: audience of notifications.
     """
     return notices.Notice(
         f'fairness.server.{known.state.value}',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes down what was measured: one JSON object per round."""
+"""Record of rounds: one JSON object per round in a file."""
 
 from collections.abc import Mapping
 import json
@@ -23,7 +23,7 @@ VERSION = 1
 
 
 def _number(value: float) -> float | None:
-    """JSON knows no NaN: what could not be read is null."""
+    """Return a number, or ``None`` for an unknown one: JSON has no NaN."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -35,7 +35,7 @@ def _by_resource(vector: resources.Vector) -> dict[str, float | None]:
 
 
 def _by_control(values: Any) -> dict[str, Any]:
-    """Name the entries of a (c,) array by their control."""
+    """Return the entries of a (c,) array by the name of their control."""
     return {
         control.value: value.item()
         for control, value in zip(resources.CONTROLS, values, strict=True)
@@ -43,7 +43,7 @@ def _by_control(values: Any) -> dict[str, Any]:
 
 
 def _units(source: allocation.Allocation, key: str) -> dict[str, int]:
-    """One VM's kernel units by control."""
+    """Return the kernel units of one VM by control."""
     knobs = (
         (control, allocation.Knob(key, control))
         for control in resources.CONTROLS
@@ -123,7 +123,7 @@ def _users(measured: round_model.MeasuredRound) -> dict[str, Any]:
 
 
 def _cloud(done: round_model.Round) -> dict[str, Any]:
-    """Fields that belong to all VMs together."""
+    """Return the fields that describe all VMs together."""
     entry: dict[str, Any] = {}
     if done.measured is not None:
         entry['interval_s'] = done.measured.usage.interval_s
@@ -131,14 +131,18 @@ def _cloud(done: round_model.Round) -> dict[str, Any]:
         entry['user_count'] = len(done.measured.ownership.users)
         entry['users'] = _users(done.measured)
         entry['left_out'] = dict(done.measured.view.left_out)
-        entry['peers'] = status.of_peers(done.measured.view, done.node.host)
+        entry['peers'] = status.peers_status(
+            done.measured.view, done.node.host
+        )
     if done.decided is not None:
         entry['contended'] = _by_control(done.decided.contended)
     return entry
 
 
 def as_json(done: round_model.Round) -> Mapping[str, Any]:
-    """Turn a round into JSON types; the format is documented and versioned."""
+    """Convert a round to JSON types; the format is versioned and
+    documented.
+    """
     return {
         'version': VERSION,
         'round': done.number,
@@ -177,48 +181,52 @@ def as_json(done: round_model.Round) -> Mapping[str, Any]:
 class RoundRecorder:
     """Appends each round to a file.
 
-    :param path: created if absent; earlier records are kept.
-    :raises StateError: if it cannot be opened for appending.
+    :param path: file that is created if it is absent; earlier records are
+        preserved.
+    :raises StateError: if the file cannot be opened for appending.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
         try:
-            self._ends_whole = _ends_whole(path)
-            # Without a buffer: what a full disk refuses must not come back
-            # with the next round or at the end.
+            self._ends_with_newline = _ends_with_newline(path)
+            # Unbuffered: a part that a full disk refused must not be
+            # written later.
             self._file = path.open('ab', buffering=0)
         except OSError as error:
             raise exception.StateError(
-                f'cannot append to [fairness] record_path {path}: '
-                f'{error.strerror}'
+                f'[fairness] record_path {path}: not opened for appending: '
+                f'{error.strerror}; choose another file or set no path'
             ) from error
 
     def add(self, done: round_model.Round) -> None:
-        """Write one round and hand it to the operating system.
+        """Append one round to the file, without a buffer.
 
-        :raises StateError: if the file cannot be written; the next round
-            begins on a line of its own.
+        :raises StateError: if the file cannot be written; the next round then
+            begins on a new line.
         """
         line = json.dumps(as_json(done)).encode() + b'\n'
-        rest = memoryview(line if self._ends_whole else b'\n' + line)
-        self._ends_whole = False
+        rest = memoryview(line if self._ends_with_newline else b'\n' + line)
+        self._ends_with_newline = False
         try:
             while rest:
                 rest = rest[self._file.write(rest) or 0 :]
         except OSError as error:
             raise exception.StateError(
-                f'cannot write the record {self._path}: {error.strerror}'
+                f'[fairness] record_path {self._path}: not written: '
+                f'{error.strerror}; the next round tries again'
             ) from error
-        self._ends_whole = True
+        self._ends_with_newline = True
 
     def close(self) -> None:
-        """Close the file; may be called twice."""
+        """Close the file; a second call has no effect."""
         self._file.close()
 
 
-def _ends_whole(path: pathlib.Path) -> bool:
-    """Tell whether what is appended begins a line; a killed agent cuts one."""
+def _ends_with_newline(path: pathlib.Path) -> bool:
+    """Return whether the file is empty or ends with a newline; an agent that
+    was killed may leave a partial line.
+    """
     if not path.is_file() or path.stat().st_size == 0:
         return True
     with path.open('rb') as file:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A round as answers to calls: JSON types, every number with its unit."""
+"""Answers to RPCs about a round: JSON types, with the unit in each name."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -15,18 +15,22 @@ from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 
 MOST_ERRORS = 20
-"""Errors of a round that are told; the log has all."""
+"""Largest number of errors of a round in an answer; the log has all."""
 
 LONGEST_TEXT = 300
-"""Characters of each."""
+"""Largest length of an error, characters."""
 
 MOST_USERS = 10_000
-"""Users that are told: those with VMs here before others, then the heaviest.
-About 250 bytes each, which messages of the usual largest size can hold."""
+"""Largest number of users in an answer: users with VMs on this node first,
+then the heaviest.
+
+Each user needs about 250 bytes, so the answer fits a message of the usual
+largest size.
+"""
 
 
-def of_round(done: round_model.Round) -> Mapping[str, Any]:
-    """Sum up a round."""
+def round_summary(done: round_model.Round) -> Mapping[str, Any]:
+    """Return a summary of a round."""
     measured = done.measured
     users = 0 if measured is None else len(measured.ownership.users)
     return {
@@ -43,8 +47,10 @@ def of_round(done: round_model.Round) -> Mapping[str, Any]:
     }
 
 
-def of_controls(done: round_model.Round) -> Mapping[str, Any]:
-    """Say which controls work, and which VMs they cannot steer in full."""
+def controls_status(done: round_model.Round) -> Mapping[str, Any]:
+    """Return which controls work, and the VMs for which a control has no full
+    effect.
+    """
     return {
         kind.value: {
             'works': item.works,
@@ -59,10 +65,13 @@ def of_controls(done: round_model.Round) -> Mapping[str, Any]:
     }
 
 
-def of_idle(
+def idle_seconds(
     done: round_model.Round | None, at_least_s: float
 ) -> Mapping[str, float]:
-    """Say for how many seconds VMs have done next to nothing, by UUID."""
+    """Return the seconds for which VMs have been idle, by UUID.
+
+    :param at_least_s: shortest idle time that is returned, seconds.
+    """
     if done is None:
         return {}
     idle = {
@@ -72,8 +81,8 @@ def of_idle(
     return {uuid: s for uuid, s in sorted(idle.items()) if s >= at_least_s}
 
 
-def of_lacking(done: round_model.Round | None) -> Mapping[str, Any]:
-    """Say what VMs wanted and got of CPUs over a history, by UUID."""
+def cpu_demand(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Return the CPUs that VMs wanted and got over a period, by UUID."""
     if done is None or done.measured is None:
         return {}
     owners = done.measured.ownership
@@ -92,8 +101,10 @@ def of_lacking(done: round_model.Round | None) -> Mapping[str, Any]:
     return told
 
 
-def of_peers(view: report.View, own_host: str) -> Mapping[str, Any]:
-    """Say of each other node how old its report is, or why it is not used."""
+def peers_status(view: report.View, own_host: str) -> Mapping[str, Any]:
+    """Return the age of each other node's report, or the reason why it is not
+    used.
+    """
     hosts = {*view.age_s, *view.left_out} - {own_host}
     return {
         host: {
@@ -104,8 +115,12 @@ def of_peers(view: report.View, own_host: str) -> Mapping[str, Any]:
     }
 
 
-def of_instances(done: round_model.Round | None) -> list[Mapping[str, Any]]:
-    """Say how each VM is treated; sorted by UUID."""
+def instances_status(
+    done: round_model.Round | None,
+) -> list[Mapping[str, Any]]:
+    """Return heaviness, weights and kernel units of each VM; sorted by
+    UUID.
+    """
     if done is None:
         return []
     return [_instance(done, row) for row in range(len(done.incarnations))]
@@ -137,14 +152,14 @@ def _instance(done: round_model.Round, row: int) -> Mapping[str, Any]:
     }
 
 
-def of_users(done: round_model.Round | None) -> Mapping[str, Any]:
-    """Say how heavy each user of all known nodes is, by id."""
+def users_status(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Return the heaviness and usage of users of all known nodes, by ID."""
     if done is None or done.measured is None:
         return {}
     measured = done.measured
     ownership = measured.ownership
     here = np.bincount(ownership.user_index, minlength=len(ownership.users))
-    rows = _told(here, measured.user_heaviness)
+    rows = _rows_to_report(here, measured.user_heaviness)
     return {
         ownership.users[row]: {
             'heaviness_quotas': _number(measured.user_heaviness[row]),
@@ -155,14 +170,14 @@ def of_users(done: round_model.Round | None) -> Mapping[str, Any]:
     }
 
 
-def of_usage(done: round_model.Round | None) -> Mapping[str, Any]:
-    """Say which part of all known nodes each user uses, by id."""
+def usage_of_users(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Return the usage of each user as a part of all known nodes, by ID."""
     measured = None if done is None else done.measured
     if measured is None or measured.user_usage is None:
         return {}
     users = measured.ownership.users
     here = np.bincount(measured.ownership.user_index, minlength=len(users))
-    rows = _told(here, measured.user_heaviness)
+    rows = _rows_to_report(here, measured.user_heaviness)
     used = measured.user_usage[rows]
     supply = np.broadcast_to(measured.supply, used.shape)
     return {
@@ -171,11 +186,11 @@ def of_usage(done: round_model.Round | None) -> Mapping[str, Any]:
     }
 
 
-def of_projects(done: round_model.Round | None) -> Mapping[str, Any]:
-    """Say how heavy the VMs of each project on this node are, by id.
+def projects_status(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Return the heaviness of the VMs of each project on this node, by ID.
 
-    Usage is in parts of an equal part of the cloud for each user, because a
-    project has no quota where users are compared.
+    Usage is divided by the cloud's supply per user, because a project has no
+    quota if users are compared.
     """
     if done is None or done.measured is None:
         return {}
@@ -197,8 +212,8 @@ def of_projects(done: round_model.Round | None) -> Mapping[str, Any]:
     return told
 
 
-def _told(here: Any, heaviness: Any) -> list[int]:
-    """Choose the rows of users, in their order: no message holds them all."""
+def _rows_to_report(here: Any, heaviness: Any) -> list[int]:
+    """Choose the rows of users that an answer contains, in their order."""
     count = len(here)
     if count <= MOST_USERS:
         return list(range(count))
@@ -210,7 +225,7 @@ def _told(here: Any, heaviness: Any) -> list[int]:
 def _quotas(
     measured: round_model.MeasuredRound, rows: Sequence[int]
 ) -> list[Mapping[str, float | None]]:
-    """Usage of each resource by user, in parts of their quotas."""
+    """Return the usage of users by resource, in parts of their quotas."""
     if measured.user_usage is None:
         return [{} for _ in rows]
     return _in_parts(measured.user_usage[rows], measured.quota[rows])
@@ -219,7 +234,9 @@ def _quotas(
 def _in_parts(
     used: resources.Vector, quota: resources.Vector
 ) -> list[Mapping[str, float | None]]:
-    """Divide row by row, (n, r) each; numpy is slow one row at a time."""
+    """Divide used amounts by quotas, (n, r) each, and return the parts by
+    resource per row.
+    """
     parts = np.full(used.shape, np.nan)
     np.divide(used, quota, out=parts, where=quota > 0)
     names = resources.RESOURCES.names
@@ -230,7 +247,7 @@ def _in_parts(
 
 
 def _number(value: float) -> float | None:
-    """JSON knows no NaN: what is not known is null."""
+    """Return a number, or ``None`` for an unknown one: JSON has no NaN."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -125,7 +125,7 @@ class Notifications(NoticeChannel):
 
     def tell(self, leave: eviction.Eviction) -> None:
         """Post the state of an eviction."""
-        said = queue_observe.leave_notice(leave, self._host, self._audience)
+        said = queue_observe.eviction_notice(leave, self._host, self._audience)
         self._post([said])
 
     def warn(self, known: risk.Risk) -> None:

@@ -146,13 +146,13 @@ class TestReasons:
         mine = dataclasses.replace(own.request, project=OWN)
         heard = [
             observe.notice(mine, why_of(token), 1.0, 'c1'),
-            observe.leave_notice(leave, 'c1'),
+            observe.eviction_notice(leave, 'c1'),
             observe.risk_notice(at_risk, 'c1'),
         ]
         for notice in heard:
             is_clean(token, json.dumps(notice.payload), other)
         wanted = reason.Audience.OPERATOR
-        all_of_it = observe.leave_notice(leave, 'c1', wanted)
+        all_of_it = observe.eviction_notice(leave, 'c1', wanted)
         assert all_of_it.payload['for_request'] == other
         assert all_of_it.payload['explanation'] == leave.why.sentence
 

@@ -56,10 +56,10 @@ def test_silent_clients_delay_no_other_and_are_left(served, capfd):
 
 def test_more_connections_than_are_served_at_once_are_closed(served):
     threads = threading.active_count()
-    waiting = silent(served, endpoint.AT_ONCE + 50)
+    waiting = silent(served, endpoint.MAX_CONNECTIONS + 50)
     try:
         assert waiting[-1].recv(1) == b''
-        assert threading.active_count() <= threads + endpoint.AT_ONCE
+        assert threading.active_count() <= threads + endpoint.MAX_CONNECTIONS
         assert all(each.recv(1) == b'' for each in waiting)
     finally:
         for each in waiting:

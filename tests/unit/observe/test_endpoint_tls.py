@@ -43,7 +43,7 @@ def options(**named):
 
 def opened(**named):
     collector = metrics.RoundCollector(dict)
-    return endpoint.opened(options(**named), ports.free(), collector)
+    return endpoint.open_endpoint(options(**named), ports.free(), collector)
 
 
 @pytest.fixture
@@ -166,4 +166,4 @@ def test_a_file_that_cannot_be_used_is_named_and_ends_nothing(
 
 def test_without_a_port_there_is_no_endpoint():
     collector = metrics.RoundCollector(dict)
-    assert endpoint.opened(options(), 0, collector) is None
+    assert endpoint.open_endpoint(options(), 0, collector) is None

@@ -44,8 +44,8 @@ ON = '[oslo_messaging_notifications]\ndriver = {}\n'
 
 @pytest.mark.parametrize('text', ['', ON.format('noop'), ON.format('')])
 def test_no_notifications_are_sent_without_a_driver(conf, host, text):
-    made = notifications.connect(conf(text))
-    assert type(made) is notifications.Notifying
+    made = notifications.configured_notifications(conf(text))
+    assert type(made) is notifications.NoNotifications
     made.start()
     made.add(host.rounds(1), RATIOS)
     made.stop()
@@ -56,18 +56,18 @@ def test_a_driver_without_a_transport_is_named(conf):
     with pytest.raises(
         exception.ConfigurationError, match='messagingv2 needs a transport_url'
     ):
-        notifications.connect(conf(ON.format('messagingv2')))
+        notifications.configured_notifications(conf(ON.format('messagingv2')))
 
 
 def test_a_transport_that_does_not_exist_is_named(conf):
     text = ON.format('messagingv2') + 'transport_url = nosuch://x\n'
     with pytest.raises(exception.ConfigurationError, match='nosuch'):
-        notifications.connect(conf(text))
+        notifications.configured_notifications(conf(text))
 
 
 def test_the_log_needs_no_transport(conf, host, caplog):
     caplog.set_level('INFO')
-    made = notifications.connect(conf(ON.format('log')))
+    made = notifications.configured_notifications(conf(ON.format('log')))
     made.start()
     made.add(host.rounds(3), RATIOS)
     host.change(metric='UniformMetric')
@@ -100,7 +100,7 @@ def test_a_listener_hears_a_notification(conf, host):
         [listener],
     )
     server.start()
-    made = notifications.connect(made_conf)
+    made = notifications.configured_notifications(made_conf)
     made.start()
     made.add(host.rounds(3), RATIOS)
     host.cycle.paused = True

@@ -21,17 +21,17 @@ M, C = model.MoveEvent, model.PlanCause
 
 def told():
     """A notice of every kind there is."""
-    found = list(plans.told(None, PLAN, 'c1'))
+    found = list(plans.change_notices(None, PLAN, 'c1'))
     for state in set(model.PlanState) - {model.PlanState.PROPOSED}:
         after = dataclasses.replace(PLAN, state=state)
-        found += plans.told(PLAN, after, 'c1')
+        found += plans.change_notices(PLAN, after, 'c1')
     won = dataclasses.replace(PLAN, won=model.PlanOutcome(moves=1))
-    found += plans.told(PLAN, won, 'c1')
+    found += plans.change_notices(PLAN, won, 'c1')
     for state in model.MoveState:
         move = dataclasses.replace(PLAN.moves[0], state=state, cause=C.ASKED)
         other = next(each for each in model.MoveState if each is not state)
         before = dataclasses.replace(PLAN.moves[0], state=other)
-        found += plans.told(
+        found += plans.change_notices(
             PLAN.with_move(0, before), PLAN.with_move(0, move), 'c1'
         )
     return found
@@ -56,14 +56,14 @@ def test_the_page_names_every_event_and_every_field():
 
 
 def test_an_unchanged_move_is_not_told():
-    assert list(plans.told(PLAN, PLAN, 'c1')) == []
+    assert list(plans.change_notices(PLAN, PLAN, 'c1')) == []
     seen = PLAN.with_move(0, dataclasses.replace(PLAN.moves[0], sent_mb=3))
-    assert list(plans.told(PLAN, seen, 'c1')) == []
+    assert list(plans.change_notices(PLAN, seen, 'c1')) == []
 
 
 def test_a_move_says_where_its_server_goes():
     moving = PLAN.moves[0].stepped(M.ASK, 60.0, C.ASKED)
-    [notice] = plans.told(PLAN, PLAN.with_move(0, moving), 'c1')
+    [notice] = plans.change_notices(PLAN, PLAN.with_move(0, moving), 'c1')
     assert notice.payload['move'] == {
         'number': 0, 'server': 's1', 'source': 'ü1', 'target': 'h2',
         'state': 'moving', 'cause': 'asked',

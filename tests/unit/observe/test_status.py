@@ -33,14 +33,14 @@ def fake_round(count, here=()):
 
 
 def test_all_users_are_told_in_order_where_there_is_room():
-    told = status.of_users(fake_round(30, here=[2, 2, 7]))
+    told = status.users_status(fake_round(30, here=[2, 2, 7]))
     assert list(told) == [f'{number:032x}' for number in range(30)]
     assert told[f'{2:032x}']['instances_here_count'] == 2
 
 
 @pytest.mark.parametrize('count', [status.MOST_USERS, 50_000])
 def test_a_status_of_users_fits_into_a_message(count):
-    told = status.of_users(fake_round(count, here=[3, 3, 5]))
+    told = status.users_status(fake_round(count, here=[3, 3, 5]))
     assert len(told) == status.MOST_USERS
     assert list(told) == sorted(told)
     assert len(msgpack.packb(told)) < MOST_BYTES / 2
@@ -57,6 +57,6 @@ def test_a_status_of_peers_fits_into_a_message():
         dict.fromkeys(hosts[::2], 3.123456),
         dict.fromkeys(hosts[1::2], 'refused: ' + 'x' * 300),
     )
-    told = status.of_peers(view, 'me')
+    told = status.peers_status(view, 'me')
     assert len(told) == 2000
     assert len(msgpack.packb(told)) < MOST_BYTES / 8

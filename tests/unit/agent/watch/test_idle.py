@@ -33,16 +33,16 @@ def test_an_idle_vm_and_its_idle_time_are_known(host):
     found = idle_s(host, done)
     assert found['a-1'] == pytest.approx(9990, abs=2 * idle.EVERY_S)
     assert found['b-2'] < idleness.WINDOW_S
-    told = status.of_idle(done, 0.0)
+    told = status.idle_seconds(done, 0.0)
     assert told.keys() == {'a-1', 'b-2'}
-    assert status.of_idle(None, 0.0) == {}
+    assert status.idle_seconds(None, 0.0) == {}
 
 
 def test_only_those_that_were_idle_long_enough_are_told(host):
     done = host.rounds(1000)
     wall = {uuid: -s for uuid, s in idle_s(host, done).items()}
     seen = type(done)(**{**vars(done), 'idle_since': wall})
-    assert status.of_idle(seen, 5000.0).keys() == {'a-1'}
+    assert status.idle_seconds(seen, 5000.0).keys() == {'a-1'}
 
 
 def test_a_vm_that_waits_for_a_cpu_is_not_idle(host):
