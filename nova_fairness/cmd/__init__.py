@@ -2,5 +2,6 @@
 
 """Entry points of the programs, and the assembly of their parts.
 
-Start with ``agent`` or ``cluster``. This package holds no rules of the domain.
+Start with ``agent`` or ``cluster``. The package contains no rules of the
+domain.
 """

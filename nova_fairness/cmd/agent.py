@@ -50,7 +50,7 @@ LOG = log.getLogger(__name__)
 PROJECT = 'nova-fairness'
 
 _ALONE_WITHIN_S = 2.0
-"""Seconds to wait: a helper of a killed agent may live on for a moment."""
+"""Seconds to wait for the privileged helper of a killed agent to end."""
 
 
 def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
@@ -62,9 +62,9 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
             positional=True,
             required=False,
             default='run',
-            help='run: share this node until stopped. restore: give every '
-            'control the value it was found with. withdraw: take this node '
-            "out of Nova's list of services.",
+            help='run: run the agent of this node until stopped. restore: '
+            'restore the original values of all controls. withdraw: remove '
+            "this node from Nova's list of services.",
         )
     )
     log.register_options(conf)
@@ -90,9 +90,10 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
 
 
 def _cloud_facts(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
-    """Become a service of Nova, if the options say so.
+    """Register the agent as a service of Nova, if the options request it.
 
-    :raises ConfigurationError: if the options say so, and it is not possible.
+    :raises ConfigurationError: if the options request it, and it is not
+        possible.
     """
     options = conf.fairness_nova
     wanted, why_not = presence.wanted(options.service, options.config_files)
@@ -120,45 +121,51 @@ def _cloud_facts(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the limit of open files: each counter needs a descriptor, and the
+    """Raise the limit of open files. Each counter needs a descriptor, and the
     usual soft limit is 1024.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def be_alone(uri: str, within_s: float = _ALONE_WITHIN_S) -> socket.socket:
-    """Ensure that no other agent steers the same VMs, whatever state it uses.
+def acquire_agent_lock(
+    uri: str, within_s: float = _ALONE_WITHIN_S
+) -> socket.socket:
+    """Ensure that no other agent changes the same VMs, even one with another
+    state directory.
 
-    A second agent would take the weights of the first for the original values.
-    The name belongs to the network namespace and ends with the process.
+    A second agent would store the weights of the first as the original values.
+    The lock is a socket name in the network namespace, and ends with the
+    process.
 
-    :param uri: of libvirt.
+    :param uri: URI of libvirt.
     :param within_s: seconds to wait for a process that is about to end.
     :returns: socket that holds the name until it is closed.
     :raises StateError: if another process has the name.
     """
     name = f'\0{PROJECT}/{hashlib.sha256(uri.encode()).hexdigest()}'
     limit_s = time.monotonic() + within_s
-    held = socket.socket(socket.AF_UNIX)
+    lock = socket.socket(socket.AF_UNIX)
     while True:
         try:
-            held.bind(name)
+            lock.bind(name)
         except OSError as error:
             if error.errno == errno.EADDRINUSE and time.monotonic() < limit_s:
                 time.sleep(0.05)
                 continue
-            held.close()
+            lock.close()
             raise exception.StateError(
-                f'another agent takes care of the VMs of {uri}'
-                f'{_holder_text(name)}; expected one agent per host'
+                f'agent: not started: another agent manages the VMs of {uri}'
+                f'{_holder_text(name)}; run one agent per host'
             ) from error
-        held.listen(100)
-        return held
+        lock.listen(100)
+        return lock
 
 
 def _holder_text(name: str) -> str:
-    """The process that holds an abstract socket name, as a text for people."""
+    """Return a text with the process that holds an abstract socket name; empty
+    if unknown.
+    """
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(_ALONE_WITHIN_S)
         try:
@@ -173,8 +180,8 @@ def _holder_text(name: str) -> str:
 
 
 def _run(conf: cfg.ConfigOpts) -> NoReturn:
-    known_options.warn(conf)
-    alone = be_alone(conf.fairness.connection_uri)
+    known_options.warn_of_unknown_options(conf)
+    alone = acquire_agent_lock(conf.fairness.connection_uri)
     _raise_descriptor_limit()
     # First, because the whole process shares one configuration of Nova.
     cloud = _cloud_facts(conf)
@@ -194,11 +201,11 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
 def _restore(conf: cfg.ConfigOpts) -> int:
     """Restore all controls that have a record.
 
-    :returns: 0 if all were restored, else 1; also 1 if the record cannot be
-        read.
+    :returns: 0 if all were restored; 1 if a restore failed or the record
+        cannot be read.
     """
     controls.prepare(conf.config_file or ())
-    with be_alone(conf.fairness.connection_uri):
+    with acquire_agent_lock(conf.fairness.connection_uri):
         done = assembly.restore(conf)
     for error in done.errors:
         sys.stderr.write(plain.lines(f'{error}\n'))
@@ -233,17 +240,17 @@ def _command(conf: cfg.ConfigOpts) -> Callable[[cfg.ConfigOpts], int]:
     }
     if conf.command not in commands:
         raise exception.ConfigurationError(
-            f'unknown command {conf.command!r}; '
+            f'command {conf.command!r} is unknown; '
             f'expected {" or ".join(commands)}'
         )
     return commands[conf.command]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line of the agent.
 
-    :returns: 0 on success, 1 if the agent cannot start or restore, 2 on
-        wrong usage or configuration.
+    :returns: 0 on success, 1 if the agent cannot start or restore, 2 on wrong
+        usage or configuration.
     """
     given = sys.argv[1:] if arguments is None else arguments
     # Ignore a reload until the service handles it: there is nothing to reload

@@ -59,17 +59,17 @@ from nova_fairness.runtime import signatures  # noqa: E402
 from nova_fairness.runtime import supervision  # noqa: E402
 from nova_fairness.runtime import transport  # noqa: E402
 
-_OTHER_LEADS = 'another process leads; stop the service on the host'
+_OTHER_LEADS = 'another process is the leader; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
-_ON_THE_WAY = ('conductor', 'scheduler')
-"""Queues of Nova through which a start passes before it shows anywhere."""
+_START_QUEUES = ('conductor', 'scheduler')
+"""Queues of Nova that a start passes before any API shows it."""
 
 
 class ConductorSender(dispatcher.Sender):
-    """Sends held messages to their original destination.
+    """Sends held messages to Nova's conductor.
 
-    :param url: of the broker.
+    :param url: URL of the broker.
     :param places: names on the broker.
     """
 
@@ -79,29 +79,37 @@ class ConductorSender(dispatcher.Sender):
         self._link: link.Link | None = None
 
     def connect(self) -> None:
-        """Connect again, because an old connection may be broken without
-        notice.
+        """Open a new connection. An old connection can be broken without an
+        error.
         """
         self._close()
         self._link = link.Link(self._url, self._places)
 
     def send(self, cast: cast_module.Cast) -> None:
-        """Send a message; it is lost if no queue takes it."""
+        """Send a message to conductor.
+
+        :raises NoListener: if no queue accepted it; the message is then lost.
+        :raises BrokerAway: if there is no connection.
+        """
         if self._link is None:
-            raise exception.BrokerAway('there is no connection')
+            raise exception.BrokerAway('broker: not connected')
         delivery = link.Delivery('', cast.key, cast.body, cast.properties, 0)
         self._link.publish(self._places.target, delivery)
         unheard = self._link.settle()
         self._close()
         if unheard:
-            raise exception.NoListener('conductor does not listen')
+            raise exception.NoListener(
+                'conductor: message not delivered: its queue does not exist'
+            )
 
     def is_drained(self) -> bool:
-        """Check the queues of conductor and of the services that it calls."""
+        """Return whether the queues of conductor and of the services that it
+        calls are empty.
+        """
         self.connect()
         try:
             return self._link is not None and all(
-                self._link.taken(queue) for queue in _ON_THE_WAY
+                self._link.taken(queue) for queue in _START_QUEUES
             )
         finally:
             self._close()
@@ -116,7 +124,7 @@ def _upgrade(conf: cfg.ConfigOpts) -> None:
     engine = database.connect(conf.fairness_cluster.database)
     schema.upgrade(engine)
     sys.stdout.write(
-        plain.lines(f'the tables have the revision {schema.present(engine)}\n')
+        plain.lines(f'database: revision {schema.present(engine)}\n')
     )
 
 
@@ -124,7 +132,9 @@ def _new_key(conf: cfg.ConfigOpts) -> None:
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.add_key(path)
     sys.stdout.write(
-        plain.lines(f'{path} has a new key, used from the next start on\n')
+        plain.lines(
+            f'{path}: new key added; services use it after a restart\n'
+        )
     )
 
 
@@ -135,7 +145,7 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.drop_old_keys(path)
     sys.stdout.write(
-        plain.lines(f'all messages are encrypted with the key of {path}\n')
+        plain.lines(f'{path}: all messages are encrypted with its first key\n')
     )
 
 
@@ -160,7 +170,7 @@ def _answering(
     planned: plan_controller.PlanController | None,
     checks: repeated_checks.RepeatedChecks,
 ) -> Iterator[None]:
-    """Answer nova-api during a ``with`` block, if a transport is
+    """Answer RPCs of nova-api during a ``with`` block, if a transport is
     configured.
     """
     if not conf.transport_url:
@@ -199,7 +209,9 @@ def _watched(
     moving: controller.BorderController | None,
     planned: plan_controller.PlanController | None,
 ) -> Iterator[None]:
-    """Count and report events of requests during a ``with`` block."""
+    """Count requests and send notifications about them during a ``with``
+    block.
+    """
     host = socket.gethostname()
     postman = notifications.postman(conf, f'{queue_commands.PROJECT}.{host}')
     post = postman.post if postman else lambda _: None
@@ -219,7 +231,7 @@ def _watched(
     if postman:
         postman.start()
     try:
-        with queue_commands.observed(conf, 'prometheus_port', collector):
+        with queue_commands.metrics_served(conf, 'prometheus_port', collector):
             yield
     finally:
         if postman:
@@ -227,7 +239,8 @@ def _watched(
 
 
 def _signer(conf: cfg.ConfigOpts) -> signatures.Signatures | None:
-    """Make the signer for agents; ``None`` without agents or keys.
+    """Create the signer of messages to agents; return ``None`` without agents
+    or keys.
 
     :raises ConfigurationError: if the key cannot sign.
     """
@@ -240,10 +253,10 @@ def _run(conf: cfg.ConfigOpts) -> None:
     signs = _signer(conf)
     closing = move_plans.ClosedHosts()
     made, store = _service(conf, closing)
-    stopped = queue_commands.until_signalled()
+    stopped = queue_commands.stop_event()
     manager = supervision.ServiceManager()
     relay = (
-        queue_commands.relay(conf, stopped, manager)
+        queue_commands.create_relay(conf, stopped, manager)
         if conf.with_relay
         else None
     )
@@ -266,7 +279,7 @@ def _run(conf: cfg.ConfigOpts) -> None:
         *([planned] if planned else ()),
     ]
     with (
-        _leading(made),
+        _resigning_at_end(made),
         _watched(conf, made, store, relay, moving, planned),
         jobs.running(work, stopped),
         _answering(conf, made, store, signs, moving, planned, checks),
@@ -276,11 +289,11 @@ def _run(conf: cfg.ConfigOpts) -> None:
 
 
 @contextlib.contextmanager
-def _leading(made: service.Service) -> Iterator[None]:
-    """Resign at the end of a ``with`` block, so that the next process can
-    lead.
+def _resigning_at_end(made: service.Service) -> Iterator[None]:
+    """Resign at the end of a ``with`` block, so that another process can
+    become the leader.
 
-    Threads that did not end in time write nothing from then on.
+    Threads that did not end in time cannot write to the database after that.
     """
     try:
         yield
@@ -290,8 +303,8 @@ def _leading(made: service.Service) -> Iterator[None]:
 
 def _drain(conf: cfg.ConfigOpts) -> None:
     made, store = _service(conf, move_plans.ClosedHosts())
-    stopped = queue_commands.until_signalled()
-    with _leading(made):
+    stopped = queue_commands.stop_event()
+    with _resigning_at_end(made):
         _drain_until(stopped, conf, made, store)
 
 
@@ -303,7 +316,7 @@ def _drain_until(
 ) -> None:
     """Start all waiting requests.
 
-    :raises StillWaiting: if this is stopped before all have started.
+    :raises StillWaiting: if the command is stopped before all have started.
     """
     why = ''
     while not stopped.is_set():
@@ -315,7 +328,7 @@ def _drain_until(
             said = str(error)
         else:
             if not left and not store.unread(1):
-                sys.stdout.write('nothing waits any more\n')
+                sys.stdout.write('queue: empty, all requests have started\n')
                 return
             said = ''
         if said not in ('', why):
@@ -329,40 +342,42 @@ def _drain_until(
                 f' {record.request.state.value}: {record.why.sentence}\n'
             )
         )
-    raise exception.StillWaiting('not everything that waited was started')
+    raise exception.StillWaiting(
+        'queue: not empty: the command was stopped; run it again'
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line of the cluster service.
 
-    :returns: 0 on success, 1 if it cannot start, 2 on wrong usage or
+    :returns: 0 on success, 1 if the command fails, 2 on wrong usage or
         configuration.
     """
     return queue_commands.main(
         'nova-fairness-cluster',
-        'Requests wait in front of Nova until there is room.',
+        'Service of the fair-share queue of Nova.',
         {
-            'run': (_run, 'say who starts next until stopped'),
-            'drain': (_drain, 'start all that waits, then end'),
+            'run': (_run, 'decide which requests start next until stopped'),
+            'drain': (_drain, 'start all waiting requests, then end'),
             'upgrade': (
                 _upgrade,
-                'bring the tables of the database to this version',
+                'upgrade the tables of the database to this version',
             ),
             'new-key': (
                 _new_key,
-                'put a new key first in the file of keys',
+                'add a new key as the first one to the file of keys',
             ),
             'reseal': (
                 _reseal,
-                'encrypt all messages with the first key, remove the others',
+                'encrypt all messages with the first key, remove other keys',
             ),
             'export-ledger': (
                 ledger.export,
-                'write what accounts were charged to a file',
+                'write the charges of all accounts to a file',
             ),
             'check-ledger': (
                 ledger.check,
-                'compute the ledger again from all charges, and compare',
+                'compute the ledger again from all charges, and compare it',
             ),
             'withdraw': (withdrawal.withdraw, withdrawal.DESCRIPTION),
         },
@@ -371,13 +386,14 @@ def main(arguments: list[str] | None = None) -> int:
             cfg.BoolOpt(
                 'with-relay',
                 default=False,
-                help='Run the relay in this process, too: enough for a small'
-                ' cloud.',
+                help='Also run the relay in this process, which is sufficient'
+                ' for a small cloud.',
             ),
             cfg.StrOpt(
                 'to',
                 default='',
-                help='File that export-ledger writes, *.csv or *.parquet.',
+                help='Path of the file that export-ledger writes, *.csv or'
+                ' *.parquet.',
             ),
         ],
     )

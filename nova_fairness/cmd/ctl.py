@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-ctl``: shows and steers the agents of a domain."""
+"""``nova-fairness-ctl``: queries and controls the agents of a domain."""
 
 import warnings
 
@@ -48,13 +48,13 @@ _VERSION = 1
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command.
+    """Run the command line.
 
-    :param arguments: without the name of the program; ``None`` for those of
-        the process.
+    :param arguments: arguments without the name of the program; ``None`` for
+        the arguments of the process.
     :returns: the exit code.
     """
-    options = ctl_options.parsed(arguments)
+    options = ctl_options.parse_arguments(arguments)
     logging.basicConfig(level=logging.WARNING, handlers=[_OneLine()])
     try:
         return _run(options)
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class _OneLine(logging.StreamHandler):  # type: ignore[type-arg]  # of stderr
-    """Logs one line per message; never a traceback."""
+    """Log handler that writes one line per message, without tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         said = plain.line(record.getMessage())
@@ -95,8 +95,8 @@ def _configuration(options: argparse.Namespace) -> cfg.ConfigOpts:
         conf.set_override('transport_url', options.transport_url)
     if not conf.transport_url:
         raise exception.ConfigurationError(
-            'transport_url is not set: give --transport-url, or a '
-            '--config-file that sets it as the agents do'
+            'transport_url: not set; give --transport-url, or a --config-file '
+            'with the transport_url of the agents'
         )
     return conf
 
@@ -111,7 +111,7 @@ def _hosts(
         hosts.extend(_names(options.hosts_from))
     if not hosts:
         raise exception.ConfigurationError(
-            f'{options.hosts_from} names no host'
+            f'--hosts-from {options.hosts_from}: it contains no host'
         )
     return hosts
 
@@ -121,7 +121,7 @@ def _names(path: pathlib.Path) -> list[str]:
         lines = path.read_text('utf-8').splitlines()
     except (OSError, ValueError) as error:
         raise exception.ConfigurationError(
-            f'--hosts-from {path} cannot be read: {error}'
+            f'--hosts-from {path}: not readable: {error}'
         ) from error
     names = (line.partition('#')[0].strip() for line in lines)
     return [name for name in names if name]
@@ -148,7 +148,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _login() -> str:
-    """Name of the user who runs the command, for agents' logs."""
+    """Return the name of the user who runs the command, for the logs of
+    agents.
+    """
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # no user has this number
@@ -163,7 +165,7 @@ def _ask(
     conf: cfg.ConfigOpts,
 ) -> client_module.Answers:
     method = ctl_options.METHODS[options.command]
-    if options.command in ctl_options.ROLLED:
+    if options.command in ctl_options.EPOCH_COMMANDS:
         signer = signatures.of(conf, conf.fairness_exchange.domain)
         return rollout.set_for_all(client, hosts, method, options.name, signer)
     if options.command == 'prefer':
@@ -180,7 +182,7 @@ def _top(
     client: client_module.FairnessClient,
     hosts: Sequence[str],
 ) -> int:
-    def ask() -> ctl_top.Told:
+    def ask() -> ctl_top.HostAnswers:
         users = client.call_all(hosts, 'list_users')
         instances = client.call_all(list(users.by_host), 'list_instances')
         silent = {
@@ -195,7 +197,7 @@ def _top(
 
 
 def _clean(clean: Callable[[], None]) -> None:
-    """Close the connections, but do not wait for long for threads that
+    """Close the connections, and wait only a short time for threads that
     block.
     """
     thread = threading.Thread(target=clean, name='clean-up', daemon=True)
@@ -223,13 +225,13 @@ def _show(
     elif answers.by_host:
         sys.stdout.write(plain.lines(_text(options, answers.by_host)))
     sys.stdout.flush()
-    if options.command in ctl_options.ROLLED:
+    if options.command in ctl_options.EPOCH_COMMANDS:
         for text in _warnings(answers):
             _print_problem(f'warning: {text}')
     for host, why in answers.refused.items():
-        _print_problem(f'{host} refused: {why}')
+        _print_problem(f'{host}: refused: {why}')
     for host, why in answers.not_reached.items():
-        _print_problem(f'{host} was not reached: {why}')
+        _print_problem(f'{host}: not reached: {why}')
 
 
 def _print_problem(what: str) -> None:
@@ -239,14 +241,16 @@ def _print_problem(what: str) -> None:
 
 def _text(options: argparse.Namespace, by_host: ctl_tables.Answers) -> str:
     if options.command == ctl_options.WHY:
-        return ctl_tables.why(by_host, everything=options.long)
+        return ctl_tables.explanation(by_host, everything=options.long)
     if options.command == ctl_options.PREVIEW:
         return ctl_tables.preview(by_host, everything=options.long)
     return ctl_tables.table(options.command, by_host)
 
 
 def _warnings(answers: client_module.Answers) -> list[str]:
-    """Warnings of hosts about their settings, without repetitions."""
+    """Return the warnings of hosts about their settings, without
+    duplicates.
+    """
     told = [said.get('warning') for said in answers.by_host.values()]
     return list(dict.fromkeys(text for text in told if text))
 

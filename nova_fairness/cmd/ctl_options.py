@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command line of ``nova-fairness-ctl``."""
+"""Command line of ``nova-fairness-ctl``."""
 
 import argparse
 import pathlib
@@ -11,27 +11,28 @@ PROGRAM = 'nova-fairness-ctl'
 
 _EPILOG = """\
 commands:
-  set-metric NAME   choose the metric of the whole domain
-  set-policy NAME   choose the policy of the whole domain
-  pause             give every control back what it had, and leave it alone
-  resume            steer again
-  reset             begin again with neutral weights
-  prefer UUID=N     give a VM N times (0.01 to 100) of what each other VM of
-                    its owner has; UUID= forgets it
-  status            how the agents are
-  instances         how the VMs are treated
-  users             how heavy the users are
-  projects          how heavy the projects are
-  plugins           which metrics and policies are installed
-  why UUID          why a VM gets what it gets
-  preview [METRIC]  who would gain or lose how much if weights were in force,
-                    with one metric or with each that is installed
-  top               who uses how much and who waits, again and again until
-                    Ctrl-C
+  set-metric NAME   set the metric of the whole domain
+  set-policy NAME   set the policy of the whole domain
+  pause             restore the original values of all controls, and stop
+                    changing them
+  resume            change weights again after a pause
+  reset             set all weights to neutral and start again
+  prefer UUID=N     set the preference of a VM: it gets N times (0.01 to 100)
+                    the part of each other VM of its owner; UUID= removes it
+  status            show the state of the agents
+  instances         show heaviness and weights of the VMs
+  users             show the heaviness of the users
+  projects          show the heaviness of the projects
+  plugins           show the installed metrics and policies
+  why UUID          explain the weights of a VM
+  preview [METRIC]  show the CPU time that users would gain or lose if weights
+                    were enforced, with one metric or with each installed one
+  top               show the use of all users and their waiting VMs, and
+                    refresh until Ctrl-C
 
 exit codes:
-  0    every host did it
-  1    some hosts were not reached, or refused
+  0    every host executed the command
+  1    some hosts were not reached, or refused the command
   2    wrong usage or configuration
   130  interrupted
 """
@@ -54,26 +55,26 @@ METHODS = {
 WHY = 'why'
 PREVIEW = 'preview'
 TOP = 'top'
-"""Command that makes several calls, again and again."""
+"""Command that queries the agents repeatedly."""
 
-ROLLED = ('set-metric', 'set-policy')
-"""Commands that make one epoch for all hosts."""
+EPOCH_COMMANDS = ('set-metric', 'set-policy')
+"""Commands that create one epoch for all hosts."""
 
-NAMED = (*ROLLED, 'prefer', WHY)
+NAMED = (*EPOCH_COMMANDS, 'prefer', WHY)
 
 
-def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    """Read the command line; ends the program with 2 if it is wrong.
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    """Parse the command line; the program ends with code 2 if it is wrong.
 
-    :param arguments: without the name of the program; ``None`` for those of
-        the process.
+    :param arguments: arguments without the name of the program; ``None`` for
+        the arguments of the process.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
     named = options.name is not None
     if options.command != PREVIEW and named != (options.command in NAMED):
         parser.error(
-            f'{options.command} takes '
+            f'{options.command}: expected '
             + ('a NAME' if options.command in NAMED else 'no NAME')
         )
     if options.command == 'prefer':
@@ -82,22 +83,24 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         except ValueError as error:
             parser.error(str(error))
     if not (options.host or options.hosts_from or options.all):
-        parser.error('name the hosts: --host, --hosts-from or --all')
+        parser.error('hosts: none given; give --host, --hosts-from or --all')
     if options.command != TOP and (options.interval or options.count):
-        parser.error('--interval and --count go with top only')
+        parser.error('--interval and --count are valid for top only')
     if options.command == TOP and options.json:
-        parser.error('--json does not go with top: ask users and instances')
+        parser.error(
+            '--json is not valid for top; use the commands users and instances'
+        )
     if options.long and options.command not in (WHY, PREVIEW):
-        parser.error('--long goes with why and preview only')
+        parser.error('--long is valid for why and preview only')
     if options.all and (options.host or options.hosts_from):
-        parser.error('--all goes neither with --host nor with --hosts-from')
+        parser.error('--all is not valid together with --host or --hosts-from')
     return options
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description='Look at the agents of a fairness domain and steer them.',
+        description='Query and control the agents of a fairness domain.',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -110,14 +113,14 @@ def _parser() -> argparse.ArgumentParser:
         '--config-file',
         action='append',
         metavar='FILE',
-        help='with transport_url, the domain and the keys (default: that of '
-        'the agent, in /etc/nova-fairness)',
+        help='configuration file with transport_url, the domain and the keys '
+        '(default: the file of the agent, in /etc/nova-fairness)',
     )
     parser.add_argument(
         '--transport-url',
         metavar='URL',
-        help='instead of the one of the configuration; other users of this '
-        'machine can see it, so give passwords in the file',
+        help='URL of the transport, instead of the configured one; other '
+        'users of this machine can see it, so write passwords into the file',
     )
     _add_hosts(parser)
     parser.add_argument(
@@ -125,35 +128,41 @@ def _parser() -> argparse.ArgumentParser:
         type=_seconds,
         default=10.0,
         metavar='SECONDS',
-        help='how long to wait for each host (default: %(default)g)',
+        help='longest wait for each host (default: %(default)g)',
     )
     _add_top(parser)
     parser.add_argument(
         '--long',
         action='store_true',
-        help='let why show numbers and a table of resources, and preview '
-        'every VM',
+        help='with why: also show numbers and a table of resources; with '
+        'preview: show each VM',
     )
     parser.add_argument(
-        '--json', action='store_true', help='answers as one JSON object'
+        '--json',
+        action='store_true',
+        help='print the answers as one JSON object',
     )
     return parser
 
 
 def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--host', action='append', metavar='HOST', help='may be repeated'
+        '--host',
+        action='append',
+        metavar='HOST',
+        help='name of a host; can be repeated',
     )
     parser.add_argument(
         '--hosts-from',
         type=pathlib.Path,
         metavar='FILE',
-        help='names of hosts, one per line; # begins a comment',
+        help='file with names of hosts, one per line; # begins a comment',
     )
     parser.add_argument(
         '--all',
         action='store_true',
-        help='every host that the agents who answer first have heard of',
+        help='all hosts of the domain, according to the first agents that '
+        'answer',
     )
 
 
@@ -162,20 +171,20 @@ def _add_top(parser: argparse.ArgumentParser) -> None:
         '--interval',
         type=_seconds,
         metavar='SECONDS',
-        help='from one picture of top to the next (default: 2)',
+        help='time between two refreshes of top (default: 2)',
     )
     parser.add_argument(
         '--count',
         type=_count,
         metavar='N',
-        help='end top after so many pictures (default: at Ctrl-C)',
+        help='number of refreshes after which top ends (default: at Ctrl-C)',
     )
 
 
 def _preference(text: str) -> dict[str, float | None]:
-    """Read ``UUID=NUMBER``.
+    """Parse ``UUID=NUMBER``; an empty number removes the preference.
 
-    :raises ValueError: if the text is anything else.
+    :raises ValueError: if the text has another form.
     """
     uuid, separator, number = text.partition('=')
     try:
@@ -183,13 +192,13 @@ def _preference(text: str) -> dict[str, float | None]:
             return {uuid: float(number) if number else None}
     except ValueError:
         pass
-    raise ValueError(f'prefer takes UUID=NUMBER, got {text!r}')
+    raise ValueError(f'prefer: got {text!r}, expected UUID=NUMBER')
 
 
 def _count(text: str) -> int:
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(
-            f'expected a whole number from 1 on, got {text!r}'
+            f'expected a whole number of 1 or more, got {text!r}'
         )
     return int(text)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Formats answers of agents, and lists of keys, as tables for a terminal."""
+"""Tables for a terminal, from answers of agents and lists of keys."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ _NOTHING = '-'
 def table(command: str, answers: Answers) -> str:
     """Format the answers to a command as a table.
 
-    :param command: of ``nova-fairness-ctl``.
-    :param answers: by host, at least one.
+    :param command: command of ``nova-fairness-ctl``.
+    :param answers: answers by host, at least one.
     :returns: lines; the first line has the names of the columns.
     """
     titles, rows = _FORMS[command]
-    return aligned(titles, rows(answers))
+    return align_columns(titles, rows(answers))
 
 
-def why(answers: Answers, *, everything: bool) -> str:
-    """Explain in sentences the service of a VM.
+def explanation(answers: Answers, *, everything: bool) -> str:
+    """Explain the weights of a VM in sentences.
 
-    :param answers: by host, at least one.
-    :param everything: whether numbers and a table follow.
+    :param answers: answers by host, at least one.
+    :param everything: whether numbers and a table are added.
     """
     return '\n'.join(
         _why_text(host, said['instance'], everything=everything)
@@ -40,8 +40,8 @@ def why(answers: Answers, *, everything: bool) -> str:
     )
 
 
-def aligned(titles: Sequence[str], rows: Rows) -> str:
-    """Lines of a table: numbers are aligned right, texts left."""
+def align_columns(titles: Sequence[str], rows: Rows) -> str:
+    """Return the lines of a table: numbers are aligned right, texts left."""
     texts = [[_text(item) for item in row] for row in rows]
     numeric = [
         bool(texts) and all(_is_number(row[place]) for row in texts)
@@ -139,10 +139,10 @@ def _state(said: Mapping[str, Any]) -> str:
 
 def _problems(said: Mapping[str, Any]) -> list[str]:
     problems = [f'{name} is in quarantine' for name in said['quarantined']]
-    if said.get('warning'):  # agents before 1.3 do not say it
+    if said.get('warning'):  # agents before 1.3 do not send it
         problems.append(said['warning'])
     if said['refused']:
-        problems.append(f'not taken over: {said["refused"]}')
+        problems.append(f'metric and policy not accepted: {said["refused"]}')
     if said['desired'].get('problem'):
         problems.append(said['desired']['problem'])
     problems.extend(said.get('unsaved', ()))
@@ -168,9 +168,9 @@ def _instance_rows(answers: Answers) -> Rows:
 
 
 def _user_rows(answers: Answers) -> Rows:
-    """Rows of users, the heaviest first, from the answers of all nodes.
+    """Return rows of users from the answers of all nodes, the heaviest first.
 
-    Every node tells the heaviness over all nodes that it knows.
+    Every node reports the heaviness over all nodes in its view.
     """
     names = sorted(
         {user for said in answers.values() for user in said['users']}
@@ -180,9 +180,10 @@ def _user_rows(answers: Answers) -> Rows:
 
 
 def _project_rows(answers: Answers) -> Rows:
-    """Rows of projects, the heaviest first, from the answers of all nodes.
+    """Return rows of projects from the answers of all nodes, the heaviest
+    first.
 
-    If users are compared, each node counts its own VMs only.
+    If agents compare users, each node counts only its own VMs.
     """
     rows: dict[str, list[Any]] = {}
     for said in answers.values():
@@ -196,7 +197,9 @@ def _project_rows(answers: Answers) -> Rows:
 
 
 def _plugin_rows(answers: Answers) -> Rows:
-    """Rows of installed plugins, with the number of nodes that have each."""
+    """Return rows of installed plugins, with the number of nodes that have
+    each.
+    """
     hosts: dict[tuple[str, str, str], int] = {}
     for said in answers.values():
         for kind, key in (('metric', 'metrics'), ('policy', 'policies')):
@@ -243,7 +246,7 @@ _WHY = (
 
 
 def _why_text(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
-    """The sentences first, as in the client of the HTTP interface."""
+    """Return the sentences about a VM, and numbers on demand."""
     lines = [f'{_vm_title(vm)}, on {host}:', *vm['advice']]
     if everything:
         lines += ['', *_why_numbers(vm), '']
@@ -251,12 +254,12 @@ def _why_text(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
     if not everything:
         return text
     rows = [[host, *_why_row(vm, name)] for name in _resource_names(vm)]
-    return text + aligned(_WHY, rows)
+    return text + align_columns(_WHY, rows)
 
 
 def _vm_title(vm: Mapping[str, Any]) -> str:
-    """Name and UUID of a VM, with the names of its user and project if
-    known.
+    """Return the name and UUID of a VM, with the names of its user and project
+    if known.
     """
     user = vm.get('user_name', vm['user_id'])
     project = vm.get('project_name', vm['project_id'])
@@ -291,7 +294,7 @@ def _why_row(vm: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _short_amount(amount: float | None) -> str | None:
-    """An amount with a unit that keeps it short."""
+    """Format an amount with a prefix that shortens it, such as ``1.50G``."""
     if amount is None:
         return None
     for step, letter in ((1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
@@ -304,24 +307,24 @@ _PREVIEW = ('GETS', 'WANTS', 'WOULD GET', 'CHANGE', 'SPREAD')
 _AMOUNTS = ('gets_cpus', 'wants_cpus', 'would_get_cpus', 'change_cpus')
 _SPREAD = 'change_spread_cpus'
 _FORESEEN = (
-    'CPUs on average in the last minutes, with the policy in force. A change '
-    'below its spread is noise. Nothing was changed.'
+    'Numbers are CPUs, averaged over the last minutes, with the present '
+    'policy. A change below its spread is noise. Nothing was changed.'
 )
 
 
 def preview(answers: Answers, *, everything: bool) -> str:
-    """Format forecasts: gains and losses of users or VMs, metric by metric.
+    """Format forecasts: gains and losses of users or VMs, by metric.
 
-    :param answers: by host, at least one.
+    :param answers: answers by host, at least one.
     :param everything: whether each VM is shown instead of sums by user.
     """
     if everything:
-        text = aligned(
+        text = align_columns(
             ('METRIC', 'HOST', 'NAME', 'UUID', 'USER', *_PREVIEW, 'WEIGHT'),
             _previewed_instances(answers),
         )
     else:
-        text = aligned(
+        text = align_columns(
             ('METRIC', 'USER', 'VMS', *_PREVIEW), _previewed_users(answers)
         )
     notes = dict.fromkeys(_preview_notes(answers))
@@ -329,7 +332,9 @@ def preview(answers: Answers, *, everything: bool) -> str:
 
 
 def _forecasts(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """Pairs of a host and its forecast for a metric, sorted by metric."""
+    """Return pairs of a host and its forecast for a metric, sorted by
+    metric.
+    """
     told = [
         (host, one)
         for host, said in answers.items()
@@ -339,7 +344,7 @@ def _forecasts(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
 
 
 def _previewed_users(answers: Answers) -> Rows:
-    """Sums over the hosts by user; the largest loss comes first."""
+    """Return the sums over all hosts by user; the largest loss is first."""
     rows: dict[tuple[str, str], list[Any]] = {}
     for _, one in _forecasts(answers):
         for user, told in one['users'].items():
@@ -353,7 +358,7 @@ def _previewed_users(answers: Answers) -> Rows:
 
 
 def _sum_of_spreads(one: float | None, other: float | None) -> float | None:
-    """Spread of a sum over hosts, whose changes are independent."""
+    """Return the spread of a sum of two independent changes."""
     return None if one is None or other is None else math.hypot(one, other)
 
 
@@ -376,18 +381,18 @@ def _previewed_instances(answers: Answers) -> Rows:
 
 
 def _preview_notes(answers: Answers) -> Iterator[str]:
-    """Reasons why the numbers are less reliable."""
+    """Yield reasons why the numbers are less reliable."""
     for host, said in answers.items():
         if said['enforced']:
-            yield f'{host} enforces already: weights are at work.'
+            yield f'{host}: already enforces weights.'
         if said['not_foreseen']:
             names = ', '.join(said['not_foreseen'])
-            yield f'{host}: VMs compete for {names}, too: not foreseen.'
+            yield f'{host}: VMs also compete for {names}: not in the preview.'
     for host, one in _forecasts(answers):
         if one['problem']:
-            yield f'{host}: nothing of {one["metric"]}: {one["problem"]}.'
+            yield f'{host}: no preview of {one["metric"]}: {one["problem"]}.'
         elif not one['settled']:
-            yield f'{host}: with {one["metric"]} weights never stand still.'
+            yield f'{host}: weights by {one["metric"]} never become constant.'
 
 
 _CHOICE = ('HOST', 'METRIC', 'POLICY', 'EPOCH', 'FROM ROUND')

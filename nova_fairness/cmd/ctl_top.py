@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-ctl top``: shows live how much users use, and who waits."""
+"""``nova-fairness-ctl top``: shows the use of users and their waiting VMs, and
+refreshes.
+"""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -14,8 +16,10 @@ from nova_fairness.model import plain
 from nova_fairness.model import wording
 
 Answers = Mapping[str, Any]
-Told = tuple[Answers, Answers, Mapping[str, str]]
-"""Users by host, instances by host, and why other hosts did not answer."""
+HostAnswers = tuple[Answers, Answers, Mapping[str, str]]
+"""Users by host, instances by host, and by host the reason for a missing
+answer.
+"""
 
 _CLEARED = '\x1b[H\x1b[2J'
 _COLUMNS = (
@@ -36,19 +40,19 @@ _TITLES = (
 )
 _EXPLAINED = (
     'Use of each resource in percent of the quota of the user. '
-    'WAIT: VMs that want more of something than they get.'
+    'WAIT: number of VMs that want more of a resource than they get.'
 )
 
 
 def show(
-    ask: Callable[[], Told], interval_s: float, count: int | None
+    ask: Callable[[], HostAnswers], interval_s: float, count: int | None
 ) -> bool:
-    """Show the use of all users, again and again.
+    """Show the use of all users, and refresh it.
 
-    :param ask: asks every host.
-    :param interval_s: seconds between two pictures, > 0.
-    :param count: number of pictures; ``None``: until Ctrl-C.
-    :returns: whether every host answered the last time.
+    :param ask: queries every host.
+    :param interval_s: seconds from one refresh to the next, > 0.
+    :param count: number of refreshes; ``None``: until Ctrl-C.
+    :returns: whether every host answered the last query.
     """
     shown = 0
     silent: Mapping[str, str] = {}
@@ -56,7 +60,7 @@ def show(
         while True:
             began_s = time.monotonic()
             users, instances, silent = ask()
-            _write(picture(users, instances, silent))
+            _write(page_text(users, instances, silent))
             shown += 1
             if shown == count:
                 break
@@ -74,14 +78,14 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def picture(
+def page_text(
     users: Answers, instances: Answers, silent: Mapping[str, str]
 ) -> str:
-    """Lines of one picture; the heaviest user first.
+    """Return the lines of one refresh; the heaviest user is first.
 
     :param users: answers to ``list_users``, by host.
     :param instances: answers to ``list_instances``, by host.
-    :param silent: why other hosts did not answer, by host.
+    :param silent: by host, the reason for a missing answer.
     """
     entity = next((said['entity'] for said in users.values()), 'user')
     vms: dict[str, list[Mapping[str, Any]]] = {}
@@ -111,7 +115,7 @@ def picture(
     )
     lines = [head, *(f'{host}: {why}' for host, why in silent.items()), '']
     return '\n'.join(
-        [*lines, ctl_tables.aligned(_TITLES, rows) + _EXPLAINED, '']
+        [*lines, ctl_tables.align_columns(_TITLES, rows) + _EXPLAINED, '']
     )
 
 
@@ -124,7 +128,9 @@ def _user_answers(users: Answers, name: str) -> list[Mapping[str, Any]]:
 def _display_name(
     vms: Sequence[Mapping[str, Any]], entity: str, name: str
 ) -> str:
-    """Name of a user or project if a VM tells it, else the id."""
+    """Return the name of a user or project if a VM has it, otherwise the
+    ID.
+    """
     return next((vm[f'{entity}_name'] for vm in vms), name)
 
 
@@ -149,9 +155,11 @@ def _row(
 
 
 def _percent(told: Sequence[Mapping[str, Any]], resource: str) -> str | None:
-    """Largest known use of a resource, in percent of the quota, as text.
+    """Return the largest reported use of a resource in percent of the quota,
+    as text.
 
-    Every host adds up all nodes that it knows; the largest sum is right.
+    Every host adds up the nodes in its view, so the largest sum is the most
+    complete.
     """
     parts = [one['usage_quotas'].get(resource) for one in told]
     known = [part for part in parts if part is not None]

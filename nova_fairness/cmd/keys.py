@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-keys``: makes and lists the keys of hosts and
+"""``nova-fairness-keys``: creates and lists the keys of hosts and
 controllers.
 """
 
@@ -40,10 +40,10 @@ _COPY = f'Copy {files.LIST_NAME} to every node.'
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command.
+    """Run the command line.
 
-    :param arguments: without the name of the program; ``None`` for those of
-        the process.
+    :param arguments: arguments without the name of the program; ``None`` for
+        the arguments of the process.
     :returns: the exit code.
     """
     options = keys_options.parser().parse_args(arguments)
@@ -66,8 +66,8 @@ def _rotate(options: argparse.Namespace) -> int:
     _say_new(options.directory, entry)
     _say(
         f'1. {_COPY}\n'
-        f'2. Copy the secret to {entry.name} and restart what uses it.\n'
-        '3. End the overlap, and copy the list once more:'
+        f'2. Copy the secret to {entry.name} and restart its services.\n'
+        '3. Revoke the old key, and copy the list again:'
     )
     present = admin.entries(options.directory)
     for old in allow_list.good(present, entry.name):
@@ -115,7 +115,7 @@ def _allow(options: argparse.Namespace) -> int:
 def _serves(options: argparse.Namespace) -> int:
     present = admin.serves(options.directory, options.name, options.servers)
     others = ', '.join(present[-1].serves) or 'no other host'
-    _say(f'{options.name} answers for {options.name} and {others}')
+    _say(f'{options.name} may answer for {options.name} and {others}')
     _say(_COPY)
     return DONE
 
@@ -141,7 +141,7 @@ def _list(options: argparse.Namespace) -> int:
         )
         for entry in sorted(entries, key=lambda e: (e.name, e.created))
     ]
-    sys.stdout.write(plain.lines(ctl_tables.aligned(_HEAD, rows)))
+    sys.stdout.write(plain.lines(ctl_tables.align_columns(_HEAD, rows)))
     return DONE
 
 
@@ -161,21 +161,21 @@ def _listed(entry: allow_list.AllowedKey) -> dict[str, Any]:
 def _check(options: argparse.Namespace) -> int:
     faults = list(admin.faults(options.directory))
     for fault in faults:
-        _say(f'wrong: {fault}')
+        _say(f'error: {fault}')
     if faults:
         return FAULTS
     entries = admin.entries(options.directory)
     for name, count in admin.overlaps(entries).items():
-        _say(f'note: {name} has {count} good keys; revoke those not in use')
+        _say(f'note: {name} has {count} valid keys; revoke the unused ones')
     for entry in entries:
         if entry.serves and not entry.revoked:
             others = ', '.join(entry.serves)
-            _say(f'note: {entry.name} answers for {others} too')
+            _say(f'note: {entry.name} may also answer for {others}')
     counts = collections.Counter(
         'revoked' if entry.revoked else entry.role for entry in entries
     )
     listed = ', '.join(f'{n} {what}' for what, n in sorted(counts.items()))
-    _say(f'{options.directory} is in order: {listed}')
+    _say(f'{options.directory}: no errors found: {listed}')
     return DONE
 
 

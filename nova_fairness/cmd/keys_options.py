@@ -10,23 +10,26 @@ from oslo_messaging_zmq.keys import allow_list
 DIRECTORY = pathlib.Path('/etc/nova-fairness/keys')
 
 _EPILOG = """\
-A keys directory holds the allow-list allowed.json, which is the same on every
-node, and NAME.secret with the key pair of NAME, which is on NAME only. A node
-reads a changed allow-list within seconds, and a changed pair when it starts.
+A keys directory contains the allow-list allowed.json, which is the same on
+every node, and NAME.secret with the key pair of NAME, which exists on NAME
+only. A node reads a changed allow-list within seconds, and a changed key pair
+when it starts.
 
 exit codes:
-  0  done
-  1  check found something wrong
-  2  wrong usage, or keys that are not as expected; nothing was changed
+  0  the command was executed
+  1  check found errors
+  2  wrong usage, or invalid keys; nothing was changed
 """
 
 
 def parser() -> argparse.ArgumentParser:
-    """Make the parser; ``command`` of its result is the name of a command."""
+    """Create the parser; ``command`` of its result is the name of a
+    command.
+    """
     made = argparse.ArgumentParser(
         prog='nova-fairness-keys',
-        description='Make the keys with which nodes prove who they are, and '
-        'say whose keys are good.',
+        description='Create the keys that authenticate nodes, and manage the '
+        'list of valid keys.',
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -54,58 +57,62 @@ _Commands = argparse._SubParsersAction  # noqa: SLF001
 def _add_make(commands: '_Commands[argparse.ArgumentParser]') -> None:
     parser = commands.add_parser(
         'make',
-        help='make a key pair and allow it',
-        description='Make a key pair for NAME in NAME.secret and put its '
-        'public key on the allow-list.',
+        help='create a key pair and add it to the allow-list',
+        description='Create a key pair for NAME in NAME.secret and add its '
+        'public key to the allow-list.',
     )
     parser.add_argument(
         'name',
         metavar='NAME',
-        help='of the server: the [fairness] host of the node',
+        help='name of the node: its option [fairness] host',
     )
     parser.add_argument(
         '--role',
         choices=allow_list.ROLES,
         default=allow_list.ROLES[0],
-        help='node: may report and ask; controller: may also change settings '
-        '(default: %(default)s)',
+        help='permissions of the key; node: send reports and queries; '
+        'controller: also change settings (default: %(default)s)',
     )
     parser.set_defaults(command='make')
 
 
 def _add_list(commands: '_Commands[argparse.ArgumentParser]') -> None:
     parser = commands.add_parser(
-        'list', help='show the allow-list', description='Show all keys.'
+        'list',
+        help='show the allow-list',
+        description='Show all keys of the allow-list.',
     )
-    parser.add_argument('--json', action='store_true', help='for programs')
+    parser.add_argument(
+        '--json', action='store_true', help='print the list as JSON'
+    )
     parser.set_defaults(command='list')
 
 
 def _add_rotate(commands: '_Commands[argparse.ArgumentParser]') -> None:
     parser = commands.add_parser(
         'rotate',
-        help='make a new pair for a name; the old key stays good',
-        description='Make a new key pair for NAME. The old key stays good '
-        'until you revoke it, so that no host is cut off while '
-        'files are copied.',
+        help='create a new key pair for a name; the old key stays valid',
+        description='Create a new key pair for NAME. The old key stays valid '
+        'until you revoke it, so that no host is disconnected while you '
+        'copy the files.',
     )
-    parser.add_argument('name', metavar='NAME', help='a name on the list')
+    parser.add_argument('name', metavar='NAME', help='name on the allow-list')
     parser.set_defaults(command='rotate')
 
 
 def _add_revoke(commands: '_Commands[argparse.ArgumentParser]') -> None:
     parser = commands.add_parser(
         'revoke',
-        help='revoke a key, or all keys of a name, for good',
-        description='Revoke one key, or all keys of a name, for good. Where '
-        'the new allow-list is, sessions of the key are closed within a '
+        help='revoke a key, or all keys of a name, permanently',
+        description='Revoke one key, or all keys of a name, permanently. '
+        'Nodes with the new allow-list close sessions of the key within a '
         'minute.',
     )
     parser.add_argument(
         'name_or_key',
         metavar='NAME|KEY',
-        help='a name, or a public key in single quotes (after -- if it '
-        'begins with a hyphen)',
+        help='name on the allow-list, or public key in single quotes (after '
+        '-- if it begins with a hyphen)',
     )
     parser.set_defaults(command='revoke')
 
@@ -113,27 +120,29 @@ def _add_revoke(commands: '_Commands[argparse.ArgumentParser]') -> None:
 def _add_allow(commands: '_Commands[argparse.ArgumentParser]') -> None:
     parser = commands.add_parser(
         'allow',
-        help='allow a public key that was made elsewhere',
-        description='Put a public key that was made elsewhere on the '
-        'allow-list. Other keys of NAME stay good.',
+        help='add a public key that was created on another machine',
+        description='Add a public key that was created on another machine to '
+        'the allow-list. Other keys of NAME stay valid.',
     )
-    parser.add_argument('name', metavar='NAME', help='whose key it is')
+    parser.add_argument('name', metavar='NAME', help='owner of the key')
     parser.add_argument(
         'public',
         metavar='PUBLIC',
-        help='40 characters, in single quotes (after -- if they begin with a '
-        'hyphen)',
+        help='public key: 40 characters, in single quotes (after -- if it '
+        'begins with a hyphen)',
     )
     parser.add_argument(
         '--role',
         choices=allow_list.ROLES,
-        help="default: that of the name's other keys, or node",
+        help="permissions of the key (default: role of the name's other keys, "
+        'or node)',
     )
     parser.add_argument(
         '--signs',
         default='',
         metavar='PUBLIC',
-        help='public key of what a controller signs, as make shows it',
+        help='public signing key of a controller, as the command make prints '
+        'it',
     )
     parser.set_defaults(command='allow')
 
@@ -141,16 +150,17 @@ def _add_allow(commands: '_Commands[argparse.ArgumentParser]') -> None:
 def _add_serves(commands: '_Commands[argparse.ArgumentParser]') -> None:
     parser = commands.add_parser(
         'serves',
-        help='say for which servers a name answers beside its own',
-        description='Say for which servers the keys of NAME may answer beside '
-        'the server that is called NAME; without any, for no others.',
+        help='set the further servers for which a name may answer',
+        description='Set the servers for which the keys of NAME may answer in '
+        'addition to the server NAME. Without a SERVER, the keys may answer '
+        'for NAME only.',
     )
-    parser.add_argument('name', metavar='NAME', help='a name on the list')
+    parser.add_argument('name', metavar='NAME', help='name on the allow-list')
     parser.add_argument(
         'servers',
         metavar='SERVER',
         nargs='*',
-        help='name of a server, as its clients call it',
+        help='name of a server, as its clients use it',
     )
     parser.set_defaults(command='serves')
 
@@ -158,8 +168,8 @@ def _add_serves(commands: '_Commands[argparse.ArgumentParser]') -> None:
 def _add_check(commands: '_Commands[argparse.ArgumentParser]') -> None:
     parser = commands.add_parser(
         'check',
-        help='look for mistakes in the keys directory',
-        description='Look for broken files, files that others can read or '
-        'change, and secrets whose key is not good.',
+        help='check the keys directory for errors',
+        description='Check for broken files, files that other users can read '
+        'or change, and secrets whose key is not valid.',
     )
     parser.set_defaults(command='check')

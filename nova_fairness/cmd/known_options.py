@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All options of this product, and warnings about unknown options."""
+"""Check for unknown options among all options of this product."""
 
 from collections.abc import Iterable
 
@@ -20,8 +20,8 @@ HELPERS = privileged_client.SECTION, privileged_client.NETWORK_SECTION
 """Sections with oslo.privsep's options of the privileged helpers."""
 
 
-def misspelt(files: Iterable[str]) -> list[str]:
-    """Sentences about options that do not exist.
+def describe_unknown_options(files: Iterable[str]) -> list[str]:
+    """Describe the unknown options in configuration files.
 
     :param files: paths of configuration files.
     """
@@ -34,7 +34,9 @@ def misspelt(files: Iterable[str]) -> list[str]:
     return file_faults.unknown_options(files, [*listed, *helpers])
 
 
-def warn(conf: cfg.ConfigOpts) -> None:
-    """Log a warning for each option that does not exist."""
-    for sentence in misspelt(file_faults.configuration_files(conf)):
+def warn_of_unknown_options(conf: cfg.ConfigOpts) -> None:
+    """Log a warning for each unknown option."""
+    for sentence in describe_unknown_options(
+        file_faults.configuration_files(conf)
+    ):
         LOG.warning('%s', sentence)

@@ -17,24 +17,27 @@ from nova_fairness.model import wording
 def export(conf: cfg.ConfigOpts) -> None:
     """Write the charges of all accounts to a file."""
     if not conf.to:
-        raise exception.ConfigurationError('--to FILE says where it goes')
+        raise exception.ConfigurationError(
+            '--to: no file given; give the file to write'
+        )
     try:
         # Import here: these libraries take more memory than the service.
         from nova_fairness.cluster.usage import export as export_module
     except ImportError as error:
         raise exception.ConfigurationError(
-            f'export-ledger needs the extra parquet: {error}'
+            f'export-ledger: a library is missing: {error}; install the extra'
+            ' parquet'
         ) from error
     store = storage.open_store(conf)
     classes, charges = charge_log.recorded(store, store.used().version)
     count = export_module.write(pathlib.Path(conf.to), charges, classes)
     sys.stdout.write(
-        plain.lines(f'{conf.to} has {wording.counted(count, "row")}\n')
+        plain.lines(f'{conf.to}: {wording.counted(count, "row")} written\n')
     )
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Compute the ledger again from all charges, and compare.
+    """Compute the ledger again from all charges, and compare the results.
 
     :raises BadLedger: if the ledgers differ.
     """
@@ -44,12 +47,13 @@ def check(conf: cfg.ConfigOpts) -> None:
     )
     sys.stdout.write(
         plain.lines(
-            f'computed again from {wording.counted(count, "charge")}, the'
-            f' ledger differs by {difference:.3g} of the cloud at most\n'
+            f'ledger: computed again from {wording.counted(count, "charge")}:'
+            f' the largest difference is {difference:.3g} of the cloud\n'
         )
     )
     if difference > charge_log.TOLERATED:
         raise exception.BadLedger(
-            f'expected a difference of at most {charge_log.TOLERATED:g}; it is'
-            ' larger if half_life was another one meanwhile'
+            'ledger: differs from the charges: expected a difference of at'
+            f' most {charge_log.TOLERATED:g}; it can be larger after a change'
+            ' of half_life'
         )

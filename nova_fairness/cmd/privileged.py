@@ -2,10 +2,10 @@
 
 """``nova-fairness-privileged``: starts a privileged helper of the agent.
 
-The agent starts it as root, with sudo unless it is root itself. The program
-does the same as oslo.privsep's own program, but for two contexts only, with
-only the capabilities that these need, and without reading any configuration. A
-user that may start it can do nothing else with it.
+The agent starts it as root, with sudo if the agent is not root. The program
+replaces oslo.privsep's own program for two contexts. It grants only the
+capabilities that these contexts need, and reads no configuration. A user who
+may start it can do nothing else with it.
 """
 
 import warnings
@@ -39,13 +39,14 @@ def _arguments(given: list[str]) -> argparse.Namespace:
 def _socket(path: str) -> str:
     if not _SOCKET.fullmatch(path):
         raise argparse.ArgumentTypeError(
-            f'{path!r} is no path of a socket of oslo.privsep'
+            f'got {path!r}, expected the path of a socket of oslo.privsep'
         )
     return path
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Drop capabilities of this process, and start the helper in it.
+    """Drop the unneeded capabilities of this process, and start the helper in
+    it.
 
     :returns: 0 when the helper runs, 1 if capabilities could not be dropped;
         wrong usage exits with 2.
@@ -61,8 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except OSError as error:
         sys.stderr.write(
-            f'{privileged_client.PROGRAM}: cannot give up capabilities:'
-            f' {error.strerror}; expected to be started as root\n'
+            f'{privileged_client.PROGRAM}: capabilities not dropped:'
+            f' {error.strerror}; start it as root\n'
         )
         return 1
     privileged_client.serve(options.privsep_context, options.privsep_sock_path)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Common code of the commands of the queue in front of Nova."""
+"""Shared code of the commands of the queue."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -37,11 +37,11 @@ LOG = log.getLogger(__name__)
 PROJECT = 'nova-fairness-cluster'
 
 AWAY_LEASES = 10
-"""Number of leases without a leader after which the service counts as away."""
+"""Number of leases without a leader after which the service counts as down."""
 
 LEAST_AWAY_S = 60.0
-"""Least seconds until the service counts as away: a database can restart in
-this time without builds that pass.
+"""Shortest time until the service counts as down, seconds. A database can
+restart in this time without effect on builds.
 """
 
 _SCHEMES = ('amqp', 'amqps')
@@ -60,7 +60,7 @@ def main(
 
     :param commands: functions and descriptions of commands, by name; the first
         command is the default.
-    :param options: of the command line.
+    :param options: options of the command line.
     :returns: 0 on success, 1 if the command fails, 2 on wrong usage or
         configuration.
     """
@@ -82,7 +82,7 @@ def _find_command(
 ) -> Command:
     if name not in commands:
         raise exception.ConfigurationError(
-            f'unknown command {name!r}; expected {" or ".join(commands)}'
+            f'command {name!r} is unknown; expected {" or ".join(commands)}'
         )
     return commands[name][0]
 
@@ -120,20 +120,21 @@ def _configuration(
         conf.set_default('use_stderr', True)
     log.setup(conf, program)
     safe_log.install()
-    known_options.warn(conf)
+    known_options.warn_of_unknown_options(conf)
     return conf
 
 
 def places(conf: cfg.ConfigOpts, holds: bool = True) -> topology.Places:
-    """Names on a broker.
+    """Return the names of exchanges and queues on a broker.
 
-    :raises ConfigurationError: if the names contradict each other.
+    :param holds: whether builds are held on this broker.
+    :raises ConfigurationError: if the options contradict each other.
     """
     options = conf.fairness_cluster
     if options.front_exchange == options.nova_exchange:
         raise exception.ConfigurationError(
-            '[fairness_cluster] front_exchange and nova_exchange must differ,'
-            f' both are {options.nova_exchange}'
+            '[fairness_cluster] front_exchange and nova_exchange: both are'
+            f' {options.nova_exchange}; set different names'
         )
     return topology.Places(
         options.front_exchange,
@@ -144,32 +145,35 @@ def places(conf: cfg.ConfigOpts, holds: bool = True) -> topology.Places:
 
 
 def broker(conf: cfg.ConfigOpts) -> str:
-    """The URL of the broker where requests wait.
+    """Return the URL of the broker on which builds are held.
 
-    :raises ConfigurationError: if the option is empty, or no URL of a broker.
+    :raises ConfigurationError: if the option is empty, or not the URL of a
+        broker.
     """
-    return _url('broker', conf.fairness_cluster.broker)
+    return _checked_url('broker', conf.fairness_cluster.broker)
 
 
 def brokers(conf: cfg.ConfigOpts) -> list[tuple[str, topology.Places]]:
-    """All brokers that nova-api uses, with the names on each.
+    """Return the URLs of all brokers that nova-api uses, with the names on
+    each.
 
     :raises ConfigurationError: if an option is wrong.
     """
     further = [
-        (_url('cell_broker', url), places(conf, holds=False))
+        (_checked_url('cell_broker', url), places(conf, holds=False))
         for url in conf.fairness_cluster.cell_broker
     ]
     return [(broker(conf), places(conf)), *further]
 
 
-def _url(option: str, url: str) -> str:
-    """Check and return one or more URLs; errors do not show them, because they
-    have passwords.
+def _checked_url(option: str, url: str) -> str:
+    """Check and return one or more URLs. Errors do not contain them, because
+    URLs contain passwords.
     """
     if not url:
         raise exception.ConfigurationError(
-            f'[fairness_cluster] {option} must name the broker of Nova'
+            f'[fairness_cluster] {option}: empty; set the URL of the broker'
+            ' that Nova uses'
         )
     try:
         parts = [parse.urlsplit(each) for each in url.split(';')]
@@ -181,8 +185,8 @@ def _url(option: str, url: str) -> str:
         good = False
     if not good:
         raise exception.ConfigurationError(
-            f'[fairness_cluster] {option} must be a URL such as'
-            ' amqp://user:password@host:5672//'
+            f'[fairness_cluster] {option}: not a URL of a broker; expected'
+            ' one such as amqp://user:password@host:5672//'
         )
     return url
 
@@ -191,8 +195,8 @@ def _url(option: str, url: str) -> str:
 class Relay:
     """The relay on all brokers.
 
-    :ivar jobs: its jobs on the brokers.
-    :ivar lookout: tells whether builds pass; ``None`` if they never do.
+    :ivar jobs: jobs that process the queues of the brokers. :ivar lookout:
+    detects that the service is down; ``None`` if builds are always held.
     """
 
     jobs: Sequence[jobs_module.QueueJob] = ()
@@ -200,25 +204,27 @@ class Relay:
 
     @property
     def work(self) -> list[jobs_module.ThreadWork]:
-        """All jobs of the relay, each for a thread."""
+        """All jobs of the relay, each for one thread."""
         return [*self.jobs, *([self.lookout] if self.lookout else [])]
 
     def told(self) -> tuple[Mapping[str, int], bool]:
-        """Numbers of messages by outcome, and whether builds pass."""
+        """Return the number of messages by outcome, and whether builds are
+        forwarded without holding.
+        """
         is_open = self.lookout is not None and self.lookout.is_away()
         return jobs_module.counted(self.jobs), is_open
 
 
-def relay(
+def create_relay(
     conf: cfg.ConfigOpts,
     stopped: threading.Event,
     manager: supervision.ServiceManager,
 ) -> Relay:
-    """Make the relay, ready to begin.
+    """Create the relay, ready to start.
 
-    :param manager: receives a beat of each job.
+    :param manager: receives a sign of life of each job.
     :raises ConfigurationError: if an option is wrong.
-    :raises StoreError: if the store answers and cannot be used.
+    :raises StoreError: if the database answers, but is not usable.
     """
     found = brokers(conf)
     hold = message_store_client.StoreClient(
@@ -252,10 +258,10 @@ def _lookout(
 
 
 @contextlib.contextmanager
-def observed(
+def metrics_served(
     conf: cfg.ConfigOpts, option: str, collector: queue_observe.QueueCollector
 ) -> Iterator[None]:
-    """Serve metrics during a ``with`` block, if an option names a port.
+    """Serve metrics during a ``with`` block, if an option sets a port.
 
     :raises ConfigurationError: if it cannot listen on the port.
     """
@@ -274,20 +280,23 @@ def observed(
 
 
 def _declare(url: str, names: topology.Places) -> None:
-    """Check the declarations on a broker; only warn if the broker is away."""
+    """Check the declarations on a broker; log a warning if the broker does not
+    answer.
+    """
     try:
         link.Link(url, names).close()
     except exception.DeclaredOtherwise as error:
         raise exception.ConfigurationError(
-            '[fairness_cluster] front_exchange, nova_exchange and'
-            f' nova_exchange_durable must be as in Nova: {error}'
+            '[fairness_cluster] front_exchange, nova_exchange or'
+            f' nova_exchange_durable: it differs from Nova: {error}; set the'
+            ' values of Nova'
         ) from error
     except exception.BrokerAway as error:
         LOG.warning('%s', error)
 
 
-def until_signalled() -> threading.Event:
-    """An event that SIGTERM and SIGINT set."""
+def stop_event() -> threading.Event:
+    """Return an event that SIGTERM and SIGINT set."""
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())

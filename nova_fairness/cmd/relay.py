@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-relay``: builds wait, other messages go on to conductor."""
+"""``nova-fairness-relay``: holds builds and forwards all other messages to
+conductor.
+"""
 
 import sys
 import warnings
@@ -23,12 +25,14 @@ from nova_fairness.runtime import supervision  # noqa: E402
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
-    stopped = queue_commands.until_signalled()
+    stopped = queue_commands.stop_event()
     manager = supervision.ServiceManager()
-    relay = queue_commands.relay(conf, stopped, manager)
+    relay = queue_commands.create_relay(conf, stopped, manager)
     collector = queue.QueueCollector(None, relay.told)
     with (
-        queue_commands.observed(conf, 'relay_prometheus_port', collector),
+        queue_commands.metrics_served(
+            conf, 'relay_prometheus_port', collector
+        ),
         jobs.running(relay.work, stopped),
         manager.serving(),
     ):
@@ -38,34 +42,41 @@ def _run(conf: cfg.ConfigOpts) -> None:
 def _declare(conf: cfg.ConfigOpts) -> None:
     for url, names in queue_commands.brokers(conf):
         link.Link(url, names).close()
-        kind = 'what waits' if names.holds else 'a further cell'
-        sys.stdout.write(plain.lines(f'{names.front} is ready for {kind}\n'))
+        kind = 'the queue' if names.holds else 'a further cell'
+        sys.stdout.write(
+            plain.lines(f'{names.front}: exchange created for {kind}\n')
+        )
 
 
 def _remove(conf: cfg.ConfigOpts) -> None:
     for url, names in queue_commands.brokers(conf):
         link.remove(url, names)
-        sys.stdout.write(plain.lines(f'nothing of {names.front} is left\n'))
+        sys.stdout.write(
+            plain.lines(f'{names.front}: exchange and queues removed\n')
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line of the relay.
 
     :returns: 0 on success, 1 if the command fails, 2 on wrong usage or
         configuration.
     """
     return queue_commands.main(
         'nova-fairness-relay',
-        'Stands between nova-api and conductor.',
+        'Relay of messages from nova-api to conductor.',
         {
-            'run': (_run, 'hold builds and pass on all else until stopped'),
+            'run': (
+                _run,
+                'hold builds and forward all other messages until stopped',
+            ),
             'declare': (
                 _declare,
-                'make exchanges and queues; before nova-api is switched',
+                'create exchanges and queues, before nova-api uses them',
             ),
             'remove': (
                 _remove,
-                'remove them; after nova-api is switched back',
+                'remove exchanges and queues that nova-api does not use',
             ),
         },
         arguments,

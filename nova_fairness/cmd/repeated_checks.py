@@ -23,7 +23,7 @@ EVERY_S = 300.0
 NOVA = '/etc/nova/nova.conf'
 NOVA_API = '/etc/nova/nova-api.conf'
 
-KNOWN_BETTER = frozenset(
+NOT_REPEATED = frozenset(
     {
         # Each cycle checks these.
         *('Clocks', 'Cloud'),
@@ -39,20 +39,24 @@ KNOWN_BETTER = frozenset(
 
 
 def _options(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    found = known_options.misspelt(file_faults.configuration_files(conf))
+    found = known_options.describe_unknown_options(
+        file_faults.configuration_files(conf)
+    )
     said = '; '.join(found)
     return results.warning(said) if said else results.success('')
 
 
 def _exchanges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check where Nova sends messages, if its files are readable here."""
+    """Check the exchange to which Nova sends messages, if its files are
+    readable on this host.
+    """
     if not all(os.access(each, os.R_OK) for each in (NOVA, NOVA_API)):
         return results.success('')
     return status_queue.exchanges(NOVA, NOVA_API, conf)
 
 
 REPEATED: tuple[results.Named, ...] = (
-    *(each for each in status_queue.CHECKS if each[0] not in KNOWN_BETTER),
+    *(each for each in status_queue.CHECKS if each[0] not in NOT_REPEATED),
     ('Exchanges of Nova', _exchanges),
     ('Options', _options),
     ('Message transport', status_cloud.message_transport),
@@ -60,12 +64,12 @@ REPEATED: tuple[results.Named, ...] = (
 
 
 class RepeatedChecks:
-    """Runs checks beside the cycles, again and again.
+    """Runs the checks repeatedly in a thread beside the cycles.
 
-    :param conf: of the service.
+    :param conf: configuration of the service.
     :param stopped: event that ends the checks.
-    :ivar name: of its thread.
-    :ivar warnings: of the last run, one sentence for each check.
+    :ivar name: name of the thread.
+    :ivar warnings: warnings of the last run, one sentence per check.
     """
 
     name = 'checks'
@@ -76,12 +80,12 @@ class RepeatedChecks:
         self.warnings: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Run the checks until stopped."""
+        """Run the checks repeatedly until stopped."""
         while not self._stopped.is_set():
-            self.look()
+            self.run_once()
             self._stopped.wait(EVERY_S)
 
-    def look(self) -> None:
+    def run_once(self) -> None:
         """Run the checks once."""
         found = {
             name: results.run(check, self._conf) for name, check in REPEATED

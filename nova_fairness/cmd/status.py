@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""``nova-fairness-status``: checks whether this machine is ready for the
-agent.
+"""``nova-fairness-status``: checks whether this machine meets the requirements
+of the agent.
 
-``nova-fairness-status upgrade check`` checks the needs of the agent and of the
-HTTP interface, changes nothing, and prints a result for each check.
-``nova-fairness-status effect`` measures whether CPU weights work here.
+``nova-fairness-status upgrade check`` checks the requirements of the agent and
+of the HTTP API, changes nothing, and prints a result for each check.
+``nova-fairness-status effect`` measures whether CPU weights have an effect on
+this machine.
 """
 
 import warnings
@@ -38,7 +39,7 @@ PROGRAM = 'nova-fairness-status'
 PROJECT = 'nova-fairness'
 
 BROKEN = 255
-"""Exit code of oslo.upgradecheck when a check itself fails to run."""
+"""Exit code of oslo.upgradecheck if a check itself fails to run."""
 
 INTERRUPTED = 130
 """Exit code that shells use for a program that Ctrl-C ended."""
@@ -47,34 +48,35 @@ _OPTIONS = [
     cfg.BoolOpt(
         'controller',
         default=False,
-        help='leave out what only a compute node needs',
+        help='skip the checks for compute nodes',
     ),
     cfg.StrOpt(
         'api-paste',
         default='/etc/nova/api-paste.ini',
         metavar='FILE',
-        help='configuration of the pipelines of nova-api; where there is '
-        'none, there is no nova-api (default: /etc/nova/api-paste.ini)',
+        help='configuration of the pipelines of nova-api; without this file, '
+        'checks of nova-api are skipped (default: /etc/nova/api-paste.ini)',
     ),
     cfg.StrOpt(
         'queue-config',
         default=str(cluster_conf.CONFIG_FILE),
         metavar='FILE',
-        help='configuration of the queue in front of Nova; where there is '
-        f'none, no request waits (default: {cluster_conf.CONFIG_FILE})',
+        help='configuration of the queue; without this file, checks of the '
+        f'queue are skipped (default: {cluster_conf.CONFIG_FILE})',
     ),
     cfg.StrOpt(
         'nova-config',
         default='/etc/nova/nova.conf',
         metavar='FILE',
-        help='configuration of all services of Nova on this machine; where '
-        'there is none, there is no Nova (default: /etc/nova/nova.conf)',
+        help='configuration of all services of Nova on this machine; without '
+        'this file, checks of Nova are skipped (default: '
+        '/etc/nova/nova.conf)',
     ),
     cfg.StrOpt(
         'nova-api-config',
         default='/etc/nova/nova-api.conf',
         metavar='FILE',
-        help='what nova-api alone reads after it (default: '
+        help='further configuration that only nova-api reads (default: '
         '/etc/nova/nova-api.conf)',
     ),
 ]
@@ -83,9 +85,9 @@ Bound = Callable[[object], upgradecheck.Result]
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """The checks of ``upgrade check``.
+    """The command ``upgrade check``.
 
-    :param conf: read when the checks run.
+    :param conf: configuration, read when the checks run.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -93,7 +95,7 @@ class Checks(upgradecheck.UpgradeCommands):
         self._conf = conf
 
     def check(self) -> upgradecheck.Code:
-        """Run the checks that this machine needs, and print their results.
+        """Run the checks for this machine, and print their results.
 
         :raises SystemExit: if the command is not ``upgrade check``; the parser
             accepts any second word.
@@ -101,7 +103,7 @@ class Checks(upgradecheck.UpgradeCommands):
         if (asked := self._conf.command.check) != 'check':
             sys.stderr.write(
                 plain.lines(
-                    f'{PROGRAM}: unknown command {f"upgrade {asked}"!r}; '
+                    f'{PROGRAM}: command {f"upgrade {asked}"!r} is unknown; '
                     "expected 'upgrade check'\n"
                 )
             )
@@ -125,7 +127,9 @@ class Checks(upgradecheck.UpgradeCommands):
 
 
 def _add_commands(checks: Checks, commands: Any) -> None:
-    upgrade = commands.add_parser('upgrade', help='check what is needed')
+    upgrade = commands.add_parser(
+        'upgrade', help='check the requirements of this release'
+    )
     upgrade.add_argument('check')
     upgrade.add_argument(
         '--json', action='store_true', help='print the results as JSON'
@@ -144,8 +148,8 @@ def _effect() -> int:
     except (exception.FairnessError, OSError, ValueError) as error:
         sys.stderr.write(
             plain.lines(
-                f'{PROGRAM}: effect: CPU weights cannot be measured: '
-                f'{error}; run it as root, once at a time\n'
+                f'{PROGRAM}: effect: not measured: {error}; run it as root, '
+                'and only once at the same time\n'
             )
         )
         return BROKEN
@@ -154,10 +158,10 @@ def _effect() -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run the checks, or measure the effect of weights.
 
-    :param arguments: without the name of the program; ``None`` for those of
-        the process.
-    :returns: 0 if all is well, 1 if there is a warning, 2 if something will
-        not work, 130 after Ctrl-C, 255 if the checks could not be run.
+    :param arguments: arguments without the name of the program; ``None`` for
+        the arguments of the process.
+    :returns: 0 on success, 1 with a warning, 2 with a failure, 130 after
+        Ctrl-C, 255 if the checks could not be run.
     """
     given = sys.argv[1:] if arguments is None else arguments
     logging.basicConfig(level=logging.CRITICAL)

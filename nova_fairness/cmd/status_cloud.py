@@ -25,15 +25,19 @@ FACTORY = 'api_ext.filter:FairnessFilter.factory'
 COMPOSITE = 'composite:openstack_compute_api_v21'
 PIPELINE = 'keystone'
 BEFORE = 'keystonecontext'
-"""The filter that finds out the caller; ours must come after it."""
+"""Name of the filter that identifies the caller; the filter of this package
+must come after it.
+"""
 
 
 def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Connect to the Redis of the transport, if it has one."""
+    """Check the connection to the Redis server of the transport, if it has
+    one.
+    """
     if not conf.transport_url:
         return results.warning(
-            'transport_url is not set: this node compares only its own '
-            'users, and nova-fairness-ctl cannot reach it'
+            'transport_url: not set: this node compares only its own users, '
+            'and nova-fairness-ctl cannot reach it'
         )
     url = oslo_messaging.TransportURL.parse(conf)
     place = transport.redis_of(conf)
@@ -51,8 +55,8 @@ def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check whether this node can prove its identity."""
-    needless = results.success('only zmq+redis:// and its kin need keys')
+    """Check whether this node has a valid key."""
+    needless = results.success('keys are not needed: transport is not zmq')
     if not conf.transport_url:
         return needless
     url = oslo_messaging.TransportURL.parse(conf)
@@ -62,13 +66,13 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     if not settings.keys_path:
         if settings.insecure:
             return results.warning(
-                '[oslo_messaging_zmq] insecure is set: nothing is '
-                'authenticated or encrypted, and anybody can answer for '
-                'this host and report about it'
+                '[oslo_messaging_zmq] insecure: set: messages are neither '
+                'authenticated nor encrypted, so any program can answer for '
+                'this host and send its reports'
             )
         return results.failure(
-            '[oslo_messaging_zmq] keys_path is not set; expected what '
-            'nova-fairness-keys makes'
+            '[oslo_messaging_zmq] keys_path: not set; set it to the keys '
+            'directory of nova-fairness-keys'
         )
     return _keyring_result(
         keyring.Keyring(settings.keys_path), conf.fairness.host
@@ -81,28 +85,30 @@ def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     if fault := releases.fault():
         return results.failure(fault)
     if not (found := releases.release()):
-        return results.success('Nova is not in this Python environment')
+        return results.success(
+            'Nova is not installed in this Python environment'
+        )
     if releases.number(found) > releases.NEWEST:
         return results.warning(
-            f'Nova {found} is newer than all that the tests ran with, '
+            f'Nova {found}: not tested: it is newer than the tested releases '
             f'{releases.OLDEST} to {releases.NEWEST}'
         )
     return results.success(f'Nova {found} is supported')
 
 
 def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check for the filter of the HTTP interface, if nova-api is here."""
+    """Check for the filter of the HTTP API, if nova-api is on this machine."""
     path = pathlib.Path(conf.api_paste)
     if not path.exists():
-        return results.success(f'no nova-api here: there is no {path}')
+        return results.success(f'no nova-api on this machine: no file {path}')
     if fault := paste_fault(path):
         return results.failure(f'{path}: {fault}')
     if not has_filter(path):
         return results.warning(
-            f'{path} does not name the filter {FACTORY}: '
-            'nova-api answers nothing below /fairness'
+            f'{path}: the filter {FACTORY} is missing, so nova-api does not '
+            'serve /fairness'
         )
-    return results.success(f'{path} has the filter where it belongs')
+    return results.success(f'{path}: the filter is in the right place')
 
 
 _FILES = ('queue_config', 'nova_config', 'nova_api_config')
@@ -110,10 +116,10 @@ _FILES = ('queue_config', 'nova_config', 'nova_api_config')
 
 
 def option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check for options of this product that do not exist."""
+    """Check for unknown options in configuration files."""
     more = [path for each in _FILES if (path := conf.get(each))]
     files = [*file_faults.configuration_files(conf), *more]
-    found = known_options.misspelt(dict.fromkeys(files))
+    found = known_options.describe_unknown_options(dict.fromkeys(files))
     if found:
         return results.warning('; '.join(found))
     return results.success('all options of this product are known')
@@ -133,24 +139,25 @@ def _keyring_result(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
     entry = ring.require(ring.public)
     if entry.name != ring.name:
         return results.failure(
-            f'the key of {ring.name} is on the allow-list as {entry.name}'
+            f'key of {ring.name}: the allow-list has it under another name, '
+            f'{entry.name}'
         )
     if entry.role == 'node' and ring.name != host:
         return results.failure(
-            f'the key is that of {ring.name}; expected that of [fairness] '
-            f'host, {host}: reports with another key are refused, and no '
-            'other host calls this one'
+            f'key: it belongs to {ring.name}; expected the key of [fairness] '
+            f'host, {host}: other nodes refuse reports with another key, and '
+            'cannot call this host'
         )
     if entry.role == allow_list.CONTROLLER and not entry.signs:
         return results.warning(
-            f'the key of {ring.name} cannot sign, so it cannot choose a '
-            f'metric or policy: nova-fairness-keys rotate {ring.name}'
+            f'key of {ring.name}: it cannot sign, so it cannot set a metric '
+            f'or policy; run nova-fairness-keys rotate {ring.name}'
         )
     return results.success(f'{ring.name} is on the allow-list as {entry.role}')
 
 
 def has_filter(path: pathlib.Path) -> bool:
-    """Whether a file defines the filter.
+    """Return whether a file defines the filter.
 
     :raises ConfigurationError: if it cannot be read.
     """
@@ -158,9 +165,9 @@ def has_filter(path: pathlib.Path) -> bool:
 
 
 def paste_fault(path: pathlib.Path) -> str:
-    """The fault in how a file uses the filter.
+    """Describe a wrong use of the filter in a file.
 
-    :returns: empty if there is no fault, or if the file does not use the
+    :returns: empty if the use is right, or if the file does not use the
         filter.
     :raises ConfigurationError: if it cannot be read.
     """
@@ -172,16 +179,15 @@ def paste_fault(path: pathlib.Path) -> str:
     used = [name for name in pipeline if name in names]
     if len(used) != 1:
         return (
-            f'the pipeline {PIPELINE} of [{COMPOSITE}] names '
+            f'pipeline {PIPELINE} of [{COMPOSITE}]: it contains '
             f'{" and ".join(used) or "no filter of this package"}; expected '
             f'{names[0]} once'
         )
     place = pipeline.index(used[0])
     if BEFORE not in pipeline[:place] or place == len(pipeline) - 1:
         return (
-            f'{used[0]} stands in the wrong place of the pipeline '
-            f'{PIPELINE} of [{COMPOSITE}]; expected it between {BEFORE} and '
-            'the application'
+            f'pipeline {PIPELINE} of [{COMPOSITE}]: {used[0]} is in the wrong '
+            f'place; expected it between {BEFORE} and the application'
         )
     return ''
 
@@ -201,6 +207,6 @@ def _parsed_pipelines(path: pathlib.Path) -> configparser.RawConfigParser:
         parser.read_string(path.read_text('utf-8'), str(path))
     except (OSError, ValueError, configparser.Error) as error:
         raise exception.ConfigurationError(
-            f'{path} cannot be read: {error}'
+            f'{path}: not readable: {error}'
         ) from error
     return parser

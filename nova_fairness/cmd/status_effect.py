@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-fairness-status effect``: measures whether CPU weights work here.
+"""``nova-fairness-status effect``: measures whether CPU weights have an effect
+on this machine.
 
-Two groups with groups inside, as libvirt makes them for VMs, compete for one
-CPU. Their tasks sleep and wake like threads of VCPUs, and the weights are
-written again and again like an agent does.
+Two control groups with inner groups, as libvirt creates them for VMs, compete
+for one CPU. Their tasks sleep and wake like threads of VCPUs, and the weights
+are written repeatedly, as by an agent.
 """
 
 from collections.abc import Iterator
@@ -26,15 +27,13 @@ from nova_fairness.model import cgroup
 DURATION_S = 5.0
 
 NAME = 'nova-fairness-effect'
-"""The group that holds all others of the test."""
+"""Control group that contains all other groups of the test."""
 
-ASKED = {'heavy': 0.25, 'light': 0.75}
-"""Share of the CPU that each group is to get, by group."""
+EXPECTED = {'heavy': 0.25, 'light': 0.75}
+"""Part of the CPU that each group should get, by group."""
 
-NEAR = 0.05
-"""Largest difference of shares that sleeping tasks and a short time
-explain.
-"""
+TOLERANCE = 0.05
+"""Largest difference of parts that sleeping tasks and a short time explain."""
 
 INNER = {
     'emulator': (0.0005, 0.004),
@@ -67,10 +66,10 @@ print(time.process_time() - began)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CpuHierarchy:
-    """The hierarchy of groups with CPU weights.
+    """The hierarchy of control groups with CPU weights.
 
-    :ivar top: directory in which the groups are made.
-    :ivar name: of the file that holds a weight.
+    :ivar top: directory in which the groups are created. :ivar name: name of
+    the file with a weight.
     """
 
     top: pathlib.Path
@@ -82,16 +81,18 @@ class CpuHierarchy:
         return self.name == files.CPU_WEIGHT
 
     def weight(self, share: float) -> int:
-        """Weight of one of two groups that is to get a share of the CPU."""
-        return round(files.FILES[self.name].default * len(ASKED) * share)
+        """Return the weight of one of two groups that should get a part of the
+        CPU.
+        """
+        return round(files.FILES[self.name].default * len(EXPECTED) * share)
 
 
 def run(duration_s: float = DURATION_S) -> int:
-    """Measure, and print shares and a verdict.
+    """Measure the effect, and print parts and a verdict.
 
-    :returns: 0 if the groups got their shares, 1 if they got something between
-        these and equal parts, 2 if the weights have no effect.
-    :raises OSError: if the groups cannot be made.
+    :returns: 0 if the groups got the expected parts, 1 if the parts are
+        between expected and equal, 2 if the weights have no effect.
+    :raises OSError: if the groups cannot be created.
     :raises ControlUnavailable: if this host has no CPU controller.
     """
     kept = signal.signal(signal.SIGTERM, _end)
@@ -100,31 +101,32 @@ def run(duration_s: float = DURATION_S) -> int:
     finally:
         signal.signal(signal.SIGTERM, kept)
     lines = [
-        f'{name}: asked {share:.0%}, got {got[name]:.1%} of one CPU'
-        for name, share in ASKED.items()
+        f'{name}: expected {share:.0%}, got {got[name]:.1%} of one CPU'
+        for name, share in EXPECTED.items()
     ]
-    code, verdict = judge(got['light'])
+    code, verdict = verdict_of(got['light'])
     lines.append(f'Linux {os.uname().release}: {verdict}')
     sys.stdout.write('\n'.join(lines) + '\n')
     return code
 
 
-def judge(light: float) -> tuple[int, str]:
-    """Compare the share that the light group got with its wanted share.
+def verdict_of(light: float) -> tuple[int, str]:
+    """Compare the part of the CPU that the light group got with the expected
+    part.
 
     :returns: exit code, and a sentence for people.
     """
-    off = light - ASKED['light']
-    if abs(off) <= NEAR:
+    off = light - EXPECTED['light']
+    if abs(off) <= TOLERANCE:
         return 0, 'CPU weights work'
-    if light <= 0.5 + NEAR:
+    if light <= 0.5 + TOLERANCE:
         return 2, (
             'CPU weights have no effect; see the check Kernel of '
             'nova-fairness-status upgrade check'
         )
     return 1, (
-        f'CPU weights work in part: the light group is off by {off:+.1%}; '
-        'run it again while the host has little to do, then see the check '
+        f'CPU weights work in part: the light group deviates by {off:+.1%}; '
+        'repeat the command while the host is not busy, then see the check '
         'Kernel of nova-fairness-status upgrade check'
     )
 
@@ -132,7 +134,7 @@ def judge(light: float) -> tuple[int, str]:
 def measure(hierarchy: CpuHierarchy, duration_s: float) -> dict[str, float]:
     """Let two groups compete for one CPU.
 
-    :returns: fraction of the CPU time that each group got, by name.
+    :returns: part of the CPU time that each group got, by name.
     """
     with contextlib.ExitStack() as ends:
         groups = ends.enter_context(_groups(hierarchy))
@@ -160,13 +162,13 @@ def _hierarchy() -> CpuHierarchy:
 
 @contextlib.contextmanager
 def _groups(hierarchy: CpuHierarchy) -> Iterator[dict[str, pathlib.Path]]:
-    """Make the groups, and remove them at the end.
+    """Create the control groups, and remove them at the end.
 
-    Groups that an earlier run left behind are removed if they have no task.
+    Groups of an earlier run are removed if they have no task.
     """
     top = hierarchy.top / NAME
-    outer = [top, *(top / name for name in ASKED)]
-    inner = [top / name / each for name in ASKED for each in INNER]
+    outer = [top, *(top / name for name in EXPECTED)]
+    inner = [top / name / each for name in EXPECTED for each in INNER]
     _remove([*outer, *inner])
     with _delegated(hierarchy):
         try:
@@ -174,7 +176,7 @@ def _groups(hierarchy: CpuHierarchy) -> Iterator[dict[str, pathlib.Path]]:
                 group.mkdir()
                 if hierarchy.is_unified and group in outer:
                     (group / _CHILDREN).write_text('+cpu')
-            yield {name: top / name for name in ASKED}
+            yield {name: top / name for name in EXPECTED}
         finally:
             _remove([*outer, *inner])
 
@@ -187,7 +189,7 @@ def _remove(groups: list[pathlib.Path]) -> None:
 
 @contextlib.contextmanager
 def _delegated(hierarchy: CpuHierarchy) -> Iterator[None]:
-    """Allow groups below the top to have weights; version 1 always does."""
+    """Enable weights of groups below the top; version 1 always has them."""
     path = hierarchy.top / _CHILDREN
     if not hierarchy.is_unified or 'cpu' in path.read_text('ascii').split():
         yield
@@ -235,12 +237,12 @@ def _rewrite(
     groups: Mapping[str, pathlib.Path],
     duration_s: float,
 ) -> None:
-    """Write the weights again and again until the time is over."""
+    """Write the weights repeatedly until the time has passed."""
     end = time.monotonic() + duration_s
     one_more = 0
     while time.monotonic() < end:
         for name, group in groups.items():
-            weight = hierarchy.weight(ASKED[name]) + one_more
+            weight = hierarchy.weight(EXPECTED[name]) + one_more
             (group / hierarchy.name).write_text(str(weight))
         one_more = 1 - one_more
         time.sleep(_REWRITE_S)

@@ -54,7 +54,7 @@ _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 
 
 def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Read all options of the agent, and load the plugins that they name."""
+    """Check all options of the agent, and load the configured plugins."""
     settings = settings_module.from_conf(conf)
     assembly.load_plugins(settings)
     if warning := plugins.warning(settings.metric, settings.policy):
@@ -66,20 +66,20 @@ def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def state(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check whether the state of the agent can be saved."""
+    """Check whether the agent can save its state."""
     path = pathlib.Path(conf.fairness.state_path)
     place = next(each for each in (path, *path.parents) if each.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         return results.failure(
-            f'[fairness] state_path = {path} cannot be written by this '
-            f'user; expected a directory that the agent can write'
+            f'[fairness] state_path {path}: not writable by this user; set a '
+            f'directory that the agent can write'
         )
-    said = 'can be written' if place == path else f'can be made in {place}'
+    said = 'is writable' if place == path else f'can be created in {place}'
     return results.success(f'{path} {said}')
 
 
 def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Ask libvirt for its running domains."""
+    """Check that libvirt lists its running domains."""
     uri = conf.fairness.connection_uri
     with _connected(uri) as connection:
         count = len(connection.active())
@@ -103,16 +103,16 @@ def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
                 unowned.append(domain.name)
     if unowned:
         return results.warning(
-            f'no owner is known of {_shortened(unowned)}: neither Nova wrote '
-            'one into the domain nor does [fairness] owners_file name one; '
-            f'all of them count as one user, {instance.UNOWNED!r}'
+            f'domains {_shortened(unowned)}: they have no owner, neither in '
+            "Nova's metadata of the domain nor in [fairness] owners_file; "
+            f'they all count as one user, {instance.UNOWNED!r}'
         )
     owned = wording.counted(count, 'domain')
     return results.success(f'all owners of {owned} are known')
 
 
 def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check whether this node can steer the configured controls."""
+    """Check whether this node can set the configured controls."""
     found: list[str] = []
     missing: list[str] = []
     for kind in _steered(conf):
@@ -120,16 +120,16 @@ def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
             works, what = _availability(kind, conf)
             (found if works else missing).append(f'{kind.value}: {what}')
     if not found and not missing:
-        return results.success('[fairness] controls names none of them')
+        return results.success(
+            '[fairness] controls: no control that uses control groups'
+        )
     if not found:
         return results.failure('; '.join(missing))
-    if refused := _read_only():
-        return results.failure(
-            f'{refused}; expected it to be writable by root'
-        )
+    if refused := _read_only_mount():
+        return results.failure(f'{refused}; mount it writable for root')
     said = f'{_versions()}; {", ".join(found)}'
     if missing:
-        return results.warning(f'{said}; not steered: {"; ".join(missing)}')
+        return results.warning(f'{said}; not available: {"; ".join(missing)}')
     return results.success(said)
 
 
@@ -150,15 +150,15 @@ def kernel(conf: cfg.ConfigOpts) -> upgradecheck.Result:
             f'Linux {release}: some kernels of this series place a running '
             f'group wrongly when its CPU weight changes; {_MEASURE}'
         )
-    return results.success(f'Linux {release}: no fault of weights is known')
+    return results.success(f'Linux {release}: no known fault of CPU weights')
 
 
 def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Start the privileged helper as the agent does, if this is root."""
+    """Check that the privileged helper starts, if this user is root."""
     if os.geteuid() != 0:
         return results.warning(
-            'this user is not root: whether it may start '
-            'nova-fairness-privileged by sudo is not tried'
+            'this user is not root, so the start of '
+            'nova-fairness-privileged with sudo is not checked'
         )
     controls_module.prepare(conf.config_file or ())
     privileged.door.knock()
@@ -166,13 +166,13 @@ def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check for the programs of iproute2."""
+    """Check that the programs of iproute2 are installed."""
     if resources.ResourceControl.NETWORK not in _steered(conf):
         return results.success('[fairness] controls does not name network')
     for name in ('tc', 'ip'):
         if shutil.which(name, path=_PATH) is None:
             return results.failure(
-                f'{name} is not in {_PATH}; expected the package iproute2'
+                f'{name}: not found in {_PATH}; install the package iproute2'
             )
     program = shutil.which('tc', path=_PATH) or 'tc'
     done = subprocess.run(
@@ -186,11 +186,11 @@ def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 def nova_service(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Tell whether the agent will be a service of Nova."""
+    """Report whether the agent will be a service of Nova."""
     options = conf.fairness_nova
     wanted, why_not = presence.wanted(options.service, options.config_files)
     if not wanted:
-        return results.success(f'the agent is on its own: {why_not}')
+        return results.success(f'the agent runs stand-alone: {why_not}')
     files = ', '.join(options.config_files)
     return results.success(f'the agent is a service of Nova, by {files}')
 
@@ -206,7 +206,7 @@ CHECKS: tuple[results.Named, ...] = (
     ('Traffic control', traffic_control),
     ('Service of Nova', nova_service),
 )
-"""Checks for machines with VMs only, by name."""
+"""Checks for machines with VMs, by name."""
 
 
 @contextlib.contextmanager
@@ -228,7 +228,7 @@ def _availability(
 ) -> tuple[bool, str]:
     try:
         if kind is resources.ResourceControl.DISK:
-            return disk_availability(
+            return check_disks(
                 _running(conf), _MOUNTINFO, block_devices.BlockDevices()
             )
         return _CONTROLS[kind](mountinfo_path=_MOUNTINFO).availability()
@@ -239,7 +239,7 @@ def _availability(
 
 
 def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
-    """VMs that can be read; another check reports the others."""
+    """Return the VMs that can be read; another check reports the others."""
     vms = []
     with (
         contextlib.suppress(exception.CollectError),
@@ -256,7 +256,7 @@ def _mounts() -> dict[str, cgroup.Mount]:
 
 
 def _file_text(path: pathlib.Path) -> str:
-    """Content of a file; empty if the kernel has no such file."""
+    """Return the content of a file; empty if the kernel has no such file."""
     try:
         return path.read_text('utf-8', 'replace')
     except OSError:
@@ -271,7 +271,7 @@ def _versions() -> str:
     )
 
 
-def _read_only() -> str:
+def _read_only_mount() -> str:
     for mount in _mounts().values():
         if os.statvfs(mount.path).f_flag & os.ST_RDONLY:
             return f'{mount.path} is mounted read-only'
@@ -283,17 +283,18 @@ def _shortened(names: list[str]) -> str:
     return ', '.join(names[:_SHOWN]) + more
 
 
-def disk_availability(
+def check_disks(
     vms: Iterable[instance.Instance],
     mountinfo_path: str,
     blocks: block_devices.BlockDevices,
 ) -> tuple[bool, str]:
-    """Check the devices below the disks of VMs like an agent does.
+    """Check the devices of the disks of VMs, as the agent does.
 
     :param mountinfo_path: file with the mounts of the hierarchies.
-    :param blocks: of this host.
-    :returns: whether a weight has an effect for any disk, and which files hold
-        it or why no disk has one; without disks, possible files of this host.
+    :param blocks: block devices of this host.
+    :returns: whether a weight has an effect on any disk, and the files with
+        weights or the reasons why there are none; without disks, possible
+        files of this host.
     :raises ControlUnavailable: if this host has no block I/O controller.
     :raises OSError: if the mounts cannot be read.
     """

@@ -32,7 +32,7 @@ def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     with database.failures():
         schema.check(engine)
         revision = schema.present(engine)
-    return results.success(f'the tables have the revision {revision}')
+    return results.success(f'the tables have revision {revision}')
 
 
 def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -43,31 +43,33 @@ def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     )
     if fault := seen.look():
         return results.failure(
-            f'{fault}: the service suspends what cannot be undone; set the'
+            f'{fault}: the service suspends irreversible actions; set the'
             ' clock'
         )
     return results.success('the clocks of host and database agree')
 
 
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Read the keys, which only their owner may be able to read."""
+    """Check the file of keys, which only its owner may read."""
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.read(path)
-    return results.success(f'{path} can be read, by its owner only')
+    return results.success(f'{path} is readable by its owner only')
 
 
 def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that agents trust messages of the service."""
     if not conf.transport_url:
-        return results.success('no agent asks: transport_url is not set')
+        return results.success('no agents: transport_url is not set')
     signs = signatures.signer(conf, conf.fairness_exchange.domain)
     if signs is None:
-        return results.success('agents have no keys here')
+        return results.success('agents use no keys')
     return results.success('the key of the service can sign')
 
 
 def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Check that a relay receives messages to conductor, on all brokers."""
+    """Check that a relay receives the messages to conductor, on all
+    brokers.
+    """
     missing = []
     for url, names in queue_commands.brokers(conf):
         found = link.Link(url, names, declares=False)
@@ -77,14 +79,14 @@ def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
                 missing.append(queue)
     if missing:
         return results.failure(
-            f'{" and ".join(missing)}: the queue is missing, holds messages,'
-            ' or no nova-fairness-relay receives from it'
+            f'queue {" and ".join(missing)}: it is missing, contains messages,'
+            ' or has no consumer; start nova-fairness-relay'
         )
     return results.success('a relay receives from every broker')
 
 
 def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
-    """Read Placement as the service does."""
+    """Check that Placement answers."""
     options = conf.fairness_cluster
     rooms = clients.connect(options.cloud, options.region_name).placement
     count = len(placement.Placement(rooms).trees())
@@ -102,19 +104,19 @@ class _Exchange(NamedTuple):
 
 _RABBIT = 'oslo_messaging_rabbit'
 _DURABLE = ('amqp_durable_queues', 'rabbit_quorum_queue')
-"""Options of oslo.messaging; each of them makes its declarations durable."""
+"""Options of oslo.messaging, each of which makes its declarations durable."""
 
 
 def exchanges(
     nova: str, nova_api: str, conf: cfg.ConfigOpts
 ) -> upgradecheck.Result:
-    """Check that nova-api, and only nova-api, sends to the relay.
+    """Check that nova-api, and no other service, sends to the relay.
 
     :param nova: configuration file of all services of Nova.
     :param nova_api: further file that only nova-api reads.
     """
     if not pathlib.Path(nova).exists():
-        return results.success(f'no Nova here: there is no {nova}')
+        return results.success(f'no Nova on this machine: no file {nova}')
     ours = conf.fairness_cluster
     others, api = (
         _configured_exchange(nova),
@@ -128,19 +130,17 @@ def exchanges(
         )
     if api.exchange == target.exchange:
         return results.warning(
-            f'nova-api sends to {target.exchange}, past the relay: no request'
-            f' waits. In {nova_api} [DEFAULT] control_exchange ='
-            f' {ours.front_exchange} is missing'
+            f'nova-api: it sends to {target.exchange} and bypasses the relay,'
+            f' so no request waits; set [DEFAULT] control_exchange ='
+            f' {ours.front_exchange} in {nova_api}'
         )
     front = _Exchange(ours.front_exchange, True)
     if api != front:
         return results.failure(
-            f'{nova_api}: nova-api uses {_exchange_text(api)}, and the relay'
-            f' takes messages from {_exchange_text(front)}'
+            f'{nova_api}: nova-api uses {_exchange_text(api)}, but the relay'
+            f' reads from {_exchange_text(front)}'
         )
-    return results.success(
-        f'nova-api, and it alone, sends to {front.exchange}'
-    )
+    return results.success(f'only nova-api sends to {front.exchange}')
 
 
 def _configured_exchange(*paths: str) -> _Exchange:
@@ -166,14 +166,15 @@ CHECKS: tuple[results.Named, ...] = (
     ('Relay', relay),
     ('Cloud', cloud),
 )
-"""Checks of the queue in front of Nova, by name."""
+"""Checks of the queue, by name."""
 
 
 def checks(
     path: pathlib.Path, nova: str, nova_api: str
 ) -> tuple[results.Named, ...]:
-    """The checks with the configuration of a file.
+    """Return the checks with the configuration of a file.
 
+    :param path: configuration file of the queue.
     :param nova: configuration file of all services of Nova.
     :param nova_api: further file that only nova-api reads.
     """
@@ -182,10 +183,12 @@ def checks(
         *CHECKS,
         ('Exchanges of Nova', looked),
     )
-    return tuple((name, _with_file(check, path)) for name, check in named)
+    return tuple(
+        (name, _with_configuration_file(check, path)) for name, check in named
+    )
 
 
-def _with_file(
+def _with_configuration_file(
     check: results.Check, path: pathlib.Path
 ) -> Callable[[cfg.ConfigOpts], upgradecheck.Result]:
     def bound(_: cfg.ConfigOpts) -> upgradecheck.Result:

@@ -3,8 +3,8 @@
 
 """Results of ``nova-fairness-status upgrade check``.
 
-A check reads, changes nothing, and returns a result: success, a warning if the
-agent works with restrictions, a failure if it does not work.
+A check changes nothing, and returns a result: success, a warning if the agent
+works with restrictions, or a failure if it does not work.
 """
 
 from collections.abc import Callable
@@ -22,17 +22,17 @@ Named = tuple[str, Check]
 
 
 def success(details: str) -> upgradecheck.Result:
-    """Result if all is well."""
+    """Create the result of a check without problems."""
     return upgradecheck.Result(upgradecheck.Code.SUCCESS, details)
 
 
 def warning(details: str) -> upgradecheck.Result:
-    """Result if the agent works with restrictions."""
+    """Create the result if the agent works with restrictions."""
     return upgradecheck.Result(upgradecheck.Code.WARNING, details)
 
 
 def failure(details: str) -> upgradecheck.Result:
-    """Result if the agent does not work."""
+    """Create the result if the agent does not work."""
     return upgradecheck.Result(upgradecheck.Code.FAILURE, details)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command that removes the traces of the cluster service elsewhere."""
+"""Command that removes all changes of the cluster service in other systems."""
 
 import sys
 import time
@@ -15,23 +15,26 @@ from nova_fairness.cluster.openstack import clients
 from nova_fairness.model import plain
 from nova_fairness.model import wording
 
-DESCRIPTION = 'open the hosts that it closed, remove its metadata of servers'
+DESCRIPTION = (
+    'enable the hosts that the service disabled, and remove its metadata of'
+    ' servers'
+)
 """Description of the command in the help."""
 
-_NOTHING_LEFT = 'nothing is left in Nova and in the batch system'
+_NOTHING_LEFT = 'all changes in Nova and in the batch system are removed'
 _WITHOUT_BATCH = (
-    'nothing is left in Nova; no drained node was looked for:'
+    'all changes in Nova are removed; the batch system was not checked:'
     ' [fairness_partition] batch is empty; if the service drained nodes, set'
-    ' it as it was and run the command again'
+    ' the former value and run the command again'
 )
 
 
 def withdraw(conf: cfg.ConfigOpts) -> None:
-    """Open hosts and remove metadata, and print each change.
+    """Enable hosts and remove metadata, and print each change.
 
-    :raises ConfigurationError: if there is no such batch system.
-    :raises ClusterError: if something could not be removed, or a service still
-        leads.
+    :raises ConfigurationError: if the configured batch system does not exist.
+    :raises ClusterError: if a change could not be removed, or a service is
+        still the leader.
     """
     options = conf.fairness_cluster
     store = storage.open_store(conf)
@@ -39,8 +42,8 @@ def withdraw(conf: cfg.ConfigOpts) -> None:
     now = store.time() or time.time()
     if leader.holder and now - leader.since < options.lease:
         raise exception.ClusterError(
-            f'service {leader.holder}: leads, and would close hosts again;'
-            ' stop it first'
+            f'service {leader.holder}: still the leader: it would disable'
+            ' hosts again; stop it first'
         )
     has_batch = bool(conf.fairness_partition.batch)
     batch = border.batch_system(conf) if has_batch else None
@@ -51,7 +54,7 @@ def withdraw(conf: cfg.ConfigOpts) -> None:
         sys.stderr.write(plain.lines(f'{sentence}\n'))
     if left:
         raise exception.ClusterError(
-            wording.counted(len(left), 'thing was', 'things were')
+            wording.counted(len(left), 'change was', 'changes were')
             + ' not removed; run the command again'
         )
     _tell(_NOTHING_LEFT if has_batch else _WITHOUT_BATCH)

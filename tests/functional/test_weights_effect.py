@@ -45,7 +45,7 @@ def test_groups_with_weights_that_nothing_follows_fail_the_test(
     """The same groups without weights stand for a kernel that ignores them."""
     monkeypatch.setattr(status_effect, '_rewrite', lambda *_: None)
     got = status_effect.measure(hierarchy, 2.0)
-    code, verdict = status_effect.judge(got['light'])
+    code, verdict = status_effect.verdict_of(got['light'])
     assert code == 2, got
     assert verdict.startswith('CPU weights have no effect')
 

@@ -14,7 +14,7 @@ import sys
 from nova_fairness import exception
 from nova_fairness.cmd import agent
 try:
-    held = agent.be_alone(sys.argv[1], 0.2)
+    held = agent.acquire_agent_lock(sys.argv[1], 0.2)
 except exception.StateError as error:
     sys.exit(str(error))
 print('alone', flush=True)

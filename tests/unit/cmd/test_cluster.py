@@ -129,13 +129,15 @@ def test_the_address_of_metrics_is_that_of_fairness_observe(caplog):
     conf.set_override('prometheus_port', ports.free(), 'fairness_cluster')
     conf.set_override('prometheus_host', '192.0.2.1', 'fairness_observe')
     collector = queue_observe.QueueCollector(None, None)
-    observed = cluster.queue_commands.observed(
+    observed = cluster.queue_commands.metrics_served(
         conf, 'prometheus_port', collector
     )
     with pytest.raises(exception.ConfigurationError, match=r'192\.0\.2\.1'):
         observed.__enter__()
     conf.set_override('prometheus_key', '/no/such', 'fairness_observe')
-    with cluster.queue_commands.observed(conf, 'prometheus_port', collector):
+    with cluster.queue_commands.metrics_served(
+        conf, 'prometheus_port', collector
+    ):
         said = caplog.messages[-1]
     assert '[fairness_observe] prometheus_certificate is empty' in said
 

@@ -312,7 +312,7 @@ WHY = {
 
 def test_why_is_told_in_words():
     answers = {'n1': {'instance': WHY}}
-    assert ctl_tables.why(answers, everything=False).splitlines() == [
+    assert ctl_tables.explanation(answers, everything=False).splitlines() == [
         'we?b (a-1) of Ann in p, on n1:',
         'Do this.',
         'Or that.',
@@ -321,8 +321,8 @@ def test_why_is_told_in_words():
 
 def test_numbers_and_a_row_for_each_resource_follow_the_words():
     answers = {'n1': {'instance': WHY}}
-    text = ctl_tables.why(answers, everything=True)
-    words = ctl_tables.why(answers, everything=False)
+    text = ctl_tables.explanation(answers, everything=True)
+    words = ctl_tables.explanation(answers, everything=False)
     assert text.startswith(words)
     lines = text.removeprefix(words).splitlines()
     assert lines[:4] == [
@@ -355,7 +355,7 @@ def test_why_of_a_vm_that_was_not_measured_is_told_too():
         'usage': {},
         'weights': {},
     }
-    text = ctl_tables.why({'n1': {'instance': vm}}, everything=True)
+    text = ctl_tables.explanation({'n1': {'instance': vm}}, everything=True)
     assert text.splitlines()[1:6] == [
         'Do this.',
         'Or that.',

@@ -47,7 +47,7 @@ INSTANCES = {
 
 
 def test_the_heaviest_user_comes_first():
-    lines = ctl_top.picture(USERS, INSTANCES, {}).splitlines()
+    lines = ctl_top.page_text(USERS, INSTANCES, {}).splitlines()
     assert lines[0] == '2 hosts, 2 users, 3 VMs'
     assert lines[2].split()[:3] == ['USER', 'HEAVINESS', 'CPU']
     first, second = (line.split() for line in lines[3:5])
@@ -59,12 +59,12 @@ def test_the_heaviest_user_comes_first():
 
 def test_where_projects_are_compared_their_names_stand_there():
     users = {'n1': {'entity': 'project', 'users': {'p': _user(0.1, 1.0)}}}
-    lines = ctl_top.picture(users, INSTANCES, {}).splitlines()
+    lines = ctl_top.page_text(users, INSTANCES, {}).splitlines()
     assert lines[3].split()[-3] == '3'
 
 
 def test_hosts_that_do_not_answer_are_named():
-    text = ctl_top.picture(USERS, INSTANCES, {'n3': 'no answer'})
+    text = ctl_top.page_text(USERS, INSTANCES, {'n3': 'no answer'})
     assert 'n3: no answer' in text
 
 

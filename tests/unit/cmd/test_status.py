@@ -196,7 +196,7 @@ def test_disks_are_steered_where_their_device_keeps_weights(
     host, sources, expected
 ):
     host('cpu memory io')
-    found = status_node.disk_availability(
+    found = status_node.check_disks(
         [with_disk(source) for source in sources],
         status_node._MOUNTINFO,
         FakeBlockDevices(sda='bfq', sdb='mq-deadline'),
@@ -495,7 +495,7 @@ def test_a_kernel_that_does_not_follow_weights_is_a_warning(
     [(0.75, 0), (0.71, 0), (0.79, 0), (0.5, 2), (0.2, 2), (0.65, 1), (0.9, 1)],
 )
 def test_shares_of_a_measurement_have_a_verdict(light, code):
-    assert status_effect.judge(light)[0] == code
+    assert status_effect.verdict_of(light)[0] == code
 
 
 def test_a_measurement_that_cannot_be_made_says_why(capsys, monkeypatch):

@@ -46,7 +46,7 @@ def write(tmp_path):
     ],
 )
 def test_an_option_that_does_not_exist_is_named(write, text, said):
-    (found,) = known_options.misspelt(write(text))
+    (found,) = known_options.describe_unknown_options(write(text))
     assert said in found
 
 
@@ -59,8 +59,11 @@ def test_every_option_of_this_product_is_known(write):
         f'[{name}]\n' + ''.join(f'{each} = 1\n' for each in options)
         for name, options in listed.items()
     )
-    assert known_options.misspelt(write(text)) == []
-    assert known_options.misspelt(write(text.replace('_', '-'))) != []
+    assert known_options.describe_unknown_options(write(text)) == []
+    assert (
+        known_options.describe_unknown_options(write(text.replace('_', '-')))
+        != []
+    )
 
 
 def test_options_of_the_helpers_are_known(write):
@@ -70,21 +73,21 @@ def test_options_of_the_helpers_are_known(write):
         f'[{section}]\nhelper_command = x\nuser = x\ncapabilities = 1\n'
         for section in sections
     )
-    assert known_options.misspelt(write(text)) == []
-    assert known_options.misspelt(write(text.upper())) != []
+    assert known_options.describe_unknown_options(write(text)) == []
+    assert known_options.describe_unknown_options(write(text.upper())) != []
     text = '[FAIRNESS]\nentity = user\n[Fairness]\nenforce = true\n'
-    assert known_options.misspelt(write(text)) == []
+    assert known_options.describe_unknown_options(write(text)) == []
 
 
 def test_sections_of_others_are_not_looked_at(write):
     text = '[DEFAULT]\nfoo = 1\n[nova]\nbar = 1\n[placement]\nx = 1\n'
-    assert known_options.misspelt(write(text)) == []
-    assert known_options.misspelt(['/nowhere/a.conf']) == []
+    assert known_options.describe_unknown_options(write(text)) == []
+    assert known_options.describe_unknown_options(['/nowhere/a.conf']) == []
 
 
 @pytest.mark.parametrize('text', ['[fairness\nx', '\x00', 'x = 1\n'])
 def test_a_file_that_cannot_be_parsed_is_left_to_its_reader(write, text):
-    assert known_options.misspelt(write(text)) == []
+    assert known_options.describe_unknown_options(write(text)) == []
 
 
 @pytest.mark.parametrize(
