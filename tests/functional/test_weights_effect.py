@@ -81,5 +81,5 @@ def test_a_second_run_beside_the_first_is_refused(hierarchy):
             keeper.kill()
             keeper.wait()
     assert done.returncode == 255
-    assert 'once at a time' in done.stderr
+    assert 'only once at the same time' in done.stderr
     assert os.strerror(errno.EEXIST) in done.stderr

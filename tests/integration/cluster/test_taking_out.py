@@ -74,13 +74,16 @@ def test_all_that_waits_is_started_and_nothing_is_left_behind():
         cloud.until(lambda: is_told(cloud, new), 'it waits')
         cloud.stop(counting_cloud.SERVICES)
         as_operators_may(cloud)
-        assert typed(cloud, 'cluster', 'drain') == 'nothing waits any more\n'
+        assert (
+            typed(cloud, 'cluster', 'drain')
+            == 'queue: empty, all requests have started\n'
+        )
         cloud.until(lambda: is_told(cloud, waiting), 'Nova lacks some')
         # Without the queue the fake nova-api's own doubles come through.
         assert set(cloud.conductor.doubles) <= set(new[0].servers)
         assert cloud.store.requests(UNSENT) == cloud.store.unread(9) == []
         cloud.stop([counting_cloud.RELAY])
-        assert 'nothing of' in typed(cloud, 'relay', 'remove')
+        assert 'queues removed' in typed(cloud, 'relay', 'remove')
         assert ends.names_on(cloud.broker, counting_cloud.PLACES) == []
         assert cloud.cloud.holds() == []
         files = {each.name for each in cloud.directory.iterdir()}

@@ -265,7 +265,7 @@ def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(
         assert ends.take(conductor.told, 1) == [2]
     with files.process('relay', 'remove') as process:
         process.wait(ends.PATIENCE_S)
-    assert f'nothing of {places.front} is left' in files.log('relay')
+    assert f'{places.front}: exchange and queues removed' in files.log('relay')
     assert ends.names_on(broker, places) == []
     # What waits is in the database still.
     with files.store() as store:
@@ -283,5 +283,5 @@ def test_a_queue_that_nova_declared_otherwise_names_the_option(
     with files.process('relay', code=2) as process:
         process.wait(ends.PATIENCE_S)
     said = files.log('relay')
-    assert 'nova_exchange_durable must be as in Nova' in said
+    assert 'nova_exchange_durable: it differs from Nova' in said
     assert "inequivalent arg 'durable'" in said

@@ -163,7 +163,7 @@ def test_a_deleted_server_is_told_of_by_its_request(located):
     )  # fmt: skip
     found = ask(located, 'alice', NOT_THERE).json['instance']
     assert found['summary'] == (
-        f'Nova no longer knows this server. Its request {NOT_THERE} is over '
+        f'Nova deleted this server. Its request {NOT_THERE} has ended '
         '(ended: its server was deleted).'
     )
     assert (found['standing'], found['request_id']) == ('ended', NOT_THERE)
@@ -200,7 +200,7 @@ def test_a_caller_without_the_right_to_see_a_server_calls_no_agents(located):
 def test_of_an_instance_that_its_host_does_not_know_words_are_said(located):
     answer = ask(located, 'carol', fake_cloud.CAROLS)
     assert answer.status_code == 200
-    assert 'has not seen it yet' in answer.json['instance']['summary']
+    assert 'has not noticed it' in answer.json['instance']['summary']
 
 
 def at_rest(located, host, state):
@@ -220,7 +220,7 @@ def at_rest(located, host, state):
         ('', 'shelved_offloaded', 'is shelved'),
         ('', 'error', 'is in error'),
         ('', 'building', 'is being built'),
-        ('', 'new', 'has not seen it yet'),
+        ('', 'new', 'has not noticed it'),
     ],
 )
 def test_an_instance_that_does_not_run_is_answered_in_words(

@@ -361,9 +361,9 @@ def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
         is_away = isinstance(
             error, exception.HostNotReached | exception.NotLeading
         )
-        begun = 'does not answer' if is_away else 'cannot do this now'
+        begun = 'does not answer' if is_away else 'failed to execute this'
         assert said.startswith(f'The queue {begun}')
-        assert 'Requests that wait are kept' in said
+        assert 'Waiting requests are not lost' in said
 
 
 @pytest.mark.parametrize(

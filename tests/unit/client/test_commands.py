@@ -322,7 +322,7 @@ def test_a_preview_names_its_gaps(cloud, caplog):
     code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
     assert (code, len(told)) == (base.INCOMPLETE, 1)
     for text in (
-        'enforces already',
+        'already enforces',
         'not foreseen: memory',
         'With M1 weights never stand still',
         'M2 is not foreseen: it fails',

@@ -107,7 +107,7 @@ def test_a_fault_is_told_in_one_line(cloud, api, status, content, said):
 
 def test_a_page_of_a_proxy_is_not_taken_for_an_answer(cloud, api):
     cloud.mock.get(f'{cloud.base}/users', text='<html>')
-    with pytest.raises(exceptions.CommandError, match='than a JSON object'):
+    with pytest.raises(exceptions.CommandError, match='not a JSON object'):
         next(api.users())
 
 

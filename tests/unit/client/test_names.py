@@ -126,7 +126,7 @@ def test_a_name_that_several_deleted_servers_had_is_refused(cloud):
 
 def test_a_deleted_server_is_shown_by_its_name(cloud):
     cloud.deleted = [('web-1', UUID)]
-    gone = {'uuid': UUID, 'summary': 'Nova no longer knows this server.'}
+    gone = {'uuid': UUID, 'summary': 'Nova deleted this server.'}
     cloud.answers(f'/instances/{UUID}', {'instance': gone})
     assert ask(cloud, servers.ShowServer, 'web-1')[1]['uuid'] == UUID
 
@@ -142,7 +142,9 @@ def test_an_order_for_an_ended_request_is_refused_with_its_end(cloud):
 def test_a_server_without_a_request_is_named(cloud):
     said = {'itemNotFound': {'message': 'Request x could not be found.'}}
     cloud.answers(f'/requests/{UUID}/action', said, 404, 'POST')
-    with pytest.raises(exceptions.CommandError, match=f'{UUID}: no request'):
+    with pytest.raises(
+        exceptions.CommandError, match=f'{UUID}: request not found'
+    ):
         cloud.run(queue.PutRequestFirst, UUID)
 
 

@@ -288,7 +288,7 @@ def test_a_refusal_is_an_error_with_its_reason(cloud, fairness):
 
 def test_an_answer_of_something_else_is_an_error(cloud, fairness):
     cloud.mock.get(f'{cloud.base}/users/me', text='<html>')
-    with pytest.raises(exceptions.SDKException, match='than a JSON object'):
+    with pytest.raises(exceptions.SDKException, match='not a JSON object'):
         fairness.get_user()
     cloud.answers('/users/me', {'server': {}})
     with pytest.raises(exceptions.SDKException, match="lacks 'user'"):

@@ -87,7 +87,7 @@ def test_an_unknown_column_is_named_once_all_is_done(cloud):
         cloud.run(queue.HoldRequest, UUID, OTHER, '-c', 'status')
     said = str(refused.value)
     assert "No recognized column names in ['status']" in said
-    assert said.endswith('only the output is missing')
+    assert said.endswith('only its output is missing')
 
 
 @pytest.mark.parametrize('command', [queue.SetLimit, queue.UnsetLimit])

@@ -116,12 +116,15 @@ def test_hosts_that_are_not_reached_are_named(command):
 
 
 WRONG = {
-    'no hosts': (['status'], 'name the hosts'),
-    'hosts and all': (['status', '--all', '--host', 'x'], 'goes neither'),
+    'no hosts': (['status'], 'hosts: none given'),
+    'hosts and all': (
+        ['status', '--all', '--host', 'x'],
+        '--all is not valid',
+    ),
     'no name': (['set-metric', '--all'], 'set-metric takes a NAME'),
     'a name too many': (['pause', 'x', '--all'], 'pause takes no NAME'),
     'an unknown command': (['stop', '--all'], "invalid choice: 'stop'"),
-    'long without why': (['users', '--all', '--long'], 'with why and preview'),
+    'long without why': (['users', '--all', '--long'], 'for why and preview'),
     'no time': (['status', '--all', '--timeout', '0'], 'seconds from 0.1'),
 }
 

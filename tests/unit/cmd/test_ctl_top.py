@@ -98,9 +98,9 @@ def test_top_asks_all_hosts(command, capsys):
 @pytest.mark.parametrize(
     ('words', 'says'),
     [
-        (('top', '--all', '--json'), '--json does not go with top'),
-        (('status', '--all', '--count', '2'), 'go with top only'),
-        (('top', '--all', '--count', '0'), 'a whole number from 1 on'),
+        (('top', '--all', '--json'), '--json is not valid for top'),
+        (('status', '--all', '--count', '2'), 'are valid for top only'),
+        (('top', '--all', '--count', '0'), 'a whole number of 1 or more'),
         (('top', '--all', '--interval', '0'), 'seconds from 0.1 to 3600'),
     ],
 )

@@ -76,4 +76,4 @@ def test_without_confinement_nothing_is_started(started, monkeypatch, capsys):
     monkeypatch.setattr(privileged_client, 'confine', refuse)
     assert privileged.main(asked()) == 1
     assert started == []
-    assert 'expected to be started as root' in capsys.readouterr().err
+    assert 'start it as root' in capsys.readouterr().err

@@ -74,7 +74,7 @@ DURABLE = '[oslo_messaging_rabbit]\namqp_durable_queues = true\n'
 @pytest.mark.parametrize(
     ('nova', 'nova_api', 'code', 'part'),
     [
-        (None, None, 'SUCCESS', 'no Nova here'),
+        (None, None, 'SUCCESS', 'no Nova on this machine'),
         ('', API + DURABLE, 'SUCCESS', 'sends to nova_front'),
         ('', None, 'WARNING', 'no request waits'),
         ('', '', 'WARNING', 'control_exchange = nova_front is missing'),

@@ -88,7 +88,7 @@ def test_nodes_that_slurm_drained_for_the_service_are_given_back(
     assert asked == ['scontrol update nodename=n1 state=undrain']
     said = capsys.readouterr().out
     assert 'node n1: undrained, was: nova-fairness: lent' in said
-    assert 'nothing is left in Nova and in the batch system' in said
+    assert 'all changes in Nova and in the batch system are removed' in said
 
 
 def test_a_slurm_that_is_away_is_named_and_hosts_are_opened(
@@ -100,11 +100,14 @@ def test_a_slurm_that_is_away_is_named_and_hosts_are_opened(
     assert left.service.enabled
     said = capsys.readouterr()
     assert 'nodes of the batch system: not looked for' in said.err
-    assert 'nothing is left' not in said.out
+    assert 'are removed' not in said.out
 
 
 def test_without_a_batch_system_no_node_is_told_to_be_looked_for(left, capsys):
     assert left.withdraw() == 0
     said = capsys.readouterr().out
-    assert 'nothing is left in Nova; no drained node was looked for' in said
+    assert (
+        'all changes in Nova are removed; the batch system was not checked'
+        in said
+    )
     assert 'in the batch system' not in said
