@@ -246,12 +246,13 @@ def test_a_drain_is_told_where_another_process_leads(
     stopped = threading.Event()
     made = FakeFollower(stopped), FakeStore()
     monkeypatch.setattr(cluster, '_service', lambda conf, closing: made)
-    monkeypatch.setattr(
-        cluster.queue_commands, 'stop_event', lambda: stopped
-    )
+    monkeypatch.setattr(cluster.queue_commands, 'stop_event', lambda: stopped)
     assert cluster.main([*configured(tmp_path), 'drain']) == 1
     said = capsys.readouterr().err
-    assert 'another process is the leader; stop the service on the host ctl2' in said
+    assert (
+        'another process is the leader; stop the service on the host ctl2'
+        in said
+    )
 
 
 def test_the_service_asks_keystone_which_accounts_there_are():

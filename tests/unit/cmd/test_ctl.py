@@ -238,7 +238,8 @@ def test_a_status_is_one_line_per_host():
         'n1 enforces M1 P1 3 cpu 12 1.4 3 2 1/2 -',
         (
             'n2 paused M1 P1 3 cpu - - - - 0/0 '
-            'M1 is in quarantine; M1 does not suit P1; metric and policy not accepted: X; '
+            'M1 is in quarantine; M1 does not suit P1; '
+            'metric and policy not accepted: X; '
             'cannot write paused.json: disk full'
         ),
         'n3 observes M1 P1 3 cpu - - - - 0/0 -',

@@ -506,7 +506,8 @@ def test_a_measurement_that_cannot_be_made_says_why(capsys, monkeypatch):
     assert status.main(['effect']) == 255
     assert capsys.readouterr().err == (
         'nova-fairness-status: effect: not measured: '
-        'no CPU controller is mounted; run it as root, once at a time\n'
+        'no CPU controller is mounted; run it as root, and only once at the '
+        'same time\n'
     )
 
 
