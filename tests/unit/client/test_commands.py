@@ -324,8 +324,8 @@ def test_a_preview_names_its_gaps(cloud, caplog):
     for text in (
         'already enforces',
         'not foreseen: memory',
-        'With M1 weights never stand still',
-        'M2 is not foreseen: it fails',
+        'Metric M1: the weights never become constant',
+        'M2 has no preview: it fails',
     ):
         assert text in caplog.text
     with pytest.raises(exceptions.CommandError, match='installed: M1, M2'):

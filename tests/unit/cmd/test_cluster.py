@@ -208,7 +208,7 @@ def test_the_ledger_is_checked_against_charges(tmp_path, capsys):
     given = charged(tmp_path)
     assert cluster.main([*given, 'check-ledger']) == 0
     said = capsys.readouterr().out
-    assert 'from 1 charge, the ledger differs by 0 of the cloud' in said
+    assert 'from 1 charge: the largest difference is 0 of the cloud' in said
     path = tmp_path / 'service.conf'
     path.write_text(path.read_text() + '\nhalf_life = 60\n')
     assert cluster.main([*given, 'check-ledger']) == 1
@@ -248,12 +248,13 @@ def test_a_drain_is_told_where_another_process_leads(
     stopped = threading.Event()
     made = FakeFollower(stopped), FakeStore()
     monkeypatch.setattr(cluster, '_service', lambda conf, closing: made)
-    monkeypatch.setattr(
-        cluster.queue_commands, 'until_signalled', lambda: stopped
-    )
+    monkeypatch.setattr(cluster.queue_commands, 'stop_event', lambda: stopped)
     assert cluster.main([*configured(tmp_path), 'drain']) == 1
     said = capsys.readouterr().err
-    assert 'another process leads; stop the service on the host ctl2' in said
+    assert (
+        'another process is the leader; stop the service on the host ctl2'
+        in said
+    )
 
 
 def test_the_service_asks_keystone_which_accounts_there_are():

@@ -89,7 +89,7 @@ def test_a_vm_is_found_among_all_hosts(cloud, command):
     assert list(json.loads(out)['by_host']) == ['n3']
     code, _, err = command('why', 'x-9', '--all')
     assert code == 1
-    assert 'n1 refused: no VM x-9 on n1\n' in err
+    assert 'n1: refused: no VM x-9 on n1\n' in err
 
 
 def test_hosts_that_refuse_are_named_with_their_metrics(command):
@@ -112,7 +112,7 @@ def test_hosts_that_are_not_reached_are_named(command):
     )
     assert code == 1
     assert json.loads(out)['not_reached'] == {'gone': 'no answer within 0.3 s'}
-    assert 'gone was not reached: no answer within 0.3 s\n' in err
+    assert 'gone: not reached: no answer within 0.3 s\n' in err
 
 
 WRONG = {
@@ -143,11 +143,11 @@ MISCONFIGURED = {
     'no such file': (['--config-file', '/nonexistent'], '/nonexistent'),
     'no list': (
         ['--transport-url', 'fake://', '--hosts-from', '/nonexistent'],
-        '--hosts-from /nonexistent cannot be read',
+        '--hosts-from /nonexistent: not readable',
     ),
     'an empty list': (
         ['--transport-url', 'fake://', '--hosts-from', os.devnull],
-        '/dev/null names no host',
+        '/dev/null: it contains no host',
     ),
 }
 
@@ -238,7 +238,8 @@ def test_a_status_is_one_line_per_host():
         'n1 enforces M1 P1 3 cpu 12 1.4 3 2 1/2 -',
         (
             'n2 paused M1 P1 3 cpu - - - - 0/0 '
-            'M1 is in quarantine; M1 does not suit P1; not taken over: X; '
+            'M1 is in quarantine; M1 does not suit P1; '
+            'metric and policy not accepted: X; '
             'cannot write paused.json: disk full'
         ),
         'n3 observes M1 P1 3 cpu - - - - 0/0 -',
@@ -437,9 +438,9 @@ def test_a_preview_names_its_gaps():
     }
     lines = ctl_tables.preview(answers, everything=False).splitlines()
     assert lines[4:] == [
-        'n1 enforces already: weights are at work.',
-        'n2: VMs compete for memory, disk, too: not foreseen.',
-        'n1: with M1 weights never stand still.',
+        'n1: already enforces weights.',
+        'n2: VMs also compete for memory, disk: not in the preview.',
+        'n1: weights by M1 never become constant.',
         'n2: nothing of M1: it fails.',
     ]
 

@@ -32,13 +32,13 @@ def test_a_life_of_a_key(run):
     assert f"--directory {run.place} revoke -- '{old.public}'" in out
     code, out, _ = run('check')
     assert code == 0
-    assert 'note: n1 has 2 good keys' in out
+    assert 'note: n1 has 2 valid keys' in out
     code, out, _ = run('revoke', old.public)
     assert code == 0
     assert f'revoked {old.public} of n1' in out
     code, out, _ = run('check')
     assert code == 0
-    assert 'is in order: 1 node, 1 revoked' in out
+    assert 'no errors found: 1 node, 1 revoked' in out
 
 
 def test_no_command_shows_a_secret(run):
@@ -81,16 +81,16 @@ def test_a_name_answers_for_further_servers_and_no_longer(run):
     run('make', 'n1')
     code, out, _ = run('serves', 'n1', 'n1@lvm', 'n1@ceph')
     assert code == 0
-    assert out.startswith('n1 answers for n1 and n1@lvm, n1@ceph\n')
+    assert out.startswith('n1 may answer for n1 and n1@lvm, n1@ceph\n')
     assert 'Copy allowed.json to every node.' in out
     _, out, _ = run('check')
-    assert 'note: n1 answers for n1@lvm, n1@ceph too' in out
+    assert 'note: n1 may also answer for n1@lvm, n1@ceph' in out
     _, out, _ = run('list')
     assert out.splitlines()[1].endswith('n1@lvm n1@ceph')
     _, out, _ = run('list', '--json')
     assert json.loads(out)['keys'][0]['serves'] == ['n1@lvm', 'n1@ceph']
     code, out, _ = run('serves', 'n1')
-    assert out.startswith('n1 answers for n1 and no other host\n')
+    assert out.startswith('n1 may answer for n1 and no other host\n')
     _, out, _ = run('check')
     assert 'note' not in out
 
@@ -164,7 +164,7 @@ def test_check_ends_with_1_when_something_is_wrong(run):
     (run.place / 'n1.secret').chmod(0o644)
     code, out, _ = run('check')
     assert code == 1
-    assert 'wrong: ' in out
+    assert 'error: ' in out
     assert 'can be read by others' in out
 
 

@@ -31,17 +31,17 @@ def test_an_unknown_command_is_named_with_those_that_exist(capsys):
 @pytest.mark.parametrize(
     ('options', 'said'),
     [
-        ({}, '[fairness_cluster] broker must name'),
-        ({'broker': 'rabbit://h/'}, '[fairness_cluster] broker must be a URL'),
-        ({'broker': 'amqp://h:port/'}, 'broker must be a URL'),
-        ({'broker': 'amqp://h//;amqp:///'}, 'broker must be a URL'),
+        ({}, '[fairness_cluster] broker: empty'),
+        ({'broker': 'rabbit://h/'}, '[fairness_cluster] broker: not a URL'),
+        ({'broker': 'amqp://h:port/'}, 'broker: not a URL'),
+        ({'broker': 'amqp://h//;amqp:///'}, 'broker: not a URL'),
         (
             {'broker': 'amqp://h//', 'cell_broker': 'h:5672'},
-            '[fairness_cluster] cell_broker must be a URL',
+            '[fairness_cluster] cell_broker: not a URL',
         ),
         (
             {'broker': 'amqp://h//', 'front_exchange': 'nova'},
-            'front_exchange and nova_exchange must differ, both are nova',
+            'front_exchange and nova_exchange: both are nova',
         ),
     ],
 )

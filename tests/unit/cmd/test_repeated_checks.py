@@ -43,7 +43,7 @@ def test_a_check_that_succeeds_is_no_warning(checks, monkeypatch):
             ('Keys of messages', fails),
         ),
     )
-    checks.look()
+    checks.run_once()
     assert checks.warnings == (
         'Odd: mend it',
         'Keys of messages: it is gone; make a new one',
@@ -58,7 +58,7 @@ def test_a_misspelt_option_and_missing_keys_are_named(checks, monkeypatch):
         [each for each in repeated_checks.REPEATED if each[0] in kept],
     )
     monkeypatch.setattr(repeated_checks, 'NOVA', '/nonexistent')
-    checks.look()
+    checks.run_once()
     keys, options = checks.warnings
     assert keys.startswith('Keys of messages: ')
     assert 'intervall' in options

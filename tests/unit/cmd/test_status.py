@@ -104,7 +104,7 @@ def test_domains_without_an_owner_are_named(tmp_path):
     text = '[fairness]\nconnection_uri = test:///default\n'
     code, details = checked(status_node.owners, tmp_path, text)
     assert code == WARNING
-    assert 'no owner is known of test:' in details
+    assert 'domains test:' in details
     owners = tmp_path / 'owners.json'
     owners.write_text('{"test": {"user": "u", "project": "p"}}')
     text += f'owners_file = {owners}\n'
@@ -317,7 +317,7 @@ def keys_text(tmp_path, capsys):
     [
         ('n1', 'node', SUCCESS, 'n1 is on the allow-list as node'),
         ('ctl', 'controller', SUCCESS, 'as controller'),
-        ('n2', 'node', FAILURE, 'expected that of [fairness] host, n1'),
+        ('n2', 'node', FAILURE, 'expected the key of [fairness] host, n1'),
     ],
 )
 def test_the_key_is_that_of_the_node(
@@ -411,7 +411,7 @@ def paste(tmp_path, before='osapi_compute_app_v21', after='', filters=FILTER):
             'names fair and fair',
         ),
         ({'filters': 'no header = 1'}, WARNING, ''),
-        ({'filters': '\n[broken'}, FAILURE, 'cannot be read'),
+        ({'filters': '\n[broken'}, FAILURE, 'not readable'),
     ],
 )
 def test_the_filter_stands_behind_authentication(tmp_path, change, code, said):
@@ -443,7 +443,7 @@ def run(tmp_path, capsys, text, *words):
         ('30.1.0', FAILURE, 'Nova 30.1.0 is not supported; expected Nova 31'),
         ('31.3.1', SUCCESS, 'Nova 31.3.1 is supported'),
         ('34.0.0', SUCCESS, 'Nova 34.0.0 is supported'),
-        ('35.0.0', WARNING, 'Nova 35.0.0 is newer than all'),
+        ('35.0.0', WARNING, 'Nova 35.0.0: not tested'),
     ],
 )
 def test_a_release_of_nova_that_is_too_old_is_refused(
@@ -505,8 +505,9 @@ def test_a_measurement_that_cannot_be_made_says_why(capsys, monkeypatch):
     monkeypatch.setattr(status_effect, 'run', refuse)
     assert status.main(['effect']) == 255
     assert capsys.readouterr().err == (
-        'nova-fairness-status: effect: CPU weights cannot be measured: '
-        'no CPU controller is mounted; run it as root, once at a time\n'
+        'nova-fairness-status: effect: not measured: '
+        'no CPU controller is mounted; run it as root, and only once at the '
+        'same time\n'
     )
 
 

@@ -158,7 +158,7 @@ def test_a_file_that_cannot_be_used_is_named_and_ends_nothing(
     with caplog.at_level(logging.ERROR):
         assert opened(**named) is None
     [line] = caplog.messages
-    assert line.startswith('metrics are not served: [fairness_observe] ')
+    assert line.startswith('metrics endpoint not opened: [fairness_observe] ')
     assert said in line
     for name in change:
         assert str(named[name]) in line

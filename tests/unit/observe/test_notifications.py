@@ -177,7 +177,7 @@ def test_one_that_cannot_be_sent_keeps_no_other(broker, caplog):
     made.stop(ENOUGH_S)
     assert broker.got == ['e0', 'e2']
     assert made.statistics() == {'sent': 2, 'dropped': 1}
-    assert 'e1 was not sent' in caplog.text
+    assert 'Notification e1: not sent' in caplog.text
 
 
 def test_an_end_before_the_start_is_one(broker):
