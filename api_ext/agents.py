@@ -36,8 +36,8 @@ _NOBODY = 'No agent answers: the state of the hosts is unknown.'
 class AgentAnswers(Generic[T]):
     """Answers of the agents of several hosts.
 
-    :ivar by_host: answers by host, sorted by host. :ivar missing: by host, the
-    reason for a missing answer; sorted by host.
+    :ivar by_host: answers by host, sorted by host.
+    :ivar missing: by host, the reason for a missing answer; sorted by host.
     """
 
     by_host: Mapping[str, T]
@@ -56,9 +56,10 @@ class AgentAnswers(Generic[T]):
 class CallLimits:
     """Limits of calls to agents.
 
-    :ivar kept_s: seconds for which answers are cached. :ivar silent_s: seconds
-    for which lists skip a host that did not answer. :ivar hosts_count: largest
-    number of hosts that the transport allows; ``None`` for no limit.
+    :ivar kept_s: seconds for which answers are cached.
+    :ivar silent_s: seconds for which lists skip a host that did not answer.
+    :ivar hosts_count: largest number of hosts that the transport allows;
+        ``None`` for no limit.
     """
 
     kept_s: float = 1.0
@@ -70,8 +71,8 @@ class Agents:
     """Client of all agents of the domain, with a short-lived cache of answers.
 
     :ivar client: RPC client of the agents. Copies for single requests have
-    clients with the IDs of the request. :param signer: signs the metric and
-    policy if agents use keys.
+        clients with the IDs of the request.
+    :param signer: signs the metric and policy if agents use keys.
     """
 
     def __init__(

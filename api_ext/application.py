@@ -61,11 +61,12 @@ def _split(environ: Mapping[str, Any]) -> re.Match[str] | None:
 class Services:
     """Dependencies of the handlers.
 
-    :ivar enforcement: checks policy rules. :ivar connect: returns the client
-    of the agents, one per process. :ivar connect_requests: returns the client
-    of the cluster service. :ivar max_limit: largest number of items per page.
-    :ivar locate: finds instances in Nova; ``None`` without Nova. :ivar wall:
-    returns the seconds since the Unix epoch.
+    :ivar enforcement: checks policy rules.
+    :ivar connect: returns the client of the agents, one per process.
+    :ivar connect_requests: returns the client of the cluster service.
+    :ivar max_limit: largest number of items per page.
+    :ivar locate: finds instances in Nova; ``None`` without Nova.
+    :ivar wall: returns the seconds since the Unix epoch.
     """
 
     enforcement: enforcement.Enforcement

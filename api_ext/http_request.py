@@ -23,7 +23,8 @@ class Owner:
     """Owner, host and state of an instance in Nova.
 
     :ivar host: name of the host; ``None`` during a migration; '' without a
-    host. :ivar state: state in Nova, such as ``stopped``; '' if unknown.
+        host.
+    :ivar state: state in Nova, such as ``stopped``; '' if unknown.
     """
 
     host: str | None
@@ -47,13 +48,17 @@ class Locate(Protocol):
 class CallerRequest:
     """A request of a caller, validated and parsed.
 
-    :ivar caller: the caller. :ivar names: values of the placeholders of the
-    path; ``me`` is replaced by an ID. :ivar query: query parameters by name.
-    :ivar body: body that follows its schema. :ivar url: URL without the query.
+    :ivar caller: the caller.
+    :ivar names: values of the placeholders of the path; ``me`` is replaced by
+        an ID.
+    :ivar query: query parameters by name.
+    :ivar body: body that follows its schema.
+    :ivar url: URL without the query.
     :ivar connect: returns the agents; may raise :class:`faults.Unavailable`.
-    :ivar max_limit: largest number of items per page. :ivar now_s: seconds
-    since the Unix epoch. :ivar connect_requests: returns the client of the
-    cluster service. :ivar locate: finds instances; ``None`` without Nova.
+    :ivar max_limit: largest number of items per page.
+    :ivar now_s: seconds since the Unix epoch.
+    :ivar connect_requests: returns the client of the cluster service.
+    :ivar locate: finds instances; ``None`` without Nova.
     """
 
     caller: enforcement.Caller

@@ -35,7 +35,8 @@ class HostOwners:
     """Numbers that one host reports about all owners.
 
     :ivar scope: :data:`DOMAIN` if the numbers describe all hosts together,
-    :data:`HOST` if they describe this host. :ivar parts: numbers by owner.
+        :data:`HOST` if they describe this host.
+    :ivar parts: numbers by owner.
     """
 
     scope: str

@@ -19,9 +19,11 @@ class PageRequest:
     """The part of a list that a caller requested.
 
     :ivar name_key: key of an item's name, which is also the second sort key.
-    :ivar sort_key: first sort key. :ivar is_descending: whether the largest
-    value comes first. :ivar marker: name of the last item of the previous
-    page; ``None`` for the first page. :ivar limit: largest number of items.
+    :ivar sort_key: first sort key.
+    :ivar is_descending: whether the largest value comes first.
+    :ivar marker: name of the last item of the previous page; ``None`` for the
+        first page.
+    :ivar limit: largest number of items.
     """
 
     name_key: str

@@ -72,11 +72,12 @@ class Route:
     """One HTTP method of one path.
 
     :ivar path: path with placeholders, such as ``/fairness/hosts/{host}``.
-    :ivar answers: handler of the route. :ivar answer: schema of the response
-    body. :ivar rules: names of policy rules, one of which must permit the
-    request; empty if the handler checks the policy. :ivar rule_of: returns the
-    name of the rule for a body. :ivar faults: HTTP status codes of possible
-    errors.
+    :ivar answers: handler of the route.
+    :ivar answer: schema of the response body.
+    :ivar rules: names of policy rules; one of them must permit the request;
+        empty if the handler checks the policy.
+    :ivar rule_of: returns the name of the rule for a body.
+    :ivar faults: HTTP status codes of possible errors.
     """
 
     name: str
@@ -496,8 +497,9 @@ ROUTES: Sequence[Route] = (
 class PathRoutes:
     """The routes of one path.
 
-    :ivar by_method: routes by HTTP method. :ivar names: values of the
-    placeholders of each route, by the name of the route.
+    :ivar by_method: routes by HTTP method.
+    :ivar names: values of the placeholders of each route, by the name of the
+        route.
     """
 
     by_method: Mapping[str, Route]

@@ -20,10 +20,11 @@ KEYS = ('id', 'heaviness_quotas', 'instances_count', 'usage_quotas')
 class OwnerKind:
     """Kind of owners: users or projects.
 
-    :ivar singular: key of one owner in answers. :ivar plural: key of the list
-    in answers. :ivar method: RPC method of agents that lists the owners. :ivar
-    shape: parses an answer of that method. :ivar keys: keys of the answer that
-    every caller may read.
+    :ivar singular: key of one owner in answers.
+    :ivar plural: key of the list in answers.
+    :ivar method: RPC method of agents that lists the owners.
+    :ivar shape: parses an answer of that method.
+    :ivar keys: keys of the answer that every caller may read.
     """
 
     singular: str

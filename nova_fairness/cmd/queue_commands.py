@@ -195,8 +195,9 @@ def _checked_url(option: str, url: str) -> str:
 class Relay:
     """The relay on all brokers.
 
-    :ivar jobs: jobs that process the queues of the brokers. :ivar lookout:
-    detects that the service is down; ``None`` if builds are always held.
+    :ivar jobs: jobs that process the queues of the brokers.
+    :ivar lookout: detects that the service is down; ``None`` if builds are
+        always held.
     """
 
     jobs: Sequence[jobs_module.QueueJob] = ()

@@ -68,8 +68,8 @@ print(time.process_time() - began)
 class CpuHierarchy:
     """The hierarchy of control groups with CPU weights.
 
-    :ivar top: directory in which the groups are created. :ivar name: name of
-    the file with a weight.
+    :ivar top: directory in which the groups are created.
+    :ivar name: name of the file with a weight.
     """
 
     top: pathlib.Path

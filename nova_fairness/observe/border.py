@@ -32,12 +32,14 @@ class BorderStatus:
 
     :ivar steps: number of steps that this process wrote, by event and cause.
     :ivar seen_at: time at which both systems were read, seconds of the epoch;
-    ``None`` if this process is not the leader. :ivar states: number of hosts
-    by state. :ivar cores: cores by system and kind: ``capacity``, ``used``,
-    ``wanted`` or ``overdue``. :ivar faults: number of faults that prevent
-    moves of hosts. :ivar pledges: pledged parts of both systems, by account of
-    a group. :ivar parts: decayed use of groups as parts of all hosts, by
-    account and system.
+        ``None`` if this process is not the leader.
+    :ivar states: number of hosts by state.
+    :ivar cores: cores by system and kind: ``capacity``, ``used``, ``wanted``
+        or ``overdue``.
+    :ivar faults: number of faults that prevent moves of hosts.
+    :ivar pledges: pledged parts of both systems, by account of a group.
+    :ivar parts: decayed use of groups as parts of all hosts, by account and
+        system.
     """
 
     steps: Mapping[tuple[str, str], int]

@@ -54,11 +54,13 @@ class MetricDefinition(NamedTuple):
     """Definition of a Prometheus metric.
 
     :ivar name: name without the prefix and without ``_total``; it ends with
-    the unit. :ivar kind: ``counter`` or ``gauge``. :ivar text: sentences for
-    operators, with literals in double backquotes. :ivar labels: labels of each
-    series. :ivar sums: whether series beyond the bound are added up with the
-    label value ``others``; otherwise they are omitted. Sums of counters are
-    not possible, because they would fall.
+        the unit.
+    :ivar kind: ``counter`` or ``gauge``.
+    :ivar text: sentences for operators, with literals in double backquotes.
+    :ivar labels: labels of each series.
+    :ivar sums: whether series beyond the bound are added up with the label
+        value ``others``; otherwise they are omitted. Sums of counters are not
+        possible, because they would fall.
     """
 
     name: str

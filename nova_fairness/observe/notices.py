@@ -48,8 +48,9 @@ INFO, WARN = 'info', 'warn'
 class Notice:
     """One notification.
 
-    :ivar event: event type, such as ``fairness.host.pause``. :ivar priority:
-    :data:`INFO` or :data:`WARN`. :ivar payload: payload of JSON types.
+    :ivar event: event type, such as ``fairness.host.pause``.
+    :ivar priority: :data:`INFO` or :data:`WARN`.
+    :ivar payload: payload of JSON types.
     """
 
     event: str

@@ -23,11 +23,13 @@ class PlansStatus:
     """State of all migration plans.
 
     :ivar entered: number of plans that this process put into a state, by goal
-    and state. :ivar moves: number of moves that this process put into a state,
-    by state and cause. :ivar seen_at: time at which hosts and servers were
-    last read, seconds of the epoch; ``None`` if this process is not the
-    leader. :ivar moving: number of servers that move at present. :ivar
-    resting: number of empty hosts that are disabled.
+        and state.
+    :ivar moves: number of moves that this process put into a state, by state
+        and cause.
+    :ivar seen_at: time at which hosts and servers were last read, seconds of
+        the epoch; ``None`` if this process is not the leader.
+    :ivar moving: number of servers that move at present.
+    :ivar resting: number of empty hosts that are disabled.
     """
 
     entered: Mapping[tuple[str, str], int]
