@@ -916,11 +916,11 @@ def _run_until(world, death):
     """Whether the process was killed in its first cycle."""
     with pytest.MonkeyPatch.context() as patched:
         for owner, name in (
-            (store_module.Store, 'add'),
+            (store_module.Store, 'add_request'),
             (store_module.Store, 'step'),
-            (store_module.Store, 'forget'),
+            (store_module.Store, 'delete_message'),
             (placement_module.Placement, 'reserve'),
-            (placement_module.Placement, 'free'),
+            (placement_module.Placement, 'release'),
             (FakeConductor, 'send'),
         ):
             function = getattr(owner, name)

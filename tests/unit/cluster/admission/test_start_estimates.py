@@ -179,7 +179,7 @@ def server(launched_at):
 
 
 def test_times_of_builds_and_cycles_are_in_later_estimates(pauses):
-    seen = pauses.made.see
+    seen = pauses.made.record_delays
     seen((stored(S.STARTING, 50.0),), {}, 60.0)
     seen((stored(S.ACTIVE, 80.0),), {'r': server(57.0)}, 80.0)
     for _ in range(7):

@@ -695,9 +695,9 @@ class Mortal:
             (store.nodes, 'step'),
             (nova, 'disable'),
             (nova, 'enable'),
-            (nova, 'mark'),
-            (nova, 'act'),
-            (store.leaves, 'choose'),
+            (nova, 'write_metadata'),
+            (nova, 'request_action'),
+            (store.leaves, 'add'),
             (store.leaves, 'step'),
         ):
             do = getattr(place, name)

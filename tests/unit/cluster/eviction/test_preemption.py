@@ -539,8 +539,8 @@ def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
 @pytest.mark.parametrize(
     ('thing', 'method'),
     [
-        (nova.Nova, 'keep_image'),
-        (glance.Images, 'give'),
+        (nova.Nova, 'create_image'),
+        (glance.Images, 'set_owner'),
         (nova.Nova, 'delete'),
     ],
 )
@@ -561,13 +561,13 @@ def test_one_image_is_kept_when_a_process_dies_anywhere(
 
 
 PLACES = [
-    (store_module.Store, 'promise_room', 1),
-    (leaves_module.EvictionTable, 'choose', 1),
-    (leaves_module.EvictionTable, 'choose', 2),
-    (nova.Nova, 'mark', 1),
+    (store_module.Store, 'reserve_room', 1),
+    (leaves_module.EvictionTable, 'add', 1),
+    (leaves_module.EvictionTable, 'add', 2),
+    (nova.Nova, 'write_metadata', 1),
     *((leaves_module.EvictionTable, 'step', n) for n in range(1, 6)),
-    (nova.Nova, 'act', 1),
-    (nova.Nova, 'act', 2),
+    (nova.Nova, 'request_action', 1),
+    (nova.Nova, 'request_action', 2),
     (nova.Nova, 'unshelve', 1),
     *((store_module.Store, 'step', n) for n in range(1, 4)),
 ]

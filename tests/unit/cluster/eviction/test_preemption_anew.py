@@ -51,7 +51,7 @@ def test_a_late_process_gives_a_whole_notice(world, process, spot):
     )
     chosen = to.start_eviction(
         nova.server(spot), eviction.EvictionCause.TIME_LIMIT, why,
-        (eviction.EvictionAction.STOP,), world.store.leader().epoch, at=-1e9,
+        (eviction.EvictionAction.STOP,), world.store.leader().epoch, not_before=-1e9,
     )  # fmt: skip
     assert chosen.at == world.now + NOTICE_S
 
@@ -77,7 +77,7 @@ def test_a_server_of_a_clock_that_is_ahead_is_new_and_named(
     ('thing', 'method'),
     [
         (store_module.Store, 'reserve_room'),
-        (leaves_module.EvictionTable, 'choose'),
+        (leaves_module.EvictionTable, 'add'),
         (leaves_module.EvictionTable, 'step'),
     ],
 )

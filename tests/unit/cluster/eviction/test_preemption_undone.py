@@ -212,9 +212,9 @@ def test_a_server_that_left_meanwhile_is_gone(world):
 
 PLACES = [
     *((leaves_module.EvictionTable, 'step', n) for n in (1, 2)),
-    *((nova.Nova, 'unmark', n) for n in (1, 4, 5, 8)),
-    (nova.Nova, 'let_run', 1),
-    (glance.Images, 'remove', 1),
+    *((nova.Nova, 'delete_metadata', n) for n in (1, 4, 5, 8)),
+    (nova.Nova, 'start_or_resume', 1),
+    (glance.Images, 'delete_image', 1),
 ]
 
 
@@ -446,7 +446,7 @@ def test_a_promised_victim_is_not_chosen_twice_after_a_death(
     first = world.post('r1', project='rich')
     with monkeypatch.context() as patched:
         test_time_limits.dying(
-            patched, leaves_module.EvictionTable, 'choose', 1, 'before'
+            patched, leaves_module.EvictionTable, 'add', 1, 'before'
         )
         with pytest.raises(test_time_limits.Killed):
             go(world, process, LEAST_S + 120)

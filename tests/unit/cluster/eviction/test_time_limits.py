@@ -334,11 +334,11 @@ def dying(monkeypatch, thing, method, number, when):
 
 
 PLACES = [
-    (leaves_module.EvictionTable, 'choose', 1),
-    (nova.Nova, 'mark', 1),
+    (leaves_module.EvictionTable, 'add', 1),
+    (nova.Nova, 'write_metadata', 1),
     *((leaves_module.EvictionTable, 'step', n) for n in range(1, 6)),
-    (nova.Nova, 'act', 1),
-    (nova.Nova, 'act', 2),
+    (nova.Nova, 'request_action', 1),
+    (nova.Nova, 'request_action', 2),
 ]
 
 

@@ -55,7 +55,7 @@ def test_an_attacker_of_a_hundred_tries_lets_few_leave(attack):
     found, now, times = watched(attack), 1e6, []
     for _ in range(100):
         now += 300.0
-        if now >= found.until(now).get('rich', 0.0):
+        if now >= found.delay_ends(now).get('rich', 0.0):
             attack.once(now)
             times.append(now)
     # 300, 600, 1200, ... seconds after each: of 100 tries in 8 hours.
@@ -65,30 +65,30 @@ def test_an_attacker_of_a_hundred_tries_lets_few_leave(attack):
     )
     assert in_an_hour <= 4
     # Without a delay all of them would have.
-    assert watched(attack, 0.0).until(now) == {}
+    assert watched(attack, 0.0).delay_ends(now) == {}
 
 
 def test_many_at_once_are_followed_by_a_day(attack):
     for _ in range(50):
         attack.once(1e6)
-    found = watched(attack).until(1e6 + 200.0)
+    found = watched(attack).delay_ends(1e6 + 200.0)
     assert found == {'rich': 1e6 + 130.0 + DAY_S}
-    assert watched(attack).until(1e6 + 131.0 + DAY_S) == {}
+    assert watched(attack).delay_ends(1e6 + 131.0 + DAY_S) == {}
 
 
 def test_a_new_leader_knows_requests_that_had_room_in_vain(attack):
     old = watched(attack)
-    assert old.until(1e6) == {}
+    assert old.delay_ends(1e6) == {}
     attack.once(1e6)
-    assert old.until(1e6 + 140.0) == {'rich': 1e6 + 430.0}
-    assert watched(attack).until(1e6 + 140.0) == {'rich': 1e6 + 430.0}
-    assert old.until(1e6 + 431.0) == {}
+    assert old.delay_ends(1e6 + 140.0) == {'rich': 1e6 + 430.0}
+    assert watched(attack).delay_ends(1e6 + 140.0) == {'rich': 1e6 + 430.0}
+    assert old.delay_ends(1e6 + 431.0) == {}
 
 
 def test_others_are_not_delayed(world, attack):
     attack.once(1e6, R.CANCELLED_BY_OPERATOR)
     attack.once(1e6, leaving=())
-    assert watched(attack).until(1e6 + 140.0) == {}
+    assert watched(attack).delay_ends(1e6 + 140.0) == {}
 
 
 def record(ended_s, state=S.ENDED, hosts=('h1',)):

@@ -29,7 +29,7 @@ def test_migrations_of_a_server_come_newest_first(cloud):
     assert asked.progress('s1') == live_migrations.Progress(1, 1024)
     [running] = asked.running_migrations(0.0)
     assert running == live_migrations.Migration(1, 's1', 'running', 'h1', 'h2')
-    assert running.is_under_way
+    assert running.is_running
     with pytest.raises(exception.CloudRefused):
         nova.live_migrate('s1', 'h2')
     asked.cancel('s1', 1)
