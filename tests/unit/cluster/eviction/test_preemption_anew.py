@@ -51,7 +51,8 @@ def test_a_late_process_gives_a_whole_notice(world, process, spot):
     )
     chosen = to.start_eviction(
         nova.server(spot), eviction.EvictionCause.TIME_LIMIT, why,
-        (eviction.EvictionAction.STOP,), world.store.leader().epoch, not_before=-1e9,
+        (eviction.EvictionAction.STOP,), world.store.leader().epoch,
+        not_before=-1e9,
     )  # fmt: skip
     assert chosen.at == world.now + NOTICE_S
 
