@@ -383,19 +383,10 @@ class RequestDispatcher:
         :param change_message: returns the message that Nova gets.
         :param why: reason that its owner sees.
         """
-        cast = self._store.read_message(cast_uuid)
-        is_build = reserved.origin is request_model.Origin.BUILD
+        cast = self._checked_message(reserved, cast_uuid, epoch)
         if cast is None:
-            self._abandon_dispatch(reserved, _E.FAIL, _R.START_FAILED, epoch)
-            if is_build:
-                self._delete_servers(reserved)
             return
-        # For builds only: a server that cannot be unshelved stays shelved.
-        if is_build and not self._tokens.is_accepted(parser.user_token(cast)):
-            self._abandon_dispatch(
-                reserved, _E.EXPIRE, _R.TOKEN_REFUSED, epoch
-            )
-            return
+        is_build = reserved.origin is request_model.Origin.BUILD
         # After an old backup was restored, this build may be done already.
         # Conductor would delete it.
         started = any(
@@ -429,18 +420,43 @@ class RequestDispatcher:
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
         self._log_sent(reserved, hosts, why)
 
+    def _checked_message(
+        self, reserved: request_model.Request, cast_uuid: str, epoch: int
+    ) -> cast_module.Cast | None:
+        """Return the message of a request that is about to be sent.
+
+        :returns: ``None`` if the message is lost, or a service would refuse its
+            token: then the dispatch is abandoned.
+        """
+        cast = self._store.read_message(cast_uuid)
+        is_build = reserved.origin is request_model.Origin.BUILD
+        if cast is None:
+            self._abandon_dispatch(reserved, _E.FAIL, _R.START_FAILED, epoch)
+            if is_build:
+                self._delete_servers(reserved)
+            return None
+        # For builds only: a server that cannot be unshelved stays shelved.
+        if is_build and not self._tokens.is_accepted(parser.user_token(cast)):
+            self._abandon_dispatch(
+                reserved, _E.EXPIRE, _R.TOKEN_REFUSED, epoch
+            )
+            return None
+        return cast
+
     def _log_sent(
         self,
-        kept: request_model.Request,
+        reserved: request_model.Request,
         hosts: tuple[str, ...],
         why: reason.Why,
     ) -> None:
-        named = self._server_names(kept)
+        named = self._server_names(reserved)
         if why.reason is _R.SERVER_DELETED:
-            LOG.info(_CLEANS_UP, kept.uuid, named)
+            LOG.info(_CLEANS_UP, reserved.uuid, named)
             return
         to = plans.listed(sorted(set(hosts))) or 'any host'
-        LOG.info('request %s was sent to %s: server %s', kept.uuid, to, named)
+        LOG.info(
+            'request %s was sent to %s: server %s', reserved.uuid, to, named
+        )
 
     def _abandon_dispatch(
         self,

@@ -87,8 +87,7 @@ class RiskWarnings:
         now: float,
         epoch: int,
     ) -> None:
-        """Warn the servers that would be evicted next, and withdraw the
-        warnings of other servers.
+        """Warn the next victims, and withdraw warnings of other servers.
 
         :param next_victims: servers that would be evicted next, in this order.
         :param servers: all servers, by UUID.
@@ -111,11 +110,8 @@ class RiskWarnings:
         ]
         for each in new[:AT_ONCE]:
             self._store.risks.add(each, epoch)
-            LOG.info(
-                'server %s is at risk: %s',
-                servers[each.server].log_name,
-                each.why.sentence,
-            )
+            named = servers[each.server].log_name
+            LOG.info('server %s is at risk: %s', named, each.why.sentence)
         known |= {each.server: each for each in new[:AT_ONCE]}
         unwritten = [each for each in known.values() if not each.is_written]
         # In turn: servers for which Nova fails must not delay other servers.

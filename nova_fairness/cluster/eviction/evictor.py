@@ -142,15 +142,12 @@ class Evictor:
 
         :param cause: cause of the eviction, for programs.
         :param why: reason for the owner.
-        :param actions: actions of Nova, tried one after the other until the
-            room is free.
+        :param actions: tried one after the other until the room is free.
         :param epoch: epoch of the leader that decided the eviction.
         :param not_before: earliest time of the first action, seconds of the
-            epoch; the first action never precedes the end of the notice.
+            epoch; the notice may end later.
         :param request: UUID of the preemptor; '' without a preemptor.
-        :param asked_at: when the server itself was requested; ``None`` if
-            unknown.
-        :returns: the stored eviction.
+        :param asked_at: when the server was requested; ``None`` if unknown.
         :raises Outdated: if the server is already being evicted.
         :raises Deposed: if that leader no longer leads.
         """

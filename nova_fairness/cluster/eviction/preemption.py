@@ -184,8 +184,7 @@ class PreemptionController:
         leaves: cycle_evictions.CycleEvictions,
         now: float,
     ) -> snapshot_module.CloudView:
-        """Return the state of the cloud with its valid reservations and
-        evictions.
+        """Return the state of the cloud with reservations and evictions.
 
         :param view: state of the cloud without them.
         :param open_requests: requests that have not ended.
@@ -198,35 +197,25 @@ class PreemptionController:
             now - cycle_evictions.REMEMBERED_S
         )
         self._lately = {
-            u: each
-            for u, each in known.items()
-            if each.cause in eviction.COME_BACK
+            u: e for u, e in known.items() if e.cause in eviction.COME_BACK
         }
         held = [each for each in open_requests if _may_preempt(each.request)]
         rooms = _valid_reservations(held, now)
         self._snapshot = _with_leaving(
-            view.snapshot,
-            _departure_times(known, ()),
-            _victims_without_notice(rooms, known),
+            view.snapshot, _departure_times(known, ()), rooms, known
         )
         vain = self._unneeded_orphans(known, held, rooms, now)
         ends = _departure_times(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
         self._rooms = reservations.valid_reservations(
-            _with_leaving(
-                view.snapshot, ends, _victims_without_notice(rooms, known)
-            ),
+            _with_leaving(view.snapshot, ends, rooms, known),
             rooms,
             {**back, **vain},
             self._closed_hosts(view.snapshot, rooms, now),
         )
         stays = {**_protected_until(known, self._rules.again_s), **vain}
-        snapshot = dataclasses.replace(
-            _with_leaving(
-                view.snapshot,
-                ends,
-                _victims_without_notice(self._rooms, known),
-            ),
+        left = dataclasses.replace(
+            _with_leaving(view.snapshot, ends, self._rooms, known),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
@@ -237,8 +226,7 @@ class PreemptionController:
                 for each in view.snapshot.running
             ),
         )
-        snapshot = alternatives.chosen(snapshot)
-        return dataclasses.replace(view, snapshot=snapshot)
+        return dataclasses.replace(view, snapshot=alternatives.chosen(left))
 
     def _victims_last_hour(self, now: float) -> int:
         """Return the number of victims in the last hour, or more if earlier
@@ -590,10 +578,17 @@ def _victims_without_notice(
 def _with_leaving(
     snapshot: cluster.ClusterSnapshot,
     ends: Iterable[str],
-    untold: frozenset[str],
+    rooms: reservations.Rooms,
+    known: Mapping[str, eviction.Eviction],
 ) -> cluster.ClusterSnapshot:
-    """Return the snapshot with all servers that will leave."""
-    return dataclasses.replace(snapshot, leaving=untold.union(ends))
+    """Return the snapshot with all servers that will leave.
+
+    :param ends: UUIDs of servers with an eviction that will free room.
+    :param rooms: reservations; their victims may have no eviction yet.
+    :param known: evictions, by UUID of the server.
+    """
+    without_notice = _victims_without_notice(rooms, known)
+    return dataclasses.replace(snapshot, leaving=without_notice.union(ends))
 
 
 def _with_announced_end(

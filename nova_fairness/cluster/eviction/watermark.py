@@ -66,8 +66,7 @@ class Watermark:
         now: float,
         epoch: int,
     ) -> None:
-        """Start evictions of the servers whose room must be free, and spare
-        servers whose room is no longer needed.
+        """Evict servers until enough is free, and spare unneeded victims.
 
         :param snapshot: snapshot of the cloud.
         :param plan: plan of that snapshot.
@@ -79,15 +78,14 @@ class Watermark:
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if the store does not answer.
         """
-        lower = self._rules.lower
-        if not (lower or self._left_over):
+        rules = self._rules
+        if not (rules.lower or self._left_over):
             return
         # After the option was switched off, notices are withdrawn once.
         self._left_over = False
         self._spare_unneeded(snapshot, plan, leaves, epoch)
-        chosen = watermark.leaving(
-            snapshot, plan, now, self._rules.when, lower
-        )
+        when, lower = rules.when, rules.lower
+        chosen = watermark.leaving(snapshot, plan, now, when, lower)
         if not chosen:
             return
         why = watermark.why(snapshot, plan, lower)
@@ -102,7 +100,7 @@ class Watermark:
                     eviction.EvictionCause.FREE,
                     why,
                     preemption_module.actions_of_owner_first(
-                        own, self._rules.actions
+                        own, rules.actions
                     ),
                     epoch,
                     0.0,

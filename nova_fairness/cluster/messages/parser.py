@@ -31,6 +31,10 @@ ACTION = 'fairness:preemption_action'
 _LONGEST_NAME = 255
 """Largest length of a server's name in Nova, in characters."""
 
+_DIFFERENT_SERVERS = (
+    'all servers of one build must have the same owner, demand, group, priority'
+    ' class and action'
+)
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
 _NOWHERE = 'nova-fairness-nowhere'
@@ -275,15 +279,11 @@ def _parse_build(
         for each, server in zip(specs, servers, strict=True)
     }
     if len(parts) > 1 or len(owners) > 1:
-        raise exception.Unreadable(
-            'all servers of one build must have the same owner, demand, group,'
-            ' priority class and action'
-        )
+        raise exception.Unreadable(_DIFFERENT_SERVERS)
     (group, demand, band, leaves_by) = parts.pop()
     project, user = owners.pop()
-    may = limits_of_user(project, user).shorter_of_both(
-        times_module.requested_limits(arguments)
-    )
+    requested = times_module.requested_limits(arguments)
+    may = limits_of_user(project, user).shorter_of_both(requested)
     longest_s = may.longest_wait_s
     return request.Request(
         uuid=servers[0],

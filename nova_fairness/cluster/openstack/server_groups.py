@@ -107,8 +107,8 @@ class ServerGroups:
         One member in a cell that does not answer is enough for such a failure.
         """
         LOG.warning(
-            'server groups: Nova fails to list them: %s; %d of %d groups are'
-            ' read one by one, and requests of the other groups wait',
+            'server groups: Nova fails to list them: %s; %d of %d are read one'
+            ' by one, and requests of the other groups wait',
             error,
             min(len(missing), _AT_ONCE),
             len(missing),
