@@ -376,12 +376,10 @@ class RequestDispatcher:
         change_message: Callable[[cast_module.Cast], cast_module.Cast],
         why: reason.Why,
     ) -> None:
-        """Send a request that has reserved room, after its room is released.
+        """Release the reserved room of a request, and send its message to
+        Nova.
 
-        :param hosts: names of planned hosts, one per server; empty for any
-            host.
         :param change_message: returns the message that Nova gets.
-        :param why: reason that its owner sees.
         """
         cast = self._checked_message(reserved, cast_uuid, epoch)
         if cast is None:
@@ -425,8 +423,8 @@ class RequestDispatcher:
     ) -> cast_module.Cast | None:
         """Return the message of a request that is about to be sent.
 
-        :returns: ``None`` if the message is lost, or a service would refuse its
-            token: then the dispatch is abandoned.
+        :returns: ``None`` if the message is lost or its token is refused; then
+            the dispatch is abandoned.
         """
         cast = self._store.read_message(cast_uuid)
         is_build = reserved.origin is request_model.Origin.BUILD

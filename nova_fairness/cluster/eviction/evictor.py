@@ -137,8 +137,8 @@ class Evictor:
         request: str = '',
         asked_at: float | None = None,
     ) -> eviction.Eviction:
-        """Store a new eviction of a server; its owner gets a notice before the
-        first action.
+        """Store a new eviction; the owner gets a notice before the first
+        action.
 
         :param cause: cause of the eviction, for programs.
         :param why: reason for the owner.

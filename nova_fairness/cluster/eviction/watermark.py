@@ -84,7 +84,7 @@ class Watermark:
         # After the option was switched off, notices are withdrawn once.
         self._left_over = False
         self._spare_unneeded(snapshot, plan, leaves, epoch)
-        when, lower = rules.when, rules.lower
+        when, lower, actions = rules.when, rules.lower, rules.actions
         chosen = watermark.leaving(snapshot, plan, now, when, lower)
         if not chosen:
             return
@@ -99,9 +99,7 @@ class Watermark:
                     servers[uuid],
                     eviction.EvictionCause.FREE,
                     why,
-                    preemption_module.actions_of_owner_first(
-                        own, rules.actions
-                    ),
+                    preemption_module.actions_of_owner_first(own, actions),
                     epoch,
                     0.0,
                     '',

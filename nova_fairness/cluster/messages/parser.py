@@ -32,8 +32,8 @@ _LONGEST_NAME = 255
 """Largest length of a server's name in Nova, in characters."""
 
 _DIFFERENT_SERVERS = (
-    'all servers of one build must have the same owner, demand, group, priority'
-    ' class and action'
+    'all servers of one build must have the same owner, demand, group,'
+    ' priority class and action'
 )
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
@@ -255,7 +255,6 @@ def _parse_build(
     limits_of_user: times_module.Granted,
     preemptible: PreemptibleRules,
 ) -> request.Request:
-    """Return the request of a build message."""
     specs = [
         fields.object_fields(each, 'RequestSpec')
         for each in fields.list_field(arguments, 'request_specs')
