@@ -137,15 +137,14 @@ class Evictor:
         request: str = '',
         asked_at: float | None = None,
     ) -> eviction.Eviction:
-        """Store a new eviction; the owner gets a notice before the first
-        action.
+        """Store a new eviction; its owner gets a notice before any action.
 
         :param cause: cause of the eviction, for programs.
         :param why: reason for the owner.
         :param actions: tried one after the other until the room is free.
         :param epoch: epoch of the leader that decided the eviction.
         :param not_before: earliest time of the first action, seconds of the
-            epoch; the notice may end later.
+            epoch.
         :param request: UUID of the preemptor; '' without a preemptor.
         :param asked_at: when the server was requested; ``None`` if unknown.
         :raises Outdated: if the server is already being evicted.
