@@ -133,7 +133,6 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
     ) -> '_RoundResult':
         """Return new weights of one control on contended nodes.
 
-        :param heaviness: (n,) heaviness of the VMs.
         :param coming: (n,) predicted heaviness.
         :param applied: (n,) logarithms of the weights in force.
         """

@@ -228,10 +228,7 @@ class _SteeredVms:
         rows: usage_model.Indices,
         previous: allocation.Weights,
     ) -> '_SteeredVms':
-        """Return some VMs with their target weights.
-
-        :param rows: indices of these VMs.
-        """
+        """Return the VMs with these indices, and their target weights."""
         ratio = float(foresight.ratio[_CPU])
         end = view.end
         node = np.searchsorted(view.deciding, crowd.node[rows])
