@@ -657,7 +657,7 @@ class Store:
             ledger.version,
             epoch,
             at=ledger.at,
-            ledger=records.compact_json(ledger.parts),
+            used=records.compact_json(ledger.parts),
             since=ledger.since,
             spent=records.compact_json(ledger.spent),
         )
