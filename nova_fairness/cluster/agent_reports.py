@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks agents which owner uses what, which servers are idle or lack CPUs."""
+"""Queries to agents: the measured use of each owner, idle servers, and
+servers that lack CPUs.
+"""
 
 import collections
 from collections.abc import Callable
@@ -35,31 +37,36 @@ OUTLIER = (
 )
 
 NEEDED = 3
-"""Agents that must answer: among three, one wrong answer changes nothing."""
+"""Number of agents whose reports must agree: among three reports, a wrong
+one does not change the median.
+"""
 
 ASKED = 5
-"""Agents that are asked: some may not answer, or share one host."""
+"""Number of agents that are queried: some may not answer, or run on the
+same host.
+"""
 
 _FAR_PART, _FAR_FACTOR = 0.05, 1.5
-"""An answer is far from the median if it differs by more than this part of the
-cloud, and by this factor: agents measure at different times.
+"""A report deviates from the median if it differs by more than this part of
+the cloud, and by more than this factor. Agents measure at different times.
 """
 
 _LONGEST_NAME = 511
 _MOST_OWNERS = 100_000
 
 Ask = Callable[[], Any]
-"""Asks agents what is used. The answer is that of one agent, or a list of
-answers of several; raises FairnessError.
+"""Queries agents for the measured use. Returns the report of one agent, or
+a list of reports of several agents; raises FairnessError.
 """
 
 
 class ReportedUse:
-    """Use that agents measured: the median of their answers, for each number.
+    """Measured use of the cloud: the median of the reports of several agents,
+    for each owner and resource.
 
-    :param ask: asks some agents.
-    :ivar outliers: why the last answer of an agent differed from the others,
-        by host of the agent.
+    :param ask: queries some agents.
+    :ivar outliers: by host of the agent: how its last report differs from the
+        reports of other agents.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -68,10 +75,11 @@ class ReportedUse:
         self.outliers: dict[str, str] = {}
 
     def measured(self, hosts: int) -> measured_module.MeasuredUse | None:
-        """Present use on which most agents agree; ``None`` if too few agree.
+        """Return the use on which most agents agree; ``None`` if too few
+        agents agree.
 
-        :param hosts: number of hosts of the cloud; with one or two, all agents
-            are believed.
+        :param hosts: number of hosts of the cloud; with one or two hosts, all
+            agents must agree.
         """
         try:
             found = self._agreed(self._ask(), min(NEEDED, hosts))
@@ -87,11 +95,11 @@ class ReportedUse:
         return found
 
     def _agreed(self, told: Any, needed: int) -> measured_module.MeasuredUse:
-        """The answer that most agents give.
+        """Return the median of the reports, and log those that deviate.
 
-        :param told: answer of an agent, or a list of answers.
+        :param told: report of one agent, or a list of reports.
         :param needed: number of agents that must agree.
-        :raises BadArgument: if no answer is usable, or too few agents agree.
+        :raises BadArgument: if no report is valid, or too few agents agree.
         """
         said: dict[str, measured_module.MeasuredUse] = {}
         wrong: dict[str, str] = {}
@@ -144,7 +152,9 @@ class ReportedUse:
 
 
 def _host_of(answer: Any, number: int) -> str:
-    """Name of the host that answered; a unique number if it has none."""
+    """Return the name of the host of a report; ``#`` and the number of the
+    report if it has no name.
+    """
     host = answer.get('host') if isinstance(answer, dict) else None
     return host[:255] if isinstance(host, str) else f'#{number}'
 
@@ -152,9 +162,10 @@ def _host_of(answer: Any, number: int) -> str:
 def _medians(
     several: Iterable[measured_module.MeasuredUse],
 ) -> dict[str, dict[str, float]]:
-    """Medians by owner and resource; the lower one of two middle values.
+    """Return the median of each number, by owner and resource. Of two middle
+    values, the lower one.
 
-    A number that most reports lack is unknown.
+    A number that is missing in most reports is left out.
     """
     parts = [each.parts for each in several]
     found: dict[str, dict[str, float]] = {}
@@ -174,7 +185,9 @@ def _medians(
 def _far_number(
     one: measured_module.MeasuredUse, median: measured_module.MeasuredUse
 ) -> str | None:
-    """The first number by which an answer is far from the median, in words."""
+    """Describe the first number of a report that deviates from the median;
+    ``None`` if none deviates.
+    """
     for owner, parts in sorted(one.parts.items()):
         for resource, part in parts.items():
             usual = median.parts.get(owner, {}).get(resource, 0.0)
@@ -188,9 +201,9 @@ def _far_number(
 
 
 def _believed(told: Any) -> measured_module.MeasuredUse:
-    """Check the answer of an agent, and convert it.
+    """Check the report of an agent, and convert it.
 
-    :raises BadArgument: if it is not a usable answer.
+    :raises BadArgument: if the report is invalid.
     """
     users = told.get('users') if isinstance(told, dict) else None
     if not isinstance(users, dict) or told.get('round') is None:
@@ -218,7 +231,9 @@ def _believed(told: Any) -> measured_module.MeasuredUse:
 
 
 def number(told: object) -> float | None:
-    """A finite number of at least 0; ``None`` for any other value."""
+    """Return a value as a float if it is a finite number >= 0; otherwise
+    ``None``.
+    """
     if not isinstance(told, int | float) or isinstance(told, bool):
         return None
     try:
@@ -229,23 +244,26 @@ def number(told: object) -> float | None:
 
 
 AGAIN_S = 600.0
-"""Seconds after which the agent of a host is asked again about idle servers.
+"""Seconds between two queries to the agent of a host about its idle
+servers.
 """
 
 LACKING_S = 60.0
-"""Seconds after which it is asked again about servers that lack CPUs."""
+"""Seconds between two queries to the agent of a host about servers that
+lack CPUs.
+"""
 
 _FRESH = 3
-"""An answer counts for this many times that interval."""
+"""Number of query intervals for which an answer is used."""
 
 _T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _TimedAnswer(Generic[_T]):
-    """Answer of an agent.
+    """Answer of an agent, with the time at which it arrived.
 
-    :ivar at_s: time of the answer, on a clock that never goes back.
+    :ivar at_s: monotonic time of the answer, seconds.
     :ivar told: the checked answer.
     """
 
@@ -254,16 +272,18 @@ class _TimedAnswer(Generic[_T]):
 
 
 class _HostAnswers(Generic[_T]):
-    """Answers of agents about their own hosts.
+    """Newest answers of agents about their own hosts.
 
-    A daemon thread asks them; it starts with the first caller.
+    A daemon thread queries the agents. It starts with the first call of
+    :meth:`told`.
 
-    :param what: subject of the question, for the log.
-    :param ask: asks the agent of a host; may block, and raise anything.
+    :param what: subject of the query, for the log.
+    :param ask: queries the agent of a host; may block, and may raise any
+        error.
     :param believed: checks and converts an answer; raises BadArgument if it is
-        unusable.
-    :param again_s: seconds after which an agent is asked again.
-    :param clock: seconds that never go back.
+        invalid.
+    :param again_s: seconds between two queries to the same agent.
+    :param clock: monotonic time, seconds.
     """
 
     def __init__(
@@ -284,11 +304,13 @@ class _HostAnswers(Generic[_T]):
         self._asks = False
 
     def stop(self) -> None:
-        """End asking."""
+        """Stop the thread that queries agents."""
         self._lookup.stop()
 
     def told(self, hosts: Collection[str]) -> dict[str, _T]:
-        """Answers by host, of hosts whose last answer is recent."""
+        """Return the answers that are recent enough, by host; start the
+        queries at the first call.
+        """
         if hosts and not self._asks:
             self._asks = True
             self._lookup.start()
@@ -315,10 +337,11 @@ class _HostAnswers(Generic[_T]):
 
 
 class Idle(_HostAnswers[Mapping[str, float]]):
-    """Servers that are idle, as the agents of their hosts measured.
+    """Idle servers, as the agents of their hosts measured.
 
-    :param ask: asks the agent of a host; may block, and raise anything.
-    :param clock: seconds that never go back.
+    :param ask: queries the agent of a host; may block, and may raise any
+        error.
+    :param clock: monotonic time, seconds.
     """
 
     def __init__(
@@ -329,16 +352,16 @@ class Idle(_HostAnswers[Mapping[str, float]]):
         super().__init__('idle servers', ask, _idle, AGAIN_S, clock)
 
     def known(self, hosts: Collection[str]) -> dict[str, Mapping[str, float]]:
-        """Seconds of idleness by UUID, by host; only of hosts with recent
-        answers.
+        """Return the seconds for which each server has been idle, by host
+        and UUID. Hosts without a recent answer are left out.
         """
         return self.told(hosts)
 
 
 def _idle(host: str, told: Any) -> Mapping[str, float]:
-    """Seconds of idleness by UUID of the server.
+    """Return the seconds for which each server has been idle, by its UUID.
 
-    :raises BadArgument: if the answer is not usable.
+    :raises BadArgument: if the answer is invalid.
     """
     idle = told.get('idle') if isinstance(told, dict) else None
     if not isinstance(idle, dict) or told.get('host') != host:
@@ -355,9 +378,10 @@ def _idle(host: str, told: Any) -> Mapping[str, float]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Host:
-    """A host whose agent answered.
+    """CPU that the servers of one host want and get.
 
-    :ivar entity: which owners the agent compares: users or projects.
+    :ivar entity: kind of the owners that the agent compares: ``user`` or
+        ``project``.
     :ivar cpus: CPUs that the host has for VMs; 0 if unknown.
     :ivar wants: CPU that each server wants and gets, by UUID.
     """
@@ -368,10 +392,11 @@ class _Host:
 
 
 class ServerShortfall(_HostAnswers[_Host]):
-    """CPU that servers want and get, as the agents of their hosts say.
+    """CPU that servers want and get, as the agents of their hosts measured.
 
-    :param ask: asks the agent of a host; may block, and raise anything.
-    :param clock: seconds that never go back.
+    :param ask: queries the agent of a host; may block, and may raise any
+        error.
+    :param clock: monotonic time, seconds.
     """
 
     def __init__(
@@ -389,13 +414,13 @@ class ServerShortfall(_HostAnswers[_Host]):
         moved_at: Mapping[str, float],
         shares: Mapping[str, float],
     ) -> tenants.Tenants:
-        """The cloud, with what agents said recently about servers that lack
-        CPUs.
+        """Return the cloud with the CPU that each server wants and gets.
 
         Only owners of one kind are compared: answers of agents that compare
-        another kind than most agents do are ignored.
+        another kind of owner than most agents are ignored.
 
-        :param moved_at: seconds of the epoch, by UUID of servers that moved.
+        :param moved_at: time of the last move of a server, seconds of the
+            epoch, by its UUID.
         :param shares: share of each owner, by its name.
         """
         told = self.told([each.name for each in cloud.providers])
@@ -426,9 +451,9 @@ class ServerShortfall(_HostAnswers[_Host]):
 
 
 def _lacking(host: str, told: Any) -> _Host:
-    """Check the answer of an agent, and convert it.
+    """Check the answer of an agent about its servers, and convert it.
 
-    :raises BadArgument: if it is not a usable answer.
+    :raises BadArgument: if the answer is invalid.
     """
     found = told.get('instances') if isinstance(told, dict) else None
     if not isinstance(found, dict) or told.get('host') != host:
@@ -454,7 +479,9 @@ def _cpus(server: cluster.Running) -> int:
 
 
 def _checked_want(told: Any) -> tenants.ServerWant | None:
-    """Want of one server; ``None`` if the answer about it is not usable."""
+    """Return the CPU that one server wants and gets; ``None`` if the entry
+    is invalid.
+    """
     if not isinstance(told, dict) or not isinstance(told.get('owner'), str):
         return None
     wanted, got = told.get('wanted_cpus'), told.get('got_cpus')

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The time that decisions use when clocks may be wrong.
+"""The present time for decisions, protected against wrong clocks.
 
-Stored times lie days and weeks apart, and are compared with now: a clock that
-is wrong for one cycle would let requests expire and servers leave. So the
-clock of the host counts only while it agrees, to :data:`MOST_S`, with a clock
-that never steps and with the clock of the database. If it disagrees, time goes
-on from the last agreement, and :attr:`Clocks.fault` says so: until clocks
-agree, nothing irreversible is done. Smaller steps add up for
-:data:`TOGETHER_S`: many small steps are as wrong as a large one.
+Decisions compare stored times, which are days or weeks apart, with the present
+time. A clock that is wrong in one cycle would expire requests and evict
+servers. Therefore the clock of the host is used only while it agrees, to
+:data:`MOST_S`, with a monotonic clock and with the clock of the database.
+While it disagrees, time is counted from the last agreement, and
+:attr:`Clocks.fault` describes the disagreement. Until the clocks agree, the
+service does nothing irreversible. Small steps are added up for
+:data:`TOGETHER_S`, because many small steps are as wrong as a large one.
 
-A permanent step is accepted once it has lasted for some time without another
-step, and the database agrees with it. A process that starts has no earlier
-agreement: it begins with the time of the database.
+A permanent step is accepted after some time without another step, if the
+database agrees with it. A process that starts uses the time of the database.
 """
 
 from collections.abc import Callable
@@ -20,34 +20,39 @@ import threading
 import time
 
 MOST_S = 60.0
-"""Seconds by which clocks may differ; NTP mends smaller errors by steps."""
+"""Largest accepted difference between clocks, seconds; NTP corrects smaller
+errors by steps.
+"""
 
 TOGETHER_S = 3600.0
 """Seconds for which small steps are added up."""
 
 SETTLES_S = 3600.0
-"""Seconds after which a permanent step is accepted, by default."""
+"""Default number of seconds after which a permanent step is accepted."""
 
 
 def _unknown() -> float | None:
-    """No time: for stores without a clock of their own."""
+    """Return ``None``: for stores that have no clock."""
     return None
 
 
 def uptime_s() -> float:
-    """Seconds of a clock that never steps, and also counts suspended time."""
+    """Return the seconds of a clock that never steps and includes suspended
+    time.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Clocks:
-    """Decides which time counts; any thread may ask.
+    """Returns the present time, protected against wrong clocks. Any thread may
+    call it.
 
-    :param wall: seconds of the epoch, by the clock of the host.
-    :param steady: seconds of a clock that never steps.
-    :param database: seconds of the epoch, by the clock of the database;
-        ``None`` if it has no clock.
+    :param wall: returns seconds of the epoch, from the clock of the host.
+    :param steady: returns seconds of a clock that never steps.
+    :param database: returns seconds of the epoch, from the clock of the
+        database; ``None`` if it has no clock.
     :param settles_s: seconds after which a permanent step is accepted, > 0.
-    :ivar suspensions: how often clocks began to disagree.
+    :ivar suspensions: number of times that the clocks began to disagree.
     """
 
     def __init__(
@@ -70,22 +75,26 @@ class Clocks:
         self.suspensions = 0
 
     def now(self) -> float:
-        """Seconds of the epoch, counted from the last agreement."""
+        """Return the present time, seconds of the epoch, counted from the
+        last agreement of the clocks.
+        """
         with self._lock:
             return self._judged_time()
 
     @property
     def fault(self) -> str:
-        """Why nothing irreversible may be done; '' if clocks agree."""
+        """Describe how the clocks disagree; '' if they agree. While they
+        disagree, nothing irreversible may be done.
+        """
         with self._lock:
             self._judged_time()
             return self._fault
 
     def look(self) -> str:
-        """Read the clock of the database, too.
+        """Compare the clock of the host with that of the database.
 
         :returns: :attr:`fault`.
-        :raises StoreError: if its time cannot be read.
+        :raises StoreError: if the time of the database cannot be read.
         """
         before_s = self._steady()
         told = self._database()
@@ -98,7 +107,7 @@ class Clocks:
             return self._fault
 
     def _judged_time(self) -> float:
-        """The time that counts; records whether clocks agree."""
+        """Return the time to use, and record whether the clocks agree."""
         wall, steady_s = self._wall(), self._steady()
         if not self._agreed and self._ahead is not None:
             self._at, self._at_s = self._ahead + steady_s, steady_s
@@ -115,9 +124,10 @@ class Clocks:
         return wall
 
     def _found(self, wall: float, steady_s: float, off: float) -> str:
-        """Fault of the clock of the host; '' if it is right.
+        """Describe the fault of the clock of the host; '' if it is right.
 
-        :param off: seconds by which it is ahead of the steady clock.
+        :param off: seconds by which the clock of the host is ahead of the
+            monotonic clock.
         """
         apart = 0.0
         if self._ahead is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All parts that a service works with.
+"""Container of all parts that a service uses.
 
-``assembly.service_parts`` creates them. A new part is a field here, and a line
-there.
+``assembly.service_parts`` builds them. A new part needs a field here and a
+line there.
 """
 
 from collections.abc import Callable
@@ -27,23 +27,23 @@ from nova_fairness.cluster.usage import charging as charging_module
 
 @dataclasses.dataclass(frozen=True)
 class Collaborators:
-    """Parts of one service; none of them knows the service.
+    """Parts of one service. They do not refer to the service.
 
-    :ivar store: messages and requests.
-    :ivar election: decides whether this process acts.
+    :ivar store: store of messages and requests.
+    :ivar election: decides whether this process is the leader.
     :ivar accounts: the present share tree.
-    :ivar reader: reads the cloud.
-    :ivar charging: records what accounts used.
+    :ivar reader: reads the state of the cloud.
+    :ivar charging: records the use of accounts.
     :ivar executor: applies plans.
     :ivar nova: reads servers from Nova.
-    :ivar ends: knows servers whose time limit is over.
-    :ivar chores: tasks of a cycle beside requests.
+    :ivar ends: evicts servers whose time limit has ended.
+    :ivar chores: tasks that run beside requests in a cycle.
     :ivar leaving: evicts servers.
-    :ivar making: makes room by preemption.
+    :ivar making: evicts servers to make room for requests.
     :ivar plan: the planner.
-    :ivar clocks: the time, and whether it may be wrong.
-    :ivar monotonic: seconds that never go back.
-    :ivar quarantine: inputs that made a cycle fail.
+    :ivar clocks: the present time, and whether it may be wrong.
+    :ivar monotonic: returns monotonic time, seconds.
+    :ivar quarantine: contains inputs that made a cycle fail.
     """
 
     store: store_module.Store

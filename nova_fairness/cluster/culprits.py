@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds the inputs, among many, that make a function fail; work is bounded.
+"""Search for the inputs, among many, that make a function fail, with limited
+work.
 
-A function that works on all inputs at once, such as a planner, cannot say
-which input made it fail. So it is run on each half of the inputs, and on
-halves of each half that fails alone. A single culprit costs about as much work
-as two runs on all inputs. If both halves succeed alone and fail together, the
-search finds the last input that fails together with the inputs before it.
+The error of a function that processes all inputs at once, such as a planner,
+does not tell which input caused it. Therefore the function runs on each half
+of the inputs, and on halves of each half that fails alone. A single culprit
+costs about as much work as two runs on all inputs. If both halves succeed
+alone and fail together, the search finds the last input that fails together
+with the inputs before it.
 """
 
 from collections.abc import Callable
@@ -16,15 +18,15 @@ from typing import TypeVar
 T = TypeVar('T')
 
 Fails = Callable[[Sequence[T]], bool]
-"""Whether the function fails on these inputs."""
+"""Whether the function fails on the given inputs."""
 
 
 class SearchBudget:
-    """Work that a search may do.
+    """Number of runs and time that a search may use.
 
-    :param tries: largest number of tries.
-    :param monotonic: seconds that never go back.
-    :param until_s: time on that clock after which no further try begins.
+    :param tries: largest number of runs of the function.
+    :param monotonic: returns monotonic time, seconds.
+    :param until_s: monotonic time after which no further run starts.
     """
 
     def __init__(
@@ -35,12 +37,12 @@ class SearchBudget:
         self._until_s = until_s
 
     def take(self) -> bool:
-        """Count one more try; ``False`` if none is allowed."""
+        """Count one more run. Returns whether it is allowed."""
         self._tries -= 1
         return self._tries >= 0 and self._monotonic() < self._until_s
 
     def is_spent(self) -> bool:
-        """Whether no further try is allowed."""
+        """Whether no further run is allowed."""
         return self._tries <= 0 or self._monotonic() >= self._until_s
 
 
@@ -49,11 +51,13 @@ def find(
 ) -> tuple[list[T], list[T]]:
     """Find the inputs that make a function fail.
 
-    :param items: inputs on which it fails; it succeeds without any input.
-    :param fails: runs the function on some inputs.
-    :param budget: number of tries and time that remain.
-    :returns: culprits; and inputs that may be culprits, because the budget was
-        too small.
+    :param items: inputs on which the function fails; it succeeds without any
+        input.
+    :param fails: runs the function on some inputs, and returns whether it
+        fails.
+    :param budget: remaining number of runs and remaining time.
+    :returns: the culprits; and inputs that may be culprits, because the budget
+        was too small.
     """
     if len(items) <= 1:
         return list(items), []
@@ -87,10 +91,11 @@ def find(
 def _last_of_prefix(
     items: Sequence[T], works: int, fails: Fails[T], budget: SearchBudget
 ) -> tuple[Sequence[T], bool]:
-    """Last input of the shortest prefix on which the function fails.
+    """Find the last input of the shortest prefix on which the function fails.
 
-    :param works: length of a prefix on which it succeeds.
-    :returns: inputs that contain the culprit, and whether it is a single one.
+    :param works: length of a prefix on which the function succeeds.
+    :returns: inputs that contain the culprit, and whether it is a single
+        input.
     """
     broken = len(items)
     while broken - works > 1:

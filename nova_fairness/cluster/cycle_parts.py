@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of a cycle: if one part fails, the other parts are still done."""
+"""Execution of the parts of a cycle, so that a failing part does not stop
+the others.
+"""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -21,22 +23,22 @@ _T = TypeVar('_T')
 _K = quarantine_module.InputKind
 
 _TRIES = 100
-"""Largest number of tries to find the request that makes a part fail."""
+"""Largest number of runs of a part to find the request that makes it fail."""
 
 _SEARCHES_S = 5.0
-"""Seconds that such a search may take."""
+"""Largest duration of such a search, seconds."""
 
 _WORKS_S = 10.0
-"""Seconds after which a kind of work pauses until the next cycle."""
+"""Seconds after which one kind of work pauses until the next cycle."""
 
 
 class CycleParts:
-    """Does parts of cycles, and records parts that fail.
+    """Executes the parts of a cycle, and records parts that fail.
 
-    :param quarantine: holds what fails.
+    :param quarantine: receives parts and requests that fail.
     :param renew: renews the lease of this process; raises Deposed.
-    :param monotonic: seconds that never go back.
-    :param named: returns name and UUID of a server, for the log.
+    :param monotonic: returns monotonic time, seconds.
+    :param named: returns the name and the UUID of a server, for the log.
     :ivar left_out: whether a part of this cycle failed.
     """
 
@@ -54,15 +56,16 @@ class CycleParts:
         self.left_out = False
 
     def begin(self) -> None:
-        """Begin a cycle."""
+        """Start a cycle, in which no part has failed yet."""
         self.left_out = False
 
     def do(
         self, name: str, do: Callable[..., _T], *arguments: object
     ) -> _T | None:
-        """Do a part of a cycle; if it fails, other parts are still done.
+        """Run a part of a cycle. If it fails, the error is recorded, so that
+        other parts still run.
 
-        :returns: its result; ``None`` if it failed.
+        :returns: result of the part; ``None`` if it failed.
         :raises CloudError: if the cloud does not answer.
         """
         try:
@@ -86,7 +89,9 @@ class CycleParts:
         found: list[records.RequestRecord],
         do: Callable[[Sequence[records.RequestRecord]], _T],
     ) -> _T:
-        """Do something with all requests, except those that make it fail."""
+        """Run a part on all requests. If it fails, quarantine the requests
+        that make it fail, and run it on the others.
+        """
         try:
             return do(found)
         except (*quarantine_module.PASSES, exception.CloudError):
@@ -112,7 +117,9 @@ class CycleParts:
         do: Callable[..., None],
         *arguments: object,
     ) -> None:
-        """Do something for one request; if it fails, others are still done."""
+        """Run a part on one request. If it fails, the error is logged or
+        the request is quarantined, so that other requests still run.
+        """
         self._renew()
         try:
             do(*arguments)
@@ -129,7 +136,7 @@ class CycleParts:
             self._quarantine.put(_K.REQUEST, record.request.uuid, error)
 
     def budget(self, most: int) -> pace.WorkBudget:
-        """Limit of one kind of work of this cycle, in units."""
+        """Return the limit of one kind of work in this cycle."""
         return pace.WorkBudget(most, _WORKS_S, self._monotonic)
 
 

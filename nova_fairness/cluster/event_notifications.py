@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counts events of requests, hosts and plans, and sends notifications."""
+"""Notifications and counters of the events of requests, hosts and migration
+plans.
+"""
 
 import collections
 from collections.abc import Callable
@@ -33,10 +35,10 @@ _S = request_model.State
 class BorderWatch:
     """Counts and reports each step of a host between batch system and cloud.
 
-    :param store: calls back when a step is written.
-    :param moving: controller that moves hosts; ``None`` if there is none.
-    :param post: sends notifications; it never waits.
-    :param host: host of this process, for notifications.
+    :param store: calls this object when a step is stored.
+    :param moving: controller that moves hosts; ``None`` if no hosts move.
+    :param post: sends notifications, without waiting.
+    :param host: host of this process, for the notifications.
     """
 
     def __init__(
@@ -54,7 +56,9 @@ class BorderWatch:
         store.nodes.add_listener(self._report_step)
 
     def border(self) -> border_observe.BorderStatus:
-        """Hosts, batch system and cloud, as the last look found them."""
+        """Return the state of hosts, batch system and cloud in the last
+        cycle.
+        """
         steps = dict(self._steps)
         try:
             looked = self._moving.last() if self._moving else None
@@ -94,9 +98,9 @@ class BorderWatch:
 class PlanWatch:
     """Counts and reports each change that this process makes of a plan.
 
-    :param store: calls back when a change is written.
-    :param planned: controller of plans; ``None`` if there is none.
-    :param post: sends notifications; it never waits.
+    :param store: calls this object when a change of a plan is stored.
+    :param planned: controller of migration plans; ``None`` if there are none.
+    :param post: sends notifications, without waiting.
     :param host: host of this process, for notifications.
     """
 
@@ -118,7 +122,9 @@ class PlanWatch:
         store.plans.add_listener(self._object_changed)
 
     def plans(self) -> plans_observe.PlansStatus:
-        """Plans and hosts, as the last look found them."""
+        """Return the state of migration plans and of hosts in the last
+        cycle.
+        """
         entered, moves = dict(self._entered), dict(self._moves)
         try:
             looked = self._planned.last() if self._planned else None
@@ -155,11 +161,11 @@ class PlanWatch:
 class RequestWatch:
     """Counts and reports each change that this process makes of a request.
 
-    :param store: calls back when a change is written.
+    :param store: calls this object when a change of a request is stored.
     :param service: makes the changes.
-    :param post: sends notifications; it never waits.
+    :param post: sends notifications, without waiting.
     :param host: host of this process, for notifications.
-    :param audience: role of those who read notifications.
+    :param audience: role of the readers of the notifications.
     """
 
     def __init__(
@@ -194,7 +200,7 @@ class RequestWatch:
         store.risks.add_listener(self._warning_changed)
 
     def queue(self) -> queue.Queue:
-        """The requests, as the last cycle found them."""
+        """Return the state of the requests in the last cycle."""
         last, leads = None, True
         try:
             last = self._service.last()

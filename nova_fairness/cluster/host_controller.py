@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The loop of controllers that change hosts, beside the queue."""
+"""Loop of the controllers that change hosts, beside the cycle of the queue."""
 
 import abc
 from collections.abc import Callable
@@ -22,9 +22,9 @@ _PART = quarantine.InputKind.PART
 
 
 class HostController(abc.ABC, Generic[_Observation]):
-    """Repeats a cycle; no error ends the loop.
+    """Repeats a cycle in its own thread. No error ends the loop.
 
-    :param service: service of the queue; it knows whether this process acts.
+    :param service: service of the queue; it may be the leader.
     :param stopped: event that ends the loop.
     :param interval_s: seconds between two cycles.
     """
@@ -33,7 +33,7 @@ class HostController(abc.ABC, Generic[_Observation]):
     """Name of the controller in the log and in the quarantine."""
 
     idle: str
-    """Start of the log line for a cycle that failed."""
+    """Start of the log message about a cycle that failed."""
 
     def __init__(
         self,
@@ -49,15 +49,15 @@ class HostController(abc.ABC, Generic[_Observation]):
 
     @abc.abstractmethod
     def cycle(self) -> bool:
-        """Look at the hosts once, and do the next step.
+        """Observe the hosts once, and execute the next steps.
 
-        :returns: whether this process acts.
-        :raises ClusterError: if nothing can be done now.
-        :raises NotLeading: if the queue has not looked at the cloud yet.
+        :returns: whether this process is the leader.
+        :raises ClusterError: if the cycle cannot be done now.
+        :raises NotLeading: if the queue has not read the cloud yet.
         """
 
     def run(self) -> None:
-        """Repeat the cycle until stopped."""
+        """Repeat the cycle until the controller is stopped."""
         while not self._stopped.is_set():
             try:
                 self.cycle()
@@ -78,9 +78,10 @@ class HostController(abc.ABC, Generic[_Observation]):
             self._stopped.wait(self._interval_s)
 
     def last(self) -> _Observation:
-        """State that the last look found.
+        """Return the observation of the last cycle.
 
-        :raises NotLeading: if this process does not act, or has not looked.
+        :raises NotLeading: if this process is not the leader, or has not
+            finished a cycle.
         """
         # Other threads may ask while a cycle clears it.
         last = self._last
@@ -91,7 +92,8 @@ class HostController(abc.ABC, Generic[_Observation]):
         return last
 
     def _epoch(self) -> int | None:
-        """The epoch in which this process acts; ``None`` if it does not.
+        """Return the epoch in which this process is the leader; ``None`` if it
+        is not.
 
         :raises ClocksDisagree: if the time may be wrong.
         """
@@ -102,9 +104,9 @@ class HostController(abc.ABC, Generic[_Observation]):
         return epoch
 
     def _acts(self) -> int:
-        """The epoch in which this process acts.
+        """Return the epoch in which this process is the leader.
 
-        :raises NotLeading: if it does not.
+        :raises NotLeading: if this process is not the leader.
         """
         epoch = self._service.leads()
         if epoch is None:
@@ -119,9 +121,11 @@ class HostController(abc.ABC, Generic[_Observation]):
         do: Callable[..., Iterable[str] | None],
         *arguments: object,
     ) -> list[str]:
-        """Do a part of a cycle; if it fails, other parts are still done.
+        """Run a part of a cycle. If it fails, it is quarantined, so that other
+        parts still run.
 
-        :returns: sentences of the part, or a sentence that it failed.
+        :returns: sentences that the part returned, or a sentence about its
+            failure.
         """
         try:
             return list(do(*arguments) or ())
@@ -132,7 +136,7 @@ class HostController(abc.ABC, Generic[_Observation]):
             return [f'{name}: {type(error).__name__}']
 
     def _say(self, told: tuple[str, ...]) -> None:
-        """Log new problems: those that the last call did not have."""
+        """Log the messages that the last call did not contain."""
         for text in told:
             if text not in self._said:
                 LOG.warning('%s', text)

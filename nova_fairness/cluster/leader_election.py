@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Election of the one process, among several, that acts.
+"""Election of the leader among the service processes; only the leader acts.
 
-The leader renews its lease by taking over from itself: the epoch grows. A
-process takes over if it sees no new epoch for the time of a lease. During long
-work the epoch must not change, since every write names it: then the leader
-only writes the time beside it again. A process that ends gives the lease back,
-so that the next process does not wait for its end. Each process uses only its
-own clock. Correctness does not depend on the lease: it only avoids wasted
-work.
+The leader renews its lease by a new election of itself, which increments the
+epoch. Another process becomes the leader if it sees no new epoch for the time
+of a lease. During long work the epoch must not change, because every write
+contains it; then the leader only updates the time that is stored with the
+epoch. A process that ends releases the lease, so that the next process can
+lead at once. Each process uses only its own clock. Correctness does not depend
+on the lease, which only avoids wasted work.
 """
 
 from collections.abc import Callable
@@ -27,15 +27,16 @@ _LATER_S = 0.001
 
 
 class Election:
-    """Takes part in the election for one process.
+    """Takes part in the election of the leader for one process.
 
-    :param store: stores the leader.
+    :param store: store that contains the leader.
     :param holder: name of the process, not empty.
-    :param lease_s: seconds after which a silent leader is deposed.
-    :param clock: seconds of the epoch.
-    :param monotonic: seconds that never go back.
-    :ivar leads_since: when this process last took over from another one,
-        seconds of the epoch.
+    :param lease_s: seconds without renewal after which another process may
+        become the leader.
+    :param clock: returns seconds of the epoch.
+    :param monotonic: returns monotonic time, seconds.
+    :ivar leads_since: time at which this process became the leader, seconds of
+        the epoch.
     :ivar beat: called when long work makes progress.
     """
 
@@ -64,9 +65,10 @@ class Election:
         self._works: int | None = None
 
     def lead(self) -> int | None:
-        """The epoch to act in; ``None`` while another process leads.
+        """Return the epoch in which this process is the leader; ``None`` if
+        another process is. Start an election if the lease is over.
 
-        :raises StoreError: if the leader cannot be read.
+        :raises StoreError: if the leader cannot be read from the store.
         """
         if self._resigned:
             return None
@@ -86,7 +88,7 @@ class Election:
 
     @property
     def _part_s(self) -> float:
-        """Seconds after which the leader renews its lease."""
+        """Return the seconds after which the leader renews its lease."""
         return self._lease_s / _RENEWALS_PER_LEASE
 
     def _take_over(self, epoch: int, now_s: float) -> int | None:
@@ -105,7 +107,7 @@ class Election:
         return taken
 
     def _wait_for(self, leader: records.Leader) -> None:
-        """Log once which leader this process waits for."""
+        """Log the leader that this process waits for, once per leader."""
         if leader.holder != self._awaited:
             LOG.info(
                 'process %s: waits: %s leads since epoch %d; it takes over'
@@ -118,21 +120,21 @@ class Election:
         self._awaited = leader.holder
 
     def begin(self) -> None:
-        """Declare that this thread works under the lease from now on."""
+        """Declare that this thread starts work under the lease."""
         self._works = threading.get_ident()
 
     def end(self) -> None:
-        """Declare that the work under the lease is over."""
+        """Declare that the work under the lease has ended."""
         self._works = None
 
     def renew(self) -> None:
-        """Renew the lease during long work; the epoch does not change.
+        """Renew the lease during long work, without a new epoch.
 
         Long work calls this often. It does nothing soon after the last
-        renewal, nor in other threads: their progress proves nothing about the
-        thread that works.
+        renewal, and nothing in other threads, whose progress does not show
+        that the working thread makes progress.
 
-        :raises Deposed: if another process leads.
+        :raises Deposed: if another process is the leader.
         """
         now_s = self._monotonic()
         if self._works != threading.get_ident() or self._resigned:
@@ -152,7 +154,7 @@ class Election:
         self._renewed_at_s = now_s
 
     def resign(self) -> None:
-        """End leading, so that the next process can lead at once.
+        """Release the lease, so that the next process can lead at once.
 
         All later writes of this process are refused.
         """

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits of each kind of work in a cycle, and its order by project.
+"""Limits of each kind of work in a cycle, and the order of projects in it.
 
-A cycle holds a lock and the lease, and others wait for its end. So each kind
-of work pauses after some units or some time, and continues in the next cycle.
-Projects take turns: a project with much work does not delay one with little.
+During a cycle, the service holds a lock and the lease, and other threads wait
+for its end. Therefore each kind of work pauses after some units or some time,
+and continues in the next cycle. Projects take turns, so that a project with
+much work does not delay a project with little work.
 """
 
 import collections
@@ -16,11 +17,12 @@ _Item = TypeVar('_Item')
 
 
 class WorkBudget:
-    """Remaining units of work and remaining time.
+    """Remaining units of work and remaining time of one kind of work in a
+    cycle.
 
-    :param most: units of work, >= 0.
-    :param most_s: seconds, >= 0.
-    :param monotonic: seconds that never go back.
+    :param most: number of units of work, >= 0.
+    :param most_s: duration of the work, seconds, >= 0.
+    :param monotonic: returns monotonic time, seconds.
     """
 
     def __init__(
@@ -32,19 +34,19 @@ class WorkBudget:
 
     @property
     def left(self) -> int:
-        """Remaining units; 0 when the time is over."""
+        """Return the remaining units; 0 after the time has ended."""
         return max(self._left, 0) if self.is_in_time else 0
 
     @property
     def is_in_time(self) -> bool:
-        """Whether time remains, however many units remain."""
+        """Whether time remains, regardless of the remaining units."""
         return self._monotonic() <= self._end_s
 
     def take(self, units: int = 1) -> bool:
-        """Take some units; ``False`` if none remain.
+        """Consume some units. Returns ``False`` if none remain.
 
-        The last call may take more than remain, so that a large piece of work
-        is done at all.
+        The last call may consume more units than remain, so that a piece of
+        work that is larger than the budget is done.
         """
         if not self.left:
             return False
@@ -55,12 +57,12 @@ class WorkBudget:
 def in_turn(
     items: Iterable[_Item], whose: Callable[[_Item], str], turn: int = 0
 ) -> list[_Item]:
-    """Items in turns: the first of each owner, then the second of each, and so
-    on.
+    """Return the items sorted so that owners take turns: the first item of
+    each owner, then the second of each, and so on.
 
-    :param items: items; those of one owner stay in their order.
+    :param items: items; the order of those of one owner is kept.
     :param whose: returns the owner of an item.
-    :param turn: the owner that comes first changes with this number.
+    :param turn: number that selects the owner that is first.
     """
     queues: dict[str, collections.deque[_Item]] = {}
     for each in items:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Quarantine: inputs that made a cycle fail, to be tried again later.
+"""Quarantine of inputs that made a cycle fail; each is tried again later.
 
-An input that raises an unexpected error stops no other input. It enters this
-table, is left out, and is tried again after a pause that doubles each time up
-to an hour. The log has the traceback of each class of errors once an hour;
-owners see :attr:`.Reason.QUARANTINED`, which does not show the error.
+An input that raises an unexpected error must not stop other inputs. It enters
+this table, is skipped, and is tried again after a pause that doubles with each
+failure, up to an hour. Once an hour, the log shows the traceback of each class
+of errors. Owners see :attr:`.Reason.QUARANTINED`, which does not contain the
+error.
 
-Some errors come from this process, its database or its broker, and not from an
-input: :data:`PASSES` lists errors that quarantine no input.
+Some errors are caused by this process, its database or its broker, and not by
+an input: :data:`PASSES` lists errors that quarantine no input.
 """
 
 from collections.abc import Callable
@@ -28,10 +29,12 @@ from nova_fairness.runtime import retry_pauses
 LOG = logging.getLogger(__name__)
 
 MOST = 10_000
-"""Names that are remembered; beyond that, the next due are forgotten."""
+"""Largest number of entries; beyond it, those with the earliest next try
+are removed.
+"""
 
 _TOLD = 100
-"""Names that the status lists."""
+"""Largest number of entries that the status lists."""
 
 PASSES = (
     exception.Deposed,
@@ -39,7 +42,9 @@ PASSES = (
     exception.BrokerAway,
     exception.NotLeading,
 )
-"""Errors with which the next input would fail, too."""
+"""Errors that would also occur with the next input, so that they quarantine
+no input.
+"""
 
 
 class InputKind(enum.Enum):
@@ -52,20 +57,21 @@ class InputKind(enum.Enum):
     HOST = 'host'
     ROW = 'row'
     PLUGIN = 'plugin'
-    """A plugin; another one works in its place."""
+    """A plugin; another plugin replaces it."""
     PART = 'part'
-    """A part of a cycle, such as estimates; the other parts are done."""
+    """A part of a cycle, such as estimates; the other parts still run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuarantineEntry:
-    """An input that failed.
+    """An input that failed, with its number of failures.
 
     :ivar kind: kind of the input.
-    :ivar name: UUID or name.
-    :ivar cause: class of the error; its text may show data of other owners.
+    :ivar name: UUID or name of the input.
+    :ivar cause: class name of the error; its text is left out, because it may
+        contain data of other owners.
     :ivar times: number of failures, >= 1.
-    :ivar until: when it is tried again, monotonic seconds.
+    :ivar until: monotonic time of the next try, seconds.
     """
 
     kind: InputKind
@@ -76,19 +82,19 @@ class QuarantineEntry:
 
     @property
     def pause_s(self) -> float:
-        """Seconds from the last failure to the next try."""
+        """Return the seconds from the last failure to the next try."""
         return retry_pauses.pause_s(self.times)
 
     @property
     def why(self) -> reason.Why:
-        """Reason that its owner sees."""
+        """Return the reason that the owner of the input sees."""
         return reason.why(reason.Reason.QUARANTINED, again_s=self.pause_s)
 
 
 class Quarantine:
-    """The table of inputs in quarantine; threads may share it.
+    """Table of inputs that are in quarantine. Several threads may use it.
 
-    :param monotonic: seconds that never go back.
+    :param monotonic: returns monotonic time, seconds.
     """
 
     def __init__(
@@ -103,13 +109,13 @@ class Quarantine:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no input failed recently."""
+        """Whether the table has no entry."""
         return not self._entries
 
     def put(self, kind: InputKind, name: str, error: BaseException) -> None:
-        """Quarantine an input that just failed.
+        """Quarantine an input that has just failed.
 
-        A second failure during the pause, for example by a call, does not
+        A second failure during the pause, for example in an API call, does not
         prolong the pause.
         """
         now, cause = self._monotonic(), type(error).__name__
@@ -144,29 +150,33 @@ class Quarantine:
         return entry is not None and self._monotonic() < entry.until
 
     def entry(self, kind: InputKind, name: str) -> QuarantineEntry | None:
-        """Entry of an input; ``None`` if it did not fail."""
+        """Return the entry of an input; ``None`` if it did not fail."""
         return self._entries.get((kind, name))
 
     def names(self, kind: InputKind) -> frozenset[str]:
-        """Names of all inputs of a kind that are in quarantine now."""
+        """Return the names of all inputs of a kind that are in quarantine
+        now.
+        """
         return frozenset(each.name for each in self._held(kind))
 
     def release(self, kind: InputKind, name: str) -> None:
-        """Remove an input from the table, if it is there."""
+        """Remove an input from the table, if the table contains it."""
         with self._lock:
             self._entries.pop((kind, name), None)
 
     def failures(self) -> dict[str, int]:
-        """Number of failures by kind."""
+        """Return the number of failures, by kind of input."""
         with self._lock:
             return dict(self._failures)
 
     def counts(self) -> dict[str, int]:
-        """Number of inputs in quarantine now, by kind."""
+        """Return the number of inputs that are in quarantine now, by kind."""
         return {each.value: len(self._held(each)) for each in InputKind}
 
     def entries(self) -> list[queue.SetAside]:
-        """Present entries, for operators; the most frequent failure first."""
+        """Return the present entries for operators, the one with the most
+        failures first.
+        """
         now = self._monotonic()
         held = [each for kind in InputKind for each in self._held(kind)]
         held.sort(key=lambda each: (-each.times, each.kind.value, each.name))
@@ -193,7 +203,7 @@ class Quarantine:
             ]
 
     def _prune(self, now: float) -> None:
-        """Forget entries that did not fail again, and entries beyond the
+        """Remove entries that have not failed again, and entries beyond the
         limit.
         """
         over = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The loop of the cluster service: snapshot, plan, execute."""
+"""Main loop of the cluster service: snapshot, plan, execution."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -47,31 +47,37 @@ _UNREADABLE = reason.Reason.UNREADABLE
 _OPEN = frozenset(_S) - request_model.FINAL
 _CLEANED_AT_ONCE = 200
 _DELETED_AT_ONCE = 100
-"""Servers: Nova has no call that deletes many."""
+"""Largest number of servers deleted in a cycle: Nova has no call that
+deletes many.
+"""
 
 _DELETED_OF_ONE = 20
-"""Servers of one request before others have their turn."""
+"""Largest number of servers of one request that are deleted before other
+requests have a turn.
+"""
 
 _EXPIRED_AT_ONCE = 500
-"""Requests: each is a write to the database."""
+"""Largest number of requests that expire in a cycle: each needs a write to
+the database.
+"""
 
 _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
 _RESIGNS_IN_S = 5.0
 _HEEDS_EVERY_S = 0.5
-"""Least seconds between two cycles that hints start."""
+"""Smallest number of seconds between two cycles that hints start."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ServiceOptions:
-    """Options that operators set.
+    """Options of the queue service.
 
     :ivar terms: terms on which requests are admitted.
-    :ivar pass_unreadable: whether unreadable messages are sent at once, as
-        without the queue; else they wait for an operator.
-    :ivar doubt_s: seconds after which a sent request that Nova does not show
+    :ivar pass_unreadable: whether messages that cannot be parsed are sent to
+        Nova at once; otherwise they wait for an operator.
+    :ivar doubt_s: seconds after which a sent request that Nova does not list
         is looked up.
-    :ivar history_s: seconds for which ended requests are remembered.
+    :ivar history_s: seconds for which ended requests are stored.
     """
 
     terms: intake.AdmissionOptions = intake.USUAL
@@ -81,19 +87,21 @@ class ServiceOptions:
 
 
 class Service:
-    """One process of the cluster service; other threads may call it.
+    """One process of the cluster service. Other threads may call it.
 
-    :param given: all parts that it works with.
-    :param rules: options that operators set.
-    :ivar clocks: the time, and whether it may be wrong.
+    :param given: all parts that the service uses.
+    :param rules: options of operators.
+    :ivar clocks: the present time, and whether it may be wrong.
     :ivar nova: reads servers from Nova.
     :ivar accounts: the present share tree.
     :ivar charging: records what accounts used.
-    :ivar chores: tasks of a cycle beside requests.
-    :ivar cycles: number of cycles that began.
-    :ivar cycles_failed: number of cycles that ended early, or left a part out.
+    :ivar chores: tasks that run beside requests in a cycle.
+    :ivar cycles: number of cycles that started.
+    :ivar cycles_failed: number of cycles that were aborted, or in which a part
+        failed.
     :ivar quarantine: inputs that made a cycle fail.
-    :ivar trouble: why the last cycle was aborted or late; '' if it was not.
+    :ivar trouble: why the last cycle was aborted or late; '' if it was
+        complete and in time.
     """
 
     def __init__(
@@ -144,7 +152,8 @@ class Service:
         interval_s: float,
         manager: supervision.ServiceManager,
     ) -> None:
-        """Repeat the cycle until stopped; hints start the next cycle earlier.
+        """Repeat the cycle until the service is stopped; hints start the next
+        cycle earlier.
 
         :param manager: is notified of each cycle, and of progress in a long
             cycle.
@@ -176,7 +185,7 @@ class Service:
             self._rest(stopped, max(pause_s, 0.0))
 
     def _status(self) -> str:
-        """Text for ``systemctl status``."""
+        """Return the text for ``systemctl status``."""
         last = self._last
         if self.trouble or last is None:
             return self.trouble or 'waits: another process leads'
@@ -185,7 +194,7 @@ class Service:
         return f'leads: {waits}'
 
     def _note_abort(self, error: exception.FairnessError) -> str:
-        """Log that cycles are aborted, once for each kind of cause."""
+        """Log that cycles are aborted, once for each class of error."""
         kind = type(error).__name__
         self.trouble = f'cycles: aborted: {error}; each is tried again'
         if kind != self._aborted:
@@ -198,7 +207,7 @@ class Service:
     def _note_cycle(
         self, leads: bool, took_s: float, interval_s: float
     ) -> None:
-        """Log that cycles are complete again, or take too long."""
+        """Log that cycles are complete again, or that they take too long."""
         if self._aborted:
             LOG.info('cycles: complete again')
         if leads and not self._is_ready:
@@ -212,14 +221,18 @@ class Service:
             self._quiet.warning('late', _OF_CYCLE, self.trouble)
 
     def hint(self) -> None:
-        """Record that the cloud may have changed.
+        """Record that the cloud may have changed, so that the next cycle
+        starts earlier.
 
-        Cycles look at the cloud anyway: hints may come late, twice, or never.
+        Cycles read the cloud in any case: hints may arrive late, twice, or
+        never.
         """
         self._hinted.set()
 
     def _rest(self, stopped: threading.Event, pause_s: float) -> None:
-        """Wait for the next cycle; many hints start only a few cycles."""
+        """Wait until the next cycle is due or a hint arrives; many hints
+        start only a few cycles.
+        """
         left_s = pause_s
         self._beat()
         while not stopped.wait(min(left_s, _HEEDS_EVERY_S)):
@@ -229,11 +242,12 @@ class Service:
                 return
 
     def cycle(self) -> bool:
-        """Look once, plan once, and apply the plan; other calls wait
-        meanwhile.
+        """Read the cloud, plan, and execute the plan, once. Other calls wait
+        until the cycle ends.
 
-        :returns: whether this process leads.
-        :raises ClusterError: if an essential part fails; nothing is lost.
+        :returns: whether this process is the leader.
+        :raises ClusterError: if an essential part fails; the next cycle
+            repeats the work.
         """
         with self._acting:
             epoch = self._election.lead()
@@ -251,7 +265,7 @@ class Service:
         return True
 
     def resign(self) -> None:
-        """End leading, so that the next process can lead at once."""
+        """Release the lease, so that another process can lead at once."""
         # A stuck cycle does not block this: the store refuses its writes.
         is_mine = self._acting.acquire(timeout=_RESIGNS_IN_S)
         try:
@@ -262,7 +276,8 @@ class Service:
                 self._acting.release()
 
     def estimate(self, pause_s: float) -> float:
-        """Estimate starts during a part of the pause between cycles.
+        """Estimate the starts of requests, during a part of the pause between
+        cycles.
 
         The next cycle publishes the estimates.
 
@@ -282,9 +297,9 @@ class Service:
         return self._monotonic() - begin_s
 
     def last(self) -> start_estimates.LastCycle:
-        """State and plan of the last cycle.
+        """Return the state and the plan of the last cycle.
 
-        :raises NotLeading: if this process does not act.
+        :raises NotLeading: if this process is not the leader.
         """
         last = self._last
         if last is None:
@@ -292,21 +307,26 @@ class Service:
         return last
 
     def leads(self) -> int | None:
-        """The epoch in which this process acts; ``None`` if it does not."""
+        """Return the epoch in which this process is the leader; ``None`` if
+        it is not.
+        """
         with self._acting:
             return self._election.lead()
 
     def leads_since(self) -> float:
-        """When this process took over, seconds of the epoch."""
+        """Return the time at which this process became the leader, seconds
+        of the epoch.
+        """
         return self._election.leads_since
 
     def cancel(self, uuid: str, why: reason.Why) -> None:
-        """Cancel a build that waits; the next cycle deletes its servers.
+        """Cancel a request that waits to be built; the next cycle deletes its
+        servers.
 
         Nova may need more time to delete them than the caller waits.
 
-        :raises IllegalStep: if the request waits no longer, or is not a build.
-        :raises ClusterError: if it cannot be cancelled now.
+        :raises IllegalStep: if the request no longer waits, or is not a build.
+        :raises ClusterError: if the request cannot be cancelled now.
         """
         with self._acting:
             record, epoch = self._record_and_epoch(uuid)
@@ -320,13 +340,13 @@ class Service:
             self._store.step(request, event, epoch, why, self._clock())
 
     def release(self, uuid: str, *, without_room: bool = False) -> None:
-        """Start a request now, before its turn, where it has room.
+        """Start a request now, before its turn, on hosts with room.
 
-        :param without_room: whether Nova looks for room itself; it destroys
-            the request if it finds none.
-        :raises NoRoom: if there is no free room for the request; it waits.
-        :raises IllegalStep: if Nova has the request already.
-        :raises ClusterError: if it cannot start now.
+        :param without_room: whether Nova selects the hosts; Nova fails the
+            request if no host has room.
+        :raises NoRoom: if no host has free room for the request; it waits.
+        :raises IllegalStep: if the request was sent to Nova.
+        :raises ClusterError: if the request cannot start now.
         """
         with self._acting:
             record, epoch = self._record_and_epoch(uuid)
@@ -344,7 +364,9 @@ class Service:
             self._executor.send_unplanned(record, why, epoch)
 
     def _start_where_room_is(self, uuid: str) -> None:
-        """Start a request as a plan does, with present data of Placement."""
+        """Start a request on hosts with room, like a plan does, with the
+        present data of Placement.
+        """
         last, now = self._last, self._clock()
         found = self._store.requests(_OPEN)
         known = time_limits.time_limits_by_server(found, now)
@@ -376,7 +398,9 @@ class Service:
             )
 
     def _end_hold(self, uuid: str) -> tuple[records.RequestRecord, int]:
-        """End the hold of a request that starts now."""
+        """End the hold of a request that starts now. Returns its record and
+        the epoch of the leader.
+        """
         record, epoch = self._record_and_epoch(uuid)
         if record.request.hold is None:
             return record, epoch
@@ -385,11 +409,11 @@ class Service:
         return self._record_and_epoch(uuid)
 
     def order(self, uuid: str, order: interventions.Order) -> None:
-        """Apply an order of an operator or an owner to a request that waits.
+        """Apply a change by an operator or an owner to a request that waits.
 
-        :raises IllegalStep: if it waits no longer, or has a hold that the
-            caller cannot end.
-        :raises ClusterError: if it cannot be done now.
+        :raises IllegalStep: if the request no longer waits, or the caller may
+            not end its hold.
+        :raises ClusterError: if the change cannot be stored now.
         """
         with self._acting:
             record, epoch = self._record_and_epoch(uuid)
@@ -411,9 +435,9 @@ class Service:
         """Extend the time limit of the servers of a request.
 
         :param by_s: seconds, > 0.
-        :raises IllegalStep: if the limit cannot grow, or the servers leave
-            already.
-        :raises ClusterError: if it cannot be done now.
+        :raises IllegalStep: if the limit cannot be extended, or the servers
+            are being evicted.
+        :raises ClusterError: if the limit cannot be stored now.
         """
         with self._acting:
             record, epoch = self._record_and_epoch(uuid)
@@ -428,10 +452,10 @@ class Service:
             self._last = dataclasses.replace(last, snapshot=left)
 
     def change(self, do: Callable[[int], None]) -> None:
-        """Change stored accounts or groups, between two cycles.
+        """Change stored accounts or groups between two cycles.
 
-        :param do: makes the change; it gets the epoch of the leader.
-        :raises ClusterError: if it cannot be done now.
+        :param do: writes the change, given the epoch of the leader.
+        :raises ClusterError: if the change cannot be stored now.
         """
         with self._acting:
             epoch = self._election.lead()
@@ -440,11 +464,11 @@ class Service:
             do(epoch)
 
     def drain(self) -> list[records.RequestRecord]:
-        """Start all requests that wait, also those without room.
+        """Start all requests that wait, even if they have no room.
 
         :returns: requests that still wait or are in doubt.
-        :raises NotLeading: if another process leads.
-        :raises ClusterError: if it cannot be done now.
+        :raises NotLeading: if another process is the leader.
+        :raises ClusterError: if the requests cannot be started now.
         """
         if not self.cycle():
             raise self._not_leading()
@@ -503,7 +527,9 @@ class Service:
         holds: bool,
         is_whole: bool,
     ) -> None:
-        """Look, plan and act, with the given content of the store."""
+        """Read the cloud, plan, and execute the plan for the stored
+        requests.
+        """
         known = (
             self._parts.do('ends', self._ends.release_times, ends, leaves)
             or {}
@@ -531,7 +557,9 @@ class Service:
         self._parts.do('left over', self._clean, epoch, holds)
 
     def _note_unread(self, found: list[records.RequestRecord]) -> None:
-        """Quarantine inputs that could not be read in this cycle."""
+        """Quarantine inputs that could not be read in this cycle, and
+        release inputs that could.
+        """
         unread: dict[snapshot_module.Named, Exception] = {
             **self._reader.unreadable,
             **{
@@ -557,7 +585,7 @@ class Service:
         self._unread = frozenset(unread)
 
     def _take_in(self, now: float) -> None:
-        """Turn new messages into requests."""
+        """Create requests from new messages."""
         terms = self._rules.terms
         granted = self.accounts.times(terms.longest_wait_s)
         intake.admit_messages(
@@ -572,7 +600,9 @@ class Service:
         now: float,
         epoch: int,
     ) -> start_estimates.LastCycle:
-        """State and plan of this cycle, with estimates of starts."""
+        """Return the state and the plan of this cycle, with estimates of
+        starts.
+        """
         judge, waiting = (
             self._estimating.compare_with_outcomes,
             planned.waiting,
@@ -593,7 +623,9 @@ class Service:
         ends: Mapping[str, time_limits.TimeLimit],
         look: cycle_tasks.CycleState,
     ) -> None:
-        """Do all work that no start depends on; skip parts that fail."""
+        """Run all work on which no start depends; parts that fail are
+        skipped.
+        """
         beside, epoch = (look.servers, look.leaves), look.epoch
         self._parts.do(
             'ends', self._ends.apply, ends, *beside, look.now, epoch
@@ -607,7 +639,9 @@ class Service:
         )
 
     def _clocks_disagree(self) -> bool:
-        """Whether clocks disagree, so that nothing irreversible is done."""
+        """Whether the clocks disagree, so that nothing irreversible may be
+        done.
+        """
         fault = self.clocks.look()
         if fault and not self._said:
             LOG.error(
@@ -622,7 +656,9 @@ class Service:
         return bool(fault)
 
     def _clean(self, epoch: int, holds: bool) -> None:
-        """Remove the remains of requests that ended."""
+        """Delete the servers and reservations that remain of ended
+        requests.
+        """
         # Requests may have expired because of a wrong time.
         left = [
             record
@@ -653,10 +689,11 @@ class Service:
         epoch: int,
         holds: bool,
     ) -> cluster.ClusterSnapshot:
-        """Charge accounts; if that fails, use the last known charges.
+        """Charge accounts; if that fails, return the snapshot with the charges
+        of an earlier cycle.
 
-        Use and budgets then stand still, so no account gains by it. If nothing
-        is known yet, accounts with a budget start no servers.
+        Then use and budgets do not change, so that no account gains. If no
+        charges are known yet, accounts with a budget start no servers.
         """
         charge = functools.partial(self.charging.charge, holds=holds)
         charged = self._parts.do('charges', charge, view, now, epoch)
@@ -677,7 +714,8 @@ class Service:
         )
 
     def _stop_paying(self, accounts: Iterable[cluster.Account]) -> None:
-        """Quarantine accounts that have a budget, and release all others.
+        """Quarantine accounts that have a budget and unknown spending, and
+        release the others.
 
         :param accounts: accounts whose spending is unknown.
         """
@@ -696,9 +734,7 @@ class Service:
         budget: pace.WorkBudget,
         unfinished: list[records.RequestRecord],
     ) -> None:
-        """Delete some servers of a request; after the last one, its other
-        remains.
-        """
+        """Delete some servers of an ended request, then its reservations."""
         most = min(budget.left, _DELETED_OF_ONE)
         if not most:
             return
@@ -708,7 +744,9 @@ class Service:
             unfinished.append(record)
 
     def _put_back(self, epoch: int) -> list[records.RequestRecord]:
-        """Let unsent reserved requests wait again; return open requests."""
+        """Return reserved requests that were not sent to the waiting state.
+        Returns all open requests.
+        """
         found = self._store.requests(_OPEN)
         left = [each for each in found if each.request.state is _S.RESERVED]
         for record in left:
@@ -718,9 +756,11 @@ class Service:
         return self._store.requests(_OPEN) if left else found
 
     def _sweep(self, found: list[records.RequestRecord]) -> None:
-        """Free room of requests that must not hold any, a few in each cycle.
+        """Release reservations whose request must not have any; a few per
+        cycle.
 
-        A leader that was deposed and died while it held room leaves such room.
+        Such a reservation remains when a process dies after another process
+        became leader.
         """
         for states in ({_S.WAITING}, {_S.STARTING, _S.ACTIVE}):
             some = [each for each in found if each.request.state in states]
@@ -801,7 +841,7 @@ class Service:
 
 
 def _unknown_hosts(found: Iterable[records.RequestRecord]) -> frozenset[str]:
-    """Hosts on which servers with unknown amounts start."""
+    """Return the hosts on which servers with unknown amounts start."""
     return frozenset(
         host
         for each in found

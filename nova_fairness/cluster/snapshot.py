@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Snapshot of the cloud for planners.
+"""Reader of the cloud: it builds the snapshot for planners.
 
-It comes from lists of Placement and Nova. They are read one after the other,
-so a change in between may be seen half. So every decision is checked again
-before it is applied.
+The data comes from lists of Placement and Nova, which are read one after
+another. A change in between may be visible in one list only, so each decision
+is checked again before it is executed.
 """
 
 from collections.abc import Callable
@@ -31,15 +31,18 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 _AHEAD_S = 60.0
-"""Seconds by which clocks may differ without a warning."""
+"""Largest difference between clocks without a warning, seconds."""
 
 _REMEMBERED_S = 3600.0
-"""Seconds for which a resource class is known after its last host lost it:
-inventories disappear for a while when a host is set up or cleaned.
+"""Seconds for which a resource class stays known after the last host lost
+it. Inventories disappear for some time while a host is installed or
+cleaned.
 """
 
 _UNREAD_S = 600.0
-"""Seconds for which a host of Nova without a provider may still get one."""
+"""Seconds for which a host of Nova without a resource provider may still
+get a provider.
+"""
 
 _ABSENT = (0, 0, 0, 1)
 _SENT = (request_model.State.SENDING, request_model.State.STARTING)
@@ -51,7 +54,7 @@ Named = tuple[quarantine.InputKind, str]
 
 @dataclasses.dataclass(frozen=True)
 class CloudView:
-    """The cloud as it was read.
+    """The cloud as it was read in one cycle.
 
     :ivar snapshot: snapshot for planners.
     :ivar trees: provider trees of Placement, by name of the host.
@@ -64,7 +67,7 @@ class CloudView:
 
 
 def closed(view: CloudView, hosts: Collection[str]) -> CloudView:
-    """A view in which no server starts on the given hosts."""
+    """Return a view in which no server starts on the given hosts."""
     if not hosts:
         return view
     providers = tuple(
@@ -76,19 +79,20 @@ def closed(view: CloudView, hosts: Collection[str]) -> CloudView:
 
 
 class CloudReader:
-    """Reads the cloud.
+    """Reads the state of the cloud from Placement and Nova.
 
     :param placement: client of Placement.
     :param nova: client of Nova.
     :param limits: limits of projects.
     :param accounts: returns the present share tree.
-    :param closing: returns names of hosts on which no server may start
+    :param closing: returns names of hosts on which no server may start,
         although Nova would allow it.
-    :ivar unreadable: inputs that could not be read last, and why. An
-        unreadable host is not in the snapshot. An unreadable server stays as
-        it was. Requests whose project or group has unknown use do not start.
+    :ivar unreadable: inputs that could not be read last, with their errors.
+        The snapshot does not contain an unreadable host. An unreadable server
+        keeps its last known state. Requests whose project or server group has
+        unknown use do not start.
     :ivar falls_back: whether Nova asks for shared CPUs if it finds no
-        dedicated ones.
+        dedicated CPUs.
     """
 
     def __init__(
@@ -127,9 +131,9 @@ class CloudReader:
         :param now: seconds of the epoch.
         :param ends: time limits of servers, seconds of the epoch, by UUID;
             those of other servers are unknown.
-        :param is_whole: whether waiting servers are listed again; else the
-            last list of them is used, without newer ones.
-        :raises CloudError: if a part cannot be read.
+        :param is_whole: whether waiting servers are listed again; otherwise
+            the last list of them is used, without newer servers.
+        :raises CloudError: if a part of the cloud cannot be read.
         """
         self.unreadable = {}
         with clients.parsing('an answer of Nova or Placement'):
@@ -139,12 +143,13 @@ class CloudReader:
     def used_by_users(
         self, view: CloudView
     ) -> dict[tuple[str, str], cluster.Amounts]:
-        """Amounts that users have allocated, (c,), by project and user.
+        """Return the amounts that users have allocated, (c,), by project and
+        user.
 
         Allocations of preemptible servers are left out.
 
         :param view: recent view of the cloud.
-        :raises CloudError: if it cannot be read.
+        :raises CloudError: if the allocations cannot be read.
         """
         users: dict[str, set[str]] = {}
         for each in view.servers.values():
@@ -232,8 +237,8 @@ class CloudReader:
         dict[str, placement_module.ProviderTree],
         list[placement_module.ProviderTree],
     ]:
-        """Hosts that Placement knows, their trees by name, and all other
-        trees.
+        """Return the hosts that Placement lists, their provider trees by
+        name, and all other trees.
         """
         recent = self._nova.recent_changes(now)
         listed = self._nova.hosts()
@@ -268,11 +273,11 @@ class CloudReader:
     def _classes(
         self, trees: Iterable[placement_module.ProviderTree], now: float
     ) -> tuple[str, ...]:
-        """Resource classes that a host has, or had recently.
+        """Return the resource classes that a host has, or had recently.
 
-        For a host that is down Placement knows all classes, also while Nova
-        does not list the host. A host that is set up again may have none for a
-        while.
+        Placement lists the classes of a host that is down, even while Nova
+        does not list the host. A host that is installed again may have no
+        classes for some time.
 
         :param trees: all provider trees except shared ones.
         """
@@ -287,7 +292,7 @@ class CloudReader:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether everything was read that hosts may have."""
+        """Whether all inventories that hosts may have were read."""
         return self._placement.is_whole and not self._unread
 
     def _projects(
@@ -295,7 +300,7 @@ class CloudReader:
         requests: Iterable[request_model.Request],
         servers: Mapping[str, nova_module.Server],
     ) -> list[str]:
-        """Projects that may use resources."""
+        """Return the names of projects that may use resources."""
         projects = {
             *self._limits,
             *(each.project for each in requests),
@@ -319,7 +324,8 @@ class CloudReader:
         now: float,
         ends: Mapping[str, float],
     ) -> list[cluster.Running]:
-        """Servers on hosts; unchanged servers keep their objects.
+        """Return the servers on hosts. Unchanged servers are the same objects
+        as in the last cycle.
 
         :param requests: requests, the oldest first.
         """
@@ -387,9 +393,9 @@ class CloudReader:
         given: Mapping[str, tuple[str, ...]],
         now: float,
     ) -> '_Members':
-        """Running servers of server groups.
+        """Return the running servers of server groups.
 
-        A server that was sent counts on its assigned host, too. If the host of
+        A server that was sent also counts on its planned host. If the host of
         a member is unknown, no server of the group starts.
         """
         of_groups: dict[str, set[str]] = {}
@@ -429,7 +435,7 @@ class CloudReader:
 
 
 class _Members(NamedTuple):
-    """Running servers of server groups.
+    """Running servers of server groups, with their hosts.
 
     :ivar hosts: names of the hosts of members, by group.
     :ivar belongs: group of each server, by UUID of the server.
@@ -440,7 +446,9 @@ class _Members(NamedTuple):
 
 
 class _CachedServer(NamedTuple):
-    """A server as planners see it, and the sources of that."""
+    """A server in the form for planners, and the data from which it was
+    built.
+    """
 
     server: nova_module.Server
     request: request_model.Request | None
@@ -455,10 +463,11 @@ def _running_server(
     end: float | None,
     now: float,
 ) -> cluster.Running:
-    """A running server, as planners see it.
+    """Build the form of a running server that planners use.
 
-    :param request: request of the server, if it is preemptible.
-    :param amounts: amounts that the server has.
+    :param request: request of the server, if it is preemptible; otherwise
+        ``None``.
+    :param amounts: amounts of resource classes that the server uses.
     :param end: time limit of the server, seconds of the epoch.
     """
     return cluster.Running(
@@ -476,7 +485,9 @@ def _running_server(
 
 
 def _most(inventory: cluster.Inventory) -> cluster.Amounts:
-    """Upper bound of use, (c,): twice the cloud, as hosts may come or go."""
+    """Return the largest credible use, (c,): twice the cloud, because hosts
+    may be added or removed.
+    """
     total = np.maximum(inventory.capacity, inventory.used).sum(axis=0)
     most: cluster.Amounts = 2 * total + request_model.LARGEST
     return most
@@ -485,9 +496,10 @@ def _most(inventory: cluster.Inventory) -> cluster.Amounts:
 def _amounts(
     told: Mapping[str, int], classes: tuple[str, ...], most: cluster.Amounts
 ) -> cluster.Amounts:
-    """Used amounts from Placement, (c,).
+    """Return the used amounts that Placement lists, (c,).
 
-    :raises ValueError: if an amount is below 0, or above the upper bound.
+    :raises ValueError: if an amount is below 0, or above the largest credible
+        use.
     """
     found = cluster.vector(told, classes)
     if (found < 0).any() or (found > most).any():
@@ -499,8 +511,8 @@ def _without_shared(
     trees: Iterable[placement_module.ProviderTree],
     others: Iterable[placement_module.ProviderTree],
 ) -> tuple[list[placement_module.ProviderTree], set[str]]:
-    """Provider trees without shared ones, and classes that only shared ones
-    have.
+    """Return the provider trees that are not shared, and the resource classes
+    that only shared providers have.
 
     :param trees: trees of hosts.
     :param others: all other trees of Placement.
@@ -517,10 +529,11 @@ def _with_held_demand(
     trees: Mapping[str, placement_module.ProviderTree],
     shared: Collection[str],
 ) -> Collection[request_model.Request]:
-    """Requests with the demand that their hosts really hold for them.
+    """Return requests with the demand that is allocated for them on their
+    hosts.
 
-    :param shared: classes that only shared providers have; planners ignore
-        them, as Nova checks them.
+    :param shared: resource classes that only shared providers have; planners
+        ignore them, because Nova checks them.
     """
     if not shared and not any(each.demand.is_open for each in requests):
         return requests
@@ -547,7 +560,7 @@ def _held_demand(
 
 
 def _built(requests: Iterable[request_model.Request]) -> list[str]:
-    """UUIDs of servers that Nova may be building."""
+    """Return the UUIDs of servers that Nova may be building."""
     return [
         uuid
         for each in requests
@@ -576,8 +589,8 @@ def _unclaimed(
     given: Mapping[str, tuple[str, ...]],
     servers: Mapping[str, nova_module.Server],
 ) -> Iterator[tuple[request_model.Request, str, str]]:
-    """Servers that were sent and hold no room yet, with their requests and
-    hosts.
+    """Yield servers that were sent and have no allocation yet, with their
+    requests and hosts.
     """
     for each in requests:
         # Requests that need nothing have no hosts.
@@ -595,9 +608,11 @@ def _sent_server(
     now: float,
     ends: float | None,
 ) -> cluster.Running:
-    """A server that was sent, with the amounts that its host holds for it.
+    """Build the form of a sent server that planners use, with the amounts that
+    its host provides.
 
-    :param ends: time limit of the server, seconds of the epoch.
+    :param ends: time limit of the server, seconds of the epoch; ``None`` if
+        unknown.
     """
     way = request.demand.on(tree.offered_classes) if tree else request.demand
     return cluster.Running(
@@ -629,7 +644,9 @@ def _inventory(
     trees: Mapping[str, placement_module.ProviderTree],
     classes: tuple[str, ...],
 ) -> cluster.Inventory:
-    """Inventory with one row for each tree, in the order of the trees."""
+    """Return the inventory, with one row for each provider tree, in their
+    order.
+    """
     parts = [
         [tree.amounts.get(name, _ABSENT) for name in classes]
         for tree in trees.values()
@@ -640,7 +657,9 @@ def _inventory(
 
 
 def _since(server: nova_module.Server, now: float) -> float:
-    """When a server began to run; now, if the clock of its host is ahead."""
+    """Return the time since which a server runs; the present time if the
+    clock of its host is ahead.
+    """
     if server.launched_at is None:
         return now
     if server.launched_at - now > _AHEAD_S:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Removal of what the cluster service wrote into Nova and the batch system."""
+"""Removal of everything that the cluster service wrote into Nova and the
+batch system.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -22,24 +24,26 @@ WRITTEN = (
     plan_executor.MOVING,
     nova_module.TTL_OURS,
 )
-"""Metadata of servers that only this product writes; other keys that begin
-with ``fairness:`` are their owners'."""
+"""Metadata keys of servers that only this product writes. Owners write
+other keys that begin with ``fairness:``.
+"""
 
 _FAULTS = exception.CloudError, exception.BatchError
 
 _Removable = tuple[str, Callable[[], None]]
-"""A sentence about a thing to remove, and the function that removes it."""
+"""Sentence about a thing to remove, and the function that removes it."""
 
 
 class Withdrawal:
-    """Opens closed hosts and removes metadata, one thing at a time.
+    """Opens hosts that the service closed, and removes its metadata, one thing
+    at a time.
 
     Hosts that were closed for another reason stay closed, and metadata of
-    owners stays. A second removal finds nothing.
+    owners is not changed. A second removal finds nothing.
 
     :param api: API of Nova.
-    :param batch: batch system whose nodes are opened, too; ``None`` if there
-        is none.
+    :param batch: batch system whose drained nodes are opened; ``None`` if
+        there is none.
     :param tell: called with a sentence for each thing that was removed.
     """
 
@@ -58,7 +62,7 @@ class Withdrawal:
         """Remove everything that can be removed.
 
         :returns: a sentence for each thing that could not be removed, and for
-            each kind of thing that could not be looked for.
+            each kind of thing that could not be searched.
         """
         left: list[str] = []
         for kind, look in (
@@ -74,7 +78,7 @@ class Withdrawal:
         return left
 
     def _removed(self, thing: str, remove: Callable[[], None]) -> list[str]:
-        """Remove one thing; if that fails, return a sentence that says so."""
+        """Remove one thing. Returns a sentence if that failed."""
         try:
             remove()
         except _FAULTS as error:

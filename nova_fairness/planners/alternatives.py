@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The choice between the alternative demands of every request.
+"""Choice between the alternative demands of each request.
 
 Nova asks Placement for dedicated CPUs and then, for the same server, for
-shared ones. It takes the first alternative for which it finds a host. A plan
+shared CPUs. It uses the first alternative for which it finds a host. A plan
 chooses one alternative for each request: the first for which hosts have room
-now. If hosts have room for none, the plan counts for each alternative how many
-servers all hosts hold when they are empty. It chooses the alternative with the
-largest count, and the first of equal ones. This choice stays the same while
-other servers start and end, so that a reservation does not change hosts. The
-amounts of the chosen alternative are counted, charged and kept.
+now. If no alternative has room, the plan counts for each alternative how many
+servers all hosts could run when they are empty. It chooses the alternative
+with the largest count, and the first of equal ones. This choice does not
+change while other servers start and end, so that a reservation does not change
+hosts. The amounts of the chosen alternative are counted, charged and reserved.
 
-A server that asks for a class that no host has is left to Nova: Nova alone
-knows whether another service provides the class, and returns its error at
-once if none does. A class that is missing for a short time is among the
-classes of the snapshot, or the snapshot says that it does not know all
+A server that needs a resource class that no host has is passed to Nova. Only
+Nova knows whether another service provides the class, and returns its error at
+once if no service does. A class that is missing for a short time is among the
+classes of the snapshot, or the snapshot reports that it does not contain all
 classes; then the server waits.
 """
 
@@ -30,10 +30,11 @@ from nova_fairness.planners import hosts as hosts_module
 
 
 def chosen(snapshot: cluster.ClusterSnapshot) -> cluster.ClusterSnapshot:
-    """The snapshot with one alternative for each waiting request.
+    """Return the snapshot with one chosen alternative for each waiting
+    request.
 
-    A second call changes nothing. A preemptor has the alternative of the
-    hosts of its reservation.
+    A second call changes nothing. A preemptor has the alternative that its
+    reserved hosts provide.
     """
     if not any(_is_open(each) for each in snapshot.requests):
         return snapshot
@@ -51,13 +52,15 @@ def passed(
     waiting: Iterable[tuple[request_model.Request, reason.Why]],
     snapshot: cluster.ClusterSnapshot,
 ) -> list[cluster.Action]:
-    """Actions that pass requests to Nova which wait only for a missing class.
+    """Return actions that pass requests to Nova which wait only for a resource
+    class that no host has.
 
-    Requests that are to start together with such a request wait. They can
-    start without it in the next plan, so no request gets past the queue with
-    its help.
+    Requests that must start together with such a request wait. They can start
+    without it in the next plan, so that no request starts before its turn by
+    this rule.
 
-    :param waiting: requests, with one alternative each, and why they wait.
+    :param waiting: requests with one alternative each, and the reasons why
+        they wait.
     """
     known = frozenset(snapshot.classes)
     return [
@@ -69,14 +72,14 @@ def passed(
 
 
 def _is_open(request: request_model.Request) -> bool:
-    """Whether a request waits and no alternative is chosen for it yet."""
+    """Whether a request waits, and no alternative has been chosen for it."""
     return request.demand.is_open and (
         request.state is request_model.State.WAITING
     )
 
 
 class _Alternatives:
-    """Alternatives of requests, on the hosts of one snapshot."""
+    """Chooses alternatives of requests, for the hosts of one snapshot."""
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
         self._snapshot = snapshot
@@ -86,7 +89,7 @@ class _Alternatives:
         ] = {}
 
     def of(self, request: request_model.Request) -> request_model.Demand:
-        """The chosen alternative of a request."""
+        """Return the alternative that is chosen for a request."""
         if not self._snapshot.falls_back:
             return request.demand.alternatives[0]
         promised = self._snapshot.promised.get(request.uuid)
@@ -99,7 +102,7 @@ class _Alternatives:
         return self._known[key]
 
     def _classes(self, row: int) -> frozenset[str]:
-        """Classes that a host has."""
+        """Return the resource classes that a host has."""
         has = self._hosts.capacity[:, row] > 0
         classes = np.array(self._snapshot.classes, dtype=object)
         return frozenset(classes[has])

@@ -14,7 +14,8 @@ from nova_fairness.planners import hosts as hosts_module
 def is_enough(
     free: cluster.Amounts, amounts: cluster.Amounts
 ) -> hosts_module.Marks:
-    """Whether free amounts are enough in every class that servers ask for.
+    """Whether the free amounts are sufficient in every class that servers
+    need.
 
     This is the rule of Placement: a host that is short of a class for which a
     server does not ask has room for the server.
@@ -40,35 +41,36 @@ class FreeAmounts:
         self.free = free.copy()
 
     def take(self, row: int, amounts: cluster.Amounts) -> None:
-        """Count a server on a host.
+        """Subtract the amounts of a server on a host.
 
-        :param row: of the host.
-        :param amounts: (c,) of the server.
+        :param row: row of the host.
+        :param amounts: (c,) amounts of the server.
         """
         self.free[:, row] -= amounts
 
     def give_back(self, row: int, amounts: cluster.Amounts) -> None:
-        """Remove a server from a host.
+        """Add back the amounts of a server that leaves a host.
 
-        :param row: of the host.
-        :param amounts: (c,) of the server.
+        :param row: row of the host.
+        :param amounts: (c,) amounts of the server.
         """
         self.free[:, row] += amounts
 
     def has(self, row: int, amounts: cluster.Amounts) -> bool:
         """Whether a host has room for a server; see :func:`is_enough`.
 
-        :param row: of the host.
-        :param amounts: (c,) of the server.
+        :param row: row of the host.
+        :param amounts: (c,) amounts of the server.
         """
         return bool(is_enough(self.free[:, row], amounts))
 
     def having(
         self, rows: hosts_module.Rows, amounts: cluster.Amounts
     ) -> hosts_module.Marks:
-        """(m,) which hosts have room for a server; see :func:`is_enough`.
+        """Return which hosts have room for a server, (m,); see
+        :func:`is_enough`.
 
-        :param rows: (m,) of the hosts.
+        :param rows: (m,) rows of the hosts.
         :param amounts: (c, 1) of the server, or (c, m) of one for each host.
         """
         return is_enough(self.free[:, rows], amounts)

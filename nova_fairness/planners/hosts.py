@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that could give servers what they need if the hosts were empty.
+"""Hosts that can run a server when they are empty.
 
 Arrays here have a column per host, in the order of the hosts' UUIDs, so that
 ties do not depend on the order in which hosts were listed.
@@ -25,23 +25,25 @@ Fractions = npt.NDArray[np.float64]
 
 
 MOST = 2**31 - 1
-"""The largest amount that Placement knows."""
+"""Largest amount in Placement."""
 
 _OF_EVERY_HOST = frozenset({'MEMORY_MB', 'DISK_GB'})
-"""Classes that every host of Nova has. If no host has such a class, the hosts
-are still being set up. Then Nova cannot judge better than the planner."""
+"""Resource classes that every host of Nova has. If no host has such a
+class, hosts are still being installed, and Nova cannot decide better than
+the planner.
+"""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shape:
     """Amounts that one server needs, and the hosts that are large enough.
 
-    :ivar columns: (k,) indices of the classes for which the server asks.
+    :ivar columns: (k,) indices of the resource classes that the server needs.
     :ivar amounts: (k, 1) amounts of these classes, > 0.
-    :ivar rows: (m,) hosts that could hold the server when they are empty;
-        several shapes share the array.
+    :ivar rows: (m,) hosts that can run the server when they are empty; several
+        shapes share the array.
     :ivar of_all: (c, p) capacity of all hosts.
-    :ivar never: why no host could ever hold the server; ``None`` if a host
+    :ivar never: why no host could ever run the server; ``None`` if a host
         could.
     """
 
@@ -55,28 +57,30 @@ class Shape:
 
     @functools.cached_property
     def capacity(self) -> cluster.Amounts:
-        """(k, m) Capacity of the hosts of the shape."""
+        """Return the capacity of the hosts of the shape, (k, m)."""
         return self.of_all[self.columns][:, self.rows]
 
     @functools.cached_property
     def inverse(self) -> Fractions:
-        """(k, m) 1 / capacity."""
+        """Return 1 / capacity, (k, m)."""
         found: Fractions = 1.0 / self.capacity
         return found
 
     @functools.cached_property
     def count_when_empty(self) -> cluster.Amounts:
-        """(m,) Number of such servers that each host holds when empty."""
+        """Return the number of such servers that fit on each host when it
+        is empty, (m,).
+        """
         return smallest(self.capacity // self.amounts, len(self.rows))
 
 
 class Hosts:
-    """The hosts of a cloud and the servers that they could hold.
+    """Hosts of a cloud, and the servers that can run on them.
 
     If a demand has alternatives, the first one that a host could give counts.
     :mod:`.alternatives` chooses one for each request.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
 
     :ivar names: (p,) names of the hosts.
     :ivar free: (c, p) free amounts; negative where too much is used.
@@ -105,7 +109,9 @@ class Hosts:
         self._holding: dict[tuple[int, bytes], Rows] = {}
 
     def shape(self, demand: request.Demand) -> Shape:
-        """Amounts of one server, and the hosts that could hold it."""
+        """Return the amounts of one server, and the hosts that can run it
+        when empty.
+        """
         if demand not in self._shapes:
             self._shapes[demand] = self._first_shape(demand)
         return self._shapes[demand]
@@ -117,10 +123,11 @@ class Hosts:
         return next((each for each in found if len(each.rows)), found[0])
 
     def together(self, demands: Iterable[tuple[request.Demand, int]]) -> Shape:
-        """Amounts of several servers, and the hosts that could hold all.
+        """Return the amounts of several servers, and the hosts that can run
+        all of them when empty.
 
-        :param demands: demands, and the number of servers with each; a host
-            could hold each server alone.
+        :param demands: demands, and the number of servers with each; each
+            server alone fits on a host.
         """
         total: dict[int, int] = {}
         rows = np.arange(len(self.names))
@@ -138,7 +145,7 @@ class Hosts:
         return Shape(columns, amounts, rows[holds], self.capacity)
 
     def rows(self, names: Iterable[str]) -> Rows:
-        """The rows of hosts; unknown ones are left out."""
+        """Return the rows of hosts by name; unknown names are left out."""
         found = [self._row[name] for name in names if name in self._row]
         return np.array(found, dtype=np.intp)
 
@@ -165,7 +172,7 @@ class Hosts:
     def _like_these(
         self, matching: Rows, different: Rows, holds: Marks
     ) -> Rows:
-        """Matching hosts that are like a representative that is marked.
+        """Return matching hosts that equal a marked representative.
 
         :param different: one representative of each kind of matching hosts.
         :param holds: marks of the representatives.
@@ -183,7 +190,9 @@ class Hosts:
     def _can_give(
         self, columns: Rows, amounts: cluster.Amounts, rows: Rows
     ) -> cluster.Amounts:
-        """(k, m) Largest amount, in whole steps, up to the amount asked."""
+        """Return the largest amount of each class, in whole steps, up to
+        the needed amount, (k, m).
+        """
         gives = self._gives[columns][:, rows]
         most: cluster.Amounts
         if self._is_plain:
@@ -216,7 +225,9 @@ class Hosts:
         return _too_large(name, amount, int(gives[k, row]))
 
     def _matching(self, demand: request.Demand) -> tuple[Rows, Rows]:
-        """Hosts that match, and the first host of each kind among them."""
+        """Return the hosts that match a demand, and one host of each kind
+        among them.
+        """
         asked = (
             demand.zone,
             demand.host,
@@ -233,7 +244,7 @@ class Hosts:
 
     @functools.cached_property
     def _like(self) -> Rows:
-        """(p,) For every host the first host with the same capacity."""
+        """Return for each host the first host with the same capacity, (p,)."""
         seen: dict[bytes, int] = {}
         amounts = np.concatenate([self.capacity, self._gives, self._step])
         found = [
@@ -261,7 +272,9 @@ class Hosts:
 
     @functools.cached_property
     def kinds(self) -> Rows:
-        """(p,) Equal numbers for hosts that could hold the same servers."""
+        """Return numbers that are equal for hosts which can run the same
+        servers, (p,).
+        """
         same: dict[object, int] = {}
         found = [
             same.setdefault(
@@ -280,13 +293,15 @@ class Hosts:
 
     @functools.cached_property
     def keys(self) -> npt.NDArray[np.uint64]:
-        """(p,) A number for each host that depends on its UUID alone."""
+        """Return a number for each host that depends only on its UUID,
+        (p,).
+        """
         sums = [zlib.crc32(each.uuid.encode()) for each in self._providers]
         return np.array(sums, dtype=np.uint64)
 
     @functools.cached_property
     def takes(self) -> Marks:
-        """(p,) Whether servers may start on each host."""
+        """Return whether servers may start on each host, (p,)."""
         return self._marked(lambda each: each.takes)
 
     def _having(self, trait: str) -> Marks:
@@ -316,7 +331,9 @@ def _columns(amounts: cluster.Amounts, rows: list[int]) -> cluster.Amounts:
 
 
 def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
-    """(size,) The least of every column; :data:`MOST` if there are no rows."""
+    """Return the smallest value of each column, (size,); :data:`MOST` if
+    there are no rows.
+    """
     if not len(counts):
         return np.full(size, MOST, dtype=np.int64)
     least: cluster.Amounts = counts.min(axis=0)
@@ -326,11 +343,11 @@ def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
 def fitting(
     free: cluster.Amounts, shape: Shape, allowed: Marks | None = None
 ) -> Rows:
-    """Hosts that have room for one server.
+    """Return the hosts that have room for one server.
 
     :param free: (c, p) free amounts.
-    :param shape: of the server.
-    :param allowed: (p,) hosts that may be taken; ``None`` for all.
+    :param shape: shape of the server.
+    :param allowed: (p,) hosts that may be used; ``None`` for all.
     :returns: indices of the hosts in ``shape.rows``, ascending.
     """
     if allowed is None:

@@ -30,10 +30,10 @@ _BITS = np.uint64(29)
 class Candidates:
     """Hosts that have room for a server.
 
-    :ivar asked: (k, m) amounts for which the server asks, > 0.
-    :ivar left: (k, m) amounts that stay free beside the server, >= 0.
-    :ivar keys: (m,) a number that stands for each host.
-    :ivar salt: a number that stands for the server.
+    :ivar asked: (k, m) amounts that the server needs, > 0.
+    :ivar left: (k, m) amounts that remain free beside the server, >= 0.
+    :ivar keys: (m,) a number that identifies each host.
+    :ivar salt: a number that identifies the server.
     """
 
     asked: Fractions
@@ -43,30 +43,38 @@ class Candidates:
 
 
 Rule = Callable[[Candidates], Fractions]
-"""Scores, (m,): the host with the lowest score is taken. Of hosts with equal
-scores the first in the order of UUIDs is taken."""
+"""Returns scores, (m,). The host with the lowest score is chosen; of hosts
+with equal scores, the first by UUID.
+"""
 
 
 def fullest(seen: Candidates) -> Fractions:
-    """First fit with the fullest host first (Baadal)."""
+    """Score by the free amounts that remain: the host with the highest use
+    is chosen (first fit, Baadal).
+    """
     total: Fractions = seen.left.sum(axis=0)
     return total
 
 
 def best_fit(seen: Candidates) -> Fractions:
-    """Least free space left, by the sum of squares (Panigrahy et al. 2011)."""
+    """Score by the sum of squares of the free amounts that remain
+    (Panigrahy et al. 2011).
+    """
     total: Fractions = (seen.left**2).sum(axis=0)
     return total
 
 
 def dot_product(seen: Candidates) -> Fractions:
-    """Largest product of request and free space (Panigrahy et al. 2011)."""
+    """Score by the product of request and free amounts; the largest is
+    chosen (Panigrahy et al. 2011).
+    """
     total: Fractions = -(seen.asked * (seen.left + seen.asked)).sum(axis=0)
     return total
 
 
 def cosine(seen: Candidates) -> Fractions:
-    """Free space whose direction is closest to that of the request.
+    """Score by the angle between the vectors of free amounts and of the
+    request; the smallest is chosen.
 
     Both are vectors over the classes. The fuller host is taken if directions
     do not differ much.
@@ -78,12 +86,16 @@ def cosine(seen: Candidates) -> Fractions:
 
 
 def emptiest(seen: Candidates) -> Fractions:
-    """Most free space left: servers are spread."""
+    """Score so that the host with the most free amounts is chosen, which
+    spreads servers.
+    """
     return -fullest(seen)
 
 
 def random_fit(seen: Candidates) -> Fractions:
-    """A pseudo-random host, always the same for the same server."""
+    """Return pseudo-random scores, which are always the same for the same
+    server.
+    """
     with np.errstate(over='ignore'):
         mixed = (seen.keys ^ np.uint64(seen.salt)) * _ODD
         mixed = (mixed ^ (mixed >> _BITS)) * _ODD
@@ -100,11 +112,11 @@ RULES: Mapping[str, Rule] = types.MappingProxyType(
         'random': random_fit,
     }
 )
-"""Rules by the name that operators choose."""
+"""Rules by the names that operators configure."""
 
 
 def salt_of(name: str, seed: int = 0) -> int:
-    """The number that stands for a server, made from its UUID."""
+    """Return a number that identifies a server, computed from its UUID."""
     return zlib.crc32(name.encode(), seed)
 
 
@@ -116,10 +128,10 @@ def ranked(
     rule: Rule,
     salt: int = 0,
 ) -> Fractions:
-    """Scores of hosts that have room for a server.
+    """Return the scores of hosts that have room for a server.
 
     :param free: (c, p) free amounts.
-    :param shape: of the server.
+    :param shape: shape of the server.
     :param index: (m,) indices of the hosts in ``shape.rows``.
     :param salt: see :func:`salt_of`.
     """
@@ -139,12 +151,12 @@ def chosen(
     salt: int = 0,
     allowed: hosts_module.Marks | None = None,
 ) -> hosts_module.Rows:
-    """The row of the host that a rule takes for one server.
+    """Return the row of the host that a rule chooses for one server.
 
     :param free: (c, p) free amounts.
-    :param shape: of the server.
+    :param shape: shape of the server.
     :param salt: see :func:`salt_of`.
-    :param allowed: (p,) hosts that may be taken; ``None`` for all.
+    :param allowed: (p,) hosts that may be used; ``None`` for all.
     :returns: one row, or an empty array if no host has room.
     """
     index = hosts_module.fitting(free, shape, allowed)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Present accounts: those of the file, with settings that callers changed."""
+"""Accounts of the share tree: those of the shares file, with the settings
+that API calls changed.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -19,7 +21,9 @@ from nova_fairness.model import wording
 from nova_fairness.shares import tree as tree_module
 
 EVERY = 'all that were set'
-"""Name that stands for all accounts if none can be read."""
+"""Name that represents all accounts in quarantine if no setting can be
+read.
+"""
 
 LOG = logging.getLogger(__name__)
 
@@ -37,19 +41,20 @@ _Settings = Mapping[str, Mapping[str, Any]]
 _LONGEST = 500
 
 MOST = 1000
-"""Largest number of users of one project with settings."""
+"""Largest number of users of one project that may have settings."""
 
 
 class Accounts:
-    """The present share tree.
+    """Share tree of the cloud: accounts of the shares file, overlaid with
+    stored settings.
 
-    Settings are checked at each read, by the code that checked them when they
-    were made. An account with an unusable setting is quarantined; other
-    accounts are not affected.
+    Settings are checked at each read, by the same code as when they were
+    stored. An account with an invalid setting is quarantined; other accounts
+    are not affected.
 
-    :param store: store of settings.
-    :param written: returns the accounts of the file.
-    :param most: largest number of users of one project with settings.
+    :param store: store that contains the settings.
+    :param written: returns the accounts of the shares file.
+    :param most: largest number of users of one project that may have settings.
     :param exists: asks Keystone whether a project, or a user of a project,
         exists; raises CloudError.
     """
@@ -71,7 +76,7 @@ class Accounts:
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """Reasons why settings of accounts cannot be used, by account."""
+        """Return the errors of invalid settings, by name of the account."""
         return {
             name: str(own['fault'])
             for name, own in self._known[1].items()
@@ -79,10 +84,11 @@ class Accounts:
         }
 
     def present(self) -> tuple[cluster.Account, ...]:
-        """All accounts with a share or setting.
+        """Return all accounts that have a share or a setting.
 
-        If the settings of an account cannot be read, the file counts for it,
-        and nothing of it starts: see :meth:`unreadable`.
+        If the settings of an account cannot be read, its values from the
+        shares file are used, and none of its requests starts: see
+        :meth:`unreadable`.
 
         :raises StoreError: if the store does not answer.
         """
@@ -91,8 +97,8 @@ class Accounts:
         )
 
     def _stored_settings(self) -> Mapping[str, Mapping[str, Any]]:
-        """Stored settings of accounts; the last known ones if rows are
-        unreadable.
+        """Return the stored settings of accounts; the last readable
+        settings if rows cannot be read.
         """
         self._unreadable = {}
         try:
@@ -104,11 +110,15 @@ class Accounts:
         return self._last
 
     def unreadable(self) -> Mapping[str, Exception]:
-        """Errors of the last read of settings, by account."""
+        """Return the errors of the last read of settings, by name of the
+        account.
+        """
         return self._unreadable
 
     def _usable(self, given: Mapping[str, Mapping[str, Any]]) -> _Fields:
-        """Settings as typed fields, or the reason why they cannot be used."""
+        """Return the settings of each account as typed fields; log the
+        errors of invalid settings.
+        """
         before, known = self._known
         if given != before:
             known = {
@@ -121,10 +131,13 @@ class Accounts:
         return known
 
     def times(self, longest_wait_s: float | None) -> times_module.Granted:
-        """Limits of waits and run times of users, from all accounts above
-        them.
+        """Return a function that returns the limits of waits and run times of
+        a user.
 
-        :param longest_wait_s: limit of waits of all users.
+        The limits of all accounts above the user apply.
+
+        :param longest_wait_s: limit of the waits of all users, seconds;
+            ``None`` for no limit.
         :raises StoreError: if settings cannot be read.
         """
         by_name = {each.name: each for each in self.present()}
@@ -141,11 +154,11 @@ class Accounts:
         return granted
 
     def require(self, name: str, values: Mapping[str, Any]) -> None:
-        """Check that fields of an account may be set.
+        """Check that the fields of an account may be set.
 
-        Settings of any account may be unset, also of a deleted account.
+        Settings of any account may be unset, also those of a deleted account.
 
-        :param values: values as :meth:`change` takes them.
+        :param values: values in the form that :meth:`change` accepts.
         :raises UnknownAccount: if the account does not exist.
         :raises AccountUnchecked: if Keystone does not answer.
         :raises StoreError: if the ledger cannot be read.
@@ -172,7 +185,7 @@ class Accounts:
         )
 
     def change(self, name: str, values: Mapping[str, Any], epoch: int) -> None:
-        """Set fields of an account; they count from the next cycle on.
+        """Store fields of an account; they apply from the next cycle on.
 
         :param name: name of the account.
         :param values: values by field of :class:`.cluster.Account`, in the
@@ -180,8 +193,8 @@ class Accounts:
         :param epoch: epoch of the leader.
         :raises BadShares: if a value is not valid.
         :raises IllegalStep: if too many users of the project have settings.
-        :raises UnknownAccount: if nothing is set that could be unset.
-        :raises StoreError: if it cannot be stored now.
+        :raises UnknownAccount: if a field is to be unset that is not set.
+        :raises StoreError: if the settings cannot be stored now.
         """
         before, accounts = self._changed(name, values)
         self._store.set_account_settings(
@@ -191,7 +204,7 @@ class Accounts:
     def tried(
         self, name: str, values: Mapping[str, Any]
     ) -> tuple[tuple[cluster.Account, ...], tuple[cluster.Account, ...]]:
-        """All accounts without and with a change.
+        """Return all accounts without a change, and all accounts with it.
 
         Nothing is stored. Parameters and errors: :meth:`change`.
         """
@@ -209,7 +222,9 @@ class Accounts:
     def _changed(
         self, name: str, values: Mapping[str, Any]
     ) -> tuple[records.AccountSettings, _Settings]:
-        """Stored settings, and all settings with a change."""
+        """Return the stored settings, and a copy of all settings with a
+        change.
+        """
         before = self._store.account_settings()
         stored = before.accounts.get(name)
         # A stored value that is no object is replaced.
@@ -247,9 +262,11 @@ class Accounts:
 
 
 def _usable_fields(name: str, own: object) -> dict[str, Any]:
-    """Usable fields of an account; ``fault`` has the errors of the others.
+    """Return the valid settings of an account as typed fields. The field
+    ``fault`` contains the errors of the invalid settings.
 
-    :param own: values in the form of :mod:`.fields`, of any type.
+    :param own: stored settings: values in the form of :mod:`.fields`, of any
+        type.
     """
     found: dict[str, Any] = {}
     wrong: list[str] = []
@@ -271,9 +288,9 @@ def _usable_fields(name: str, own: object) -> dict[str, Any]:
 
 
 def _check(name: str, field: str, value: Any) -> None:
-    """Check that the share tree accepts the value of a field.
+    """Check that the share tree accepts the value of a field of an account.
 
-    :raises BadShares: if it does not.
+    :raises BadShares: if the share tree rejects the value.
     """
     one = tree_module.overlaid((), {name: {field: value}})
     if wrong := tree_module.faults(one):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Settings of accounts, in the form of calls and of the store.
+"""Fields of accounts that can be set, as values of JSON types, in API calls
+and in the store.
 
 Times are numbers of seconds, amounts are objects by resource class, and
 windows are lists of objects with ``begins``, ``lasts`` and ``zone``.
@@ -29,9 +30,10 @@ FIELDS = (
     'funds',
     'windows',
 )
-"""All fields that can be set."""
+"""All fields of an account that can be set."""
 
 LARGEST_AMOUNT = 10**15
+"""Largest amount of a resource class that can be set."""
 
 _MOST_WINDOWS = 100
 _MOST_CLASSES = 100
@@ -41,7 +43,8 @@ _UTC = 'UTC'
 
 
 def typed(field: str, value: Any) -> Any:
-    """Typed value of a field of an account; the tree checks its range.
+    """Convert a JSON value of a field of an account to its type. The share
+    tree checks the range.
 
     :param field: field of :class:`.cluster.Account`.
     :param value: value of JSON types.
@@ -55,7 +58,9 @@ def typed(field: str, value: Any) -> Any:
 
 
 def written(field: str, value: Any) -> Any:
-    """Inverse of :func:`typed`: the value of a field as JSON types."""
+    """Convert the value of a field of an account to JSON types: the inverse
+    of :func:`typed`.
+    """
     if field in AMOUNTS:
         return dict(value)
     if field == 'windows':
@@ -71,10 +76,10 @@ def written(field: str, value: Any) -> Any:
 
 
 def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
-    """Build a window.
+    """Build a time window in which an account may start requests.
 
-    :param begins: cron line of its begins.
-    :param lasts_s: seconds.
+    :param begins: cron expression of the times at which the window opens.
+    :param lasts_s: seconds for which the window stays open.
     :param zone: name of the time zone.
     :raises ValueError: if the zone is unknown, or the window is not valid.
     """
@@ -92,9 +97,9 @@ def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
 
 
 def resource_class(name: str) -> str:
-    """Check the name of a resource class, and return it.
+    """Check the name of a resource class of Placement, and return it.
 
-    :raises ValueError: if Placement allows no such name.
+    :raises ValueError: if Placement does not allow the name.
     """
     is_known = name in os_resource_classes.STANDARDS
     if not (is_known or _CUSTOM.fullmatch(name)):

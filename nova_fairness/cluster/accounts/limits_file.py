@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The file of nominal quotas and ceilings of projects."""
+"""Reader of the file with nominal quotas and ceilings of projects."""
 
 from collections.abc import Mapping
 import json
@@ -15,11 +15,11 @@ _PARTS = ('guaranteed', 'ceiling', 'preemptible')
 
 
 def read(path: pathlib.Path) -> dict[str, cluster.Limits]:
-    """Read the limits of projects.
+    """Read the limits of projects from a file.
 
     :param path: JSON file: amounts by project, then by ``guaranteed``,
         ``ceiling`` or ``preemptible``, then by resource class.
-    :raises ConfigurationError: if it cannot be read.
+    :raises ConfigurationError: if the file cannot be read or is invalid.
     """
     try:
         written = json.loads(path.read_text(encoding='utf-8'))

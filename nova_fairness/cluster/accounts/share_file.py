@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The file of accounts and their shares of the cloud."""
+"""Reader of the file that defines accounts and their shares of the cloud."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from nova_fairness.runtime import yaml_file
 from nova_fairness.shares import tree
 
 MOST = 100_000
-"""Largest number of accounts."""
+"""Largest number of accounts in the file."""
 
 
 def _number(text: str) -> float:
@@ -40,7 +40,9 @@ _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     'time_limit': ('time_limit_s', duration.seconds),
     'longest_wait': ('longest_wait_s', duration.seconds),
 }
-"""Fields of accounts by key, and the functions that read them."""
+"""By key of the file: the field of the account, and the function that
+parses its value.
+"""
 _NESTED = ('windows', *fields.AMOUNTS)
 _KEYS = ('name', 'parent', *_NUMBERS, *_NESTED)
 _AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
@@ -50,7 +52,8 @@ _WINDOW = ('begins', 'lasts', 'zone')
 def watched(
     path: pathlib.Path,
 ) -> watched_file.WatchedFile[tuple[cluster.Account, ...]]:
-    """The share tree of a file; it is read again after each change.
+    """Return the share tree of a file, which is read again whenever the file
+    changes.
 
     :param path: path of the file.
     :raises BadShares: if the file is not valid.
@@ -71,13 +74,14 @@ def watched(
 
 
 def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
-    """Read the share tree.
+    """Read the share tree from a file.
 
     :param path: YAML file: a list ``accounts``, each with ``name`` and,
         optionally, ``parent``, ``share``, times, ``budget``, ``windows``, and
         amounts: ``ceiling``, ``nominal``, ``borrowing_limit`` and
         ``lending_limit``.
-    :raises BadShares: if it is not valid; the error names the line.
+    :raises BadShares: if the file is invalid; the error contains the number of
+        the line.
     """
     file = yaml_file.YamlFile(path, exception.BadShares)
     node = file.root()
@@ -134,7 +138,9 @@ def _account(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Account:
 def _amounts(
     file: yaml_file.YamlFile, what: str, node: yaml.Node
 ) -> tuple[tuple[str, int], ...]:
-    """Whole amounts by resource class of Placement, each class once."""
+    """Return whole amounts by resource class of Placement; each class may
+    occur once.
+    """
     found: dict[str, int] = {}
     if not isinstance(node, yaml.MappingNode) or not node.value:
         raise file.wrong(node, f'{what} must give classes amounts')
@@ -184,9 +190,10 @@ def _window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
 def _misplaced_users(
     accounts: Sequence[cluster.Account],
 ) -> Iterator[tree.TreeFault]:
-    """Users that are not below the project in their name.
+    """Yield a fault for each account of a user that is not below the project
+    in its name.
 
-    Their use would be charged to other accounts.
+    The use of such a user would be charged to other accounts.
     """
     parents = {each.name: each.parent for each in accounts}
     for each in accounts:

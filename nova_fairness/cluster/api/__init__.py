@@ -2,6 +2,6 @@
 
 """Answers to the calls of users and operators over RPC.
 
-Start with ``requests``: the endpoint of all calls.
-It never speaks HTTP: ``api_ext`` does.
+Start with ``requests``: it contains the endpoint of all calls. This package
+never handles HTTP: ``api_ext`` does.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers about hosts between batch system and cloud."""
+"""Answers about hosts that move between the batch system and the cloud."""
 
 import collections
 from collections.abc import Iterable
@@ -18,11 +18,13 @@ def border(
     nodes: Iterable[border_module.BorderHost],
     target: int | None,
 ) -> dict[str, Any]:
-    """State of batch system, cloud and groups.
+    """Return the state of the batch system, the cloud and the pledges of
+    groups.
 
-    :param looked: result of the last look.
-    :param nodes: hosts in their present state.
-    :param target: number of hosts that an operator wants the cloud to have.
+    :param looked: batch system and cloud as they were read last.
+    :param nodes: hosts between batch system and cloud, in their present state.
+    :param target: number of hosts that an operator assigned to the cloud;
+        ``None`` for no such number.
     """
     states = collections.Counter(each.state.value for each in nodes)
     balances = {
@@ -58,7 +60,9 @@ def _group(stands: pledges.PledgeStanding) -> dict[str, Any]:
 def host(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
-    """State of a host, and its status in the batch system and in the cloud."""
+    """Return the state of a host, and its status in the batch system and in
+    the cloud.
+    """
     bound, last = border_module.bound_for(node.state), node.history[-1:]
     return {
         'name': node.host.name,
@@ -80,8 +84,8 @@ def host(
 def host_in_full(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
-    """Answer of :func:`host`, with work on the host and its history, newest
-    last.
+    """Return :func:`host` with the work on the host and the history of the
+    host, the oldest event first.
     """
     places = [snapshot.place(node, side) for side in border_module.BorderSide]
     return {

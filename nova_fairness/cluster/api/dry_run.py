@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dry runs: the effect of a change of shares, limits or of the order.
+"""Dry runs: forecasts of the effect of a change of shares, limits or the
+order.
 
 The state of the last cycle is planned twice, without and with the change, by
-planners that nothing else uses. A dry run writes nothing, takes no lock of the
-service, and puts nothing into quarantine.
+planners that no other thread uses. A dry run writes nothing, holds no lock of
+the service, and quarantines nothing.
 
-A dry run computes as long as several cycles. So it runs on its own thread
-under a deadline, one at a time, and the next one begins only after an equally
-long pause: cycles keep at least half of the interpreter's time.
+A dry run computes for as long as several cycles take. Therefore it runs on its
+own thread with a deadline, one at a time. The next one starts only after a
+pause of the same length, so that cycles have at least half of the computing
+time.
 """
 
 from collections.abc import Callable
@@ -42,27 +44,30 @@ from nova_fairness.runtime import guard
 LOG = logging.getLogger(__name__)
 
 DEADLINE_S = 25.0
-"""Seconds that one dry run may take; nova-api waits longer."""
+"""Time limit of a dry run, seconds; nova-api waits longer than this."""
 
 ESTIMATED_BY_S = (6.0, 12.0)
-"""Deadlines of the estimates of starts without and with the change, seconds
-from the begin of a dry run; a dry run that misses them has no estimates.
+"""Deadlines of the start estimates without and with the change, seconds
+after the dry run begins. A dry run that misses a deadline returns no
+estimates.
 """
 
 REPLAYED_BY_S = (17.0, 22.0)
-"""Deadlines of the two replays of past requests, counted in the same way."""
+"""Deadlines of the replays of past requests without and with the change,
+seconds after the dry run begins.
+"""
 
 MOST_PAST = 500
-"""Largest number of replayed past requests, the newest."""
+"""Largest number of past requests that are replayed; the newest ones."""
 
 MOST_PROJECTS = 50
-"""Largest number of projects with past waits in an answer, those with most
-requests.
+"""Largest number of projects with past waits in an answer; those with the
+most requests.
 """
 
 SAMPLES = 10
-"""Simulated futures of the cloud: half as many as in the estimates of the
-service, and half of the time.
+"""Number of simulated futures of the cloud for each estimate, half as many
+as in the service.
 """
 
 _BUSY = (
@@ -82,9 +87,9 @@ _T = TypeVar('_T')
 
 
 class TrialPlanner(NamedTuple):
-    """A planner for a dry run.
+    """A planner for one dry run, with its order.
 
-    :ivar plan: the planner.
+    :ivar plan: plans the queue.
     :ivar order: order that the planner uses.
     :ivar name: name of the order.
     """
@@ -96,7 +101,7 @@ class TrialPlanner(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class QueueTrial:
-    """A state of the cloud, and a planner for it.
+    """A state of the cloud, and the planner that plans it in a dry run.
 
     :ivar snapshot: state of the cloud.
     :ivar planner: planner that no other thread uses.
@@ -108,11 +113,12 @@ class QueueTrial:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Forecast:
-    """Outcome of a plan for one request.
+    """Planned outcome for one request.
 
-    :ivar verb: planned action; ``None`` if the request waits.
-    :ivar waits: its place and reason; ``None`` if it does not wait.
-    :ivar estimate: estimate of its start; ``None`` if unknown.
+    :ivar verb: planned action, such as a start; ``None`` if the request waits.
+    :ivar waits: position in the queue, and reason of the wait; ``None`` if the
+        request does not wait.
+    :ivar estimate: estimated time of the start; ``None`` if unknown.
     """
 
     verb: cluster.Verb | None
@@ -121,13 +127,15 @@ class Forecast:
 
     @property
     def is_limited(self) -> bool:
-        """Whether it waits for something other than room on hosts."""
+        """Whether the request waits for something other than room on hosts,
+        such as a limit.
+        """
         waits = self.waits
         return waits is not None and waits.why.reason in reason.LIMITED
 
     @property
     def starts(self) -> bool:
-        """Whether it starts now."""
+        """Whether the request starts now."""
         return self.verb in (cluster.Verb.START, cluster.Verb.PASS)
 
 
@@ -142,9 +150,9 @@ class Comparison:
     :ivar requests: waiting requests of the snapshot.
     :ivar before: forecasts of all these requests without the change.
     :ivar after: forecasts of all these requests with the change.
-    :ivar past: replayed requests; empty without a replay.
-    :ivar waits: seconds that each replayed request waits, without and with the
-        change.
+    :ivar past: replayed past requests; empty if there was no replay.
+    :ivar waits: for each replay, without and with the change: seconds that
+        each past request waits, by UUID.
     """
 
     requests: Sequence[request_model.Request]
@@ -155,11 +163,11 @@ class Comparison:
 
 
 class DryRuns:
-    """Runs dry runs, one at a time.
+    """Executes dry runs, one at a time.
 
-    :param kept: how past use decays.
-    :param monotonic: seconds that never go back.
-    :param deadline_s: time limit of a dry run, > 0.
+    :param kept: decay of the past use of accounts.
+    :param monotonic: returns monotonic time, seconds.
+    :param deadline_s: time limit of a dry run, > 0, seconds.
     """
 
     def __init__(
@@ -181,7 +189,7 @@ class DryRuns:
         now: float,
         past: Sequence[replay.PastRequest] = (),
     ) -> Comparison:
-        """Plan both trials, and compare the outcome of every request.
+        """Plan both trials, and compare the outcome of each request.
 
         :param now: time of both snapshots, seconds of the epoch.
         :param past: requests to replay in both trials.
@@ -193,7 +201,8 @@ class DryRuns:
         )
 
     def require_free(self) -> None:
-        """Check that a dry run may begin now, before its costly preparation.
+        """Check that a dry run may start now. Callers check it before they
+        prepare the dry run.
 
         :raises Busy: if another dry run is running, or has just ended.
         """
@@ -204,7 +213,9 @@ class DryRuns:
         return self._monotonic() < self._rests_until_s
 
     def _run_alone(self, work: Callable[[], _T]) -> _T:
-        """Run a function on its own thread, under the deadline."""
+        """Run a function on its own thread, with the deadline, while no
+        other dry run runs.
+        """
         self._take_turn()
         runner = guard.Runner(self._deadline_s, _count_all_time)
         try:
@@ -221,7 +232,7 @@ class DryRuns:
             runner.stop()
 
     def _take_turn(self) -> None:
-        """Lock out other dry runs.
+        """Acquire the lock that prevents other dry runs.
 
         :raises Busy: if another dry run is running, or has just ended.
         """
@@ -232,10 +243,10 @@ class DryRuns:
             raise exception.Busy(_BUSY)
 
     def _run_and_unlock(self, work: Callable[[], _T]) -> _T:
-        """Run a function, and unlock after it; the next one waits for a pause.
+        """Run a function, then release the lock and begin a pause as long as
+        the run.
 
-        The pause is as long as the run. A run that missed its deadline locks
-        out others until it ends.
+        A run that missed its deadline prevents other dry runs until it ends.
         """
         begin_s = self._monotonic()
         try:
@@ -297,9 +308,10 @@ class DryRuns:
         steps: Sequence[Generator[None, None, _T]],
         until_s: Sequence[float],
     ) -> list[_T] | None:
-        """Results of two computations; ``None`` if one misses its deadline.
+        """Return the results of two computations; ``None`` if one of them
+        misses its deadline.
 
-        With one result alone, the missing one would look like a change.
+        One result alone would look as if the change caused the difference.
         """
         found = []
         for each, end_s in zip(steps, until_s, strict=True):
@@ -315,7 +327,9 @@ class DryRuns:
 
 
 def _count_all_time(_: int) -> guard.ThreadTimes:
-    """Count all time: callers do not wait longer on a busy host."""
+    """Return no CPU time and no waiting time, so that the deadline counts
+    elapsed time on a busy host, too.
+    """
     return guard.ThreadTimes(0.0, 0.0, runnable=False)
 
 
@@ -324,9 +338,10 @@ def with_accounts(
     before: Iterable[cluster.Account],
     after: Iterable[cluster.Account],
 ) -> cluster.ClusterSnapshot:
-    """A snapshot with the changes of accounts between before and after.
+    """Return a snapshot in which accounts that differ between two lists have
+    their new values.
 
-    Other accounts stay as they were in the snapshot.
+    Other accounts do not change.
     """
     old = {each.name: each for each in before}
     new = {each.name: each for each in after}
@@ -363,11 +378,13 @@ def told(
     most: int,
     audience: reason.Audience,
 ) -> dict[str, Any]:
-    """A comparison as an answer of JSON types.
+    """Return a comparison as values of JSON types.
 
-    :param project: project whose requests are named; ``None`` for all.
+    :param project: project whose requests the answer names; ``None`` for all
+        projects.
     :param most: largest number of named requests.
-    :param audience: role of the reader.
+    :param audience: role of the reader, which decides about the details of
+        reasons.
     """
     first, second = _ranks(found.before), _ranks(found.after)
     ranks = {
@@ -404,9 +421,10 @@ def told(
 
 
 def _ranks(found: Forecasts) -> dict[str, int]:
-    """Position of each request in the queue, from 1; 0 if it does not wait.
+    """Return the position of each request in the queue, from 1; 0 if the
+    request does not wait.
 
-    Requests that wait for more than room on hosts come last.
+    Requests that wait for something other than room on hosts come last.
     """
     turns = sorted(
         (each.is_limited, each.waits.position, uuid)
@@ -427,11 +445,11 @@ def _first_requests(
     project: str | None,
     most: int,
 ) -> list[request_model.Request]:
-    """Requests that are first before or after the change, by their new
-    position.
+    """Return the requests that are first in the queue without or with the
+    change, sorted by their new position.
 
     :param ranks: positions without and with the change, by UUID.
-    :param most: largest number of requests.
+    :param most: largest number of returned requests.
     """
     seen = [each for each in found.requests if project in (None, each.project)]
 
@@ -449,7 +467,9 @@ def _first_requests(
 def _past_waits(
     found: Comparison, project: str | None, most: int
 ) -> dict[str, Any] | None:
-    """Waits of past requests: of all, and by project."""
+    """Return percentiles of the waits of past requests: of all requests,
+    and by project; ``None`` without a replay.
+    """
     if not found.past:
         return None
     by_project: dict[str, list[str]] = {}
@@ -469,7 +489,9 @@ def _past_waits(
 
 
 def _percentiles(found: Comparison, uuids: Sequence[str]) -> dict[str, Any]:
-    """Percentiles of waits by nearest rank, as in ``wait list``."""
+    """Return percentiles of the waits of some requests, by nearest rank, as
+    in ``wait list``.
+    """
     told: dict[str, Any] = {'requests_count': len(uuids)}
     for when, waits in zip(('before', 'after'), found.waits, strict=True):
         spans = sorted(waits[uuid] for uuid in uuids)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers about the history of a request."""
+"""Answers about the history and the waits of requests."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -13,15 +13,16 @@ from nova_fairness.model import reason
 from nova_fairness.model import waits as waits_model
 
 MOST_EVENTS = 1000
-"""Largest number of events in an answer, the newest: a request may have many
-servers.
+"""Largest number of events in an answer; the newest ones. A request may
+have many servers.
 """
 
 
 def lineage(
     record: records.RequestRecord, others: Iterable[records.RequestRecord]
 ) -> list[records.RequestRecord]:
-    """A request, after earlier requests of the same servers, oldest first.
+    """Return a request and all earlier requests of the same servers, the
+    oldest first.
 
     :param others: requests that may have the same servers.
     """
@@ -42,9 +43,9 @@ def events(
     lived: Sequence[records.RequestRecord],
     audience: reason.Audience,
 ) -> list[dict[str, Any]]:
-    """Events of a request and its servers, the oldest first.
+    """Return the events of a request and its servers, the oldest first.
 
-    :param lived: the request, after earlier requests of its servers.
+    :param lived: the request, preceded by earlier requests of its servers.
     :param audience: role of the reader.
     """
     newest = lived[-1].request
@@ -85,7 +86,7 @@ def waits(
     marker: str | None,
     limit: int,
 ) -> dict[str, Any]:
-    """A page of percentiles of waits.
+    """Return one page of percentiles of waits.
 
     :param marker: name of the last group of the previous page.
     """
@@ -108,8 +109,8 @@ def waits(
 def waited(
     store: store_module.Store, record: records.RequestRecord, now: float
 ) -> str | None:
-    """Sentence on what a request waited for, and how long; ``None`` if it did
-    not wait.
+    """Return a sentence about what a request waited for, and how long;
+    ``None`` if it did not wait.
 
     :param now: seconds of the epoch.
     """

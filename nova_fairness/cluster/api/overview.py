@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of the whole service in one bounded answer."""
+"""State of the whole service in one answer of limited size."""
 
 import collections
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ MOST = 50
 """Largest number of entries of each list."""
 
 MOST_SHARES = 10
-"""Largest number of accounts with their shares."""
+"""Largest number of accounts in the list of shares."""
 
 _Counts = collections.Counter[tuple[str, str]]
 
@@ -35,12 +35,13 @@ def overview(
     checks: Sequence[str] = (),
     order: tuple[str, str] = ('', ''),
 ) -> dict[str, Any]:
-    """Leader, waits, shares, evictions, plans, border and warnings.
+    """Return the leader, waits, shares, evictions, plans, hosts of the border,
+    and warnings.
 
-    :param hosts: hosts between batch system and cloud.
-    :param checks: problems in the environment of the service.
-    :param order: name and description of the order in force.
-    :raises NotLeading: if this process does not act.
+    :param hosts: hosts that move between batch system and cloud.
+    :param checks: problems that were found in the environment of the service.
+    :param order: name and description of the order that is in force.
+    :raises NotLeading: if this process is not the leader.
     """
     last = service.last()
     leader = store.leader()
@@ -80,7 +81,7 @@ def overview(
 
 
 def _shares(service: service_module.Service) -> list[dict[str, Any]]:
-    """Projects with the largest use, with their fair shares."""
+    """Return the projects with the largest use, with their fair shares."""
     snapshot = service.last().snapshot
     projects = [
         each
@@ -100,12 +101,14 @@ def _shares(service: service_module.Service) -> list[dict[str, Any]]:
 
 
 def _used_part(standing: shares_overview.AccountStanding) -> float:
-    """Part of the cloud that an account used, in its dominant class."""
+    """Return the part of the cloud that an account used, in the resource
+    class with the largest part.
+    """
     return max(standing.used.values(), default=0.0)
 
 
 def _waiting(service: service_module.Service) -> list[dict[str, Any]]:
-    """Number of waiting requests by project and reason."""
+    """Return the number of waiting requests, by project and reason."""
     last = service.last()
     counts: _Counts = collections.Counter()
     for record in last.records:
@@ -150,7 +153,7 @@ def _advice(
     found: Iterable[plans.MigrationPlan],
     checks: Sequence[str],
 ) -> list[str]:
-    """Next steps for operators."""
+    """Return the commands that operators should run next."""
     told = []
     if checks:
         told.append(

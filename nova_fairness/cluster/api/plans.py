@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls about migration plans, and their answers."""
+"""Answers to calls about migration plans."""
 
 import dataclasses
 from typing import Any
@@ -14,13 +14,13 @@ from nova_fairness.rpc import plans as interface
 
 
 class PlanOperations(interface.PlanCalls):
-    """Calls about plans, answered by the leader."""
+    """Answers calls about migration plans, in the leader."""
 
     _store: store_module.Store
     _planned: plan_controller.PlanController | None
 
     def plans(self, marker: str | None, limit: int) -> interface.Answer:
-        """Migration plans, the newest first."""
+        """Return one page of migration plans, the newest first."""
         self._making_plans().last()
         after = None if marker is None else self._known_plan(marker)
         found = self._store.plans.newest_plans(after, limit + 1)
@@ -30,20 +30,20 @@ class PlanOperations(interface.PlanCalls):
         }
 
     def plan(self, uuid: str) -> interface.Answer:
-        """One plan, with its moves."""
+        """Return one plan, with its moves."""
         self._making_plans().last()
         return {'plan': in_full(self._known_plan(uuid))}
 
     def empty(self, host: str) -> interface.Answer:
-        """Propose a plan that empties a host."""
+        """Propose a plan that moves all servers off a host."""
         return {'plan': in_full(self._making_plans().empty(host))}
 
     def approve(self, uuid: str) -> interface.Answer:
-        """Approve a plan."""
+        """Approve a plan, so that its moves start."""
         return {'plan': in_full(self._making_plans().approve(uuid))}
 
     def stop(self, uuid: str) -> interface.Answer:
-        """End a plan."""
+        """End a plan: no further move starts."""
         return {'plan': in_full(self._making_plans().stop(uuid))}
 
     def _making_plans(self) -> plan_controller.PlanController:
@@ -62,7 +62,7 @@ class PlanOperations(interface.PlanCalls):
 
 
 def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
-    """A plan without its moves, as an answer."""
+    """Return a plan without its moves, as an answer."""
     states = [each.state for each in plan.moves]
     return {
         'uuid': plan.uuid,
@@ -84,7 +84,9 @@ def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
 
 
 def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
-    """Answer of :func:`plan_facts`, with moves in their order."""
+    """Return a plan with its moves in their order, and with the servers
+    that stay.
+    """
     return {
         **plan_facts(plan),
         'stays': [

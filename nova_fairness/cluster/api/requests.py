@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls of users and operators to the cluster service."""
+"""Answers to the calls of users and operators about requests, shares,
+limits and hosts.
+"""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -54,7 +56,7 @@ _FIELDS = {
     'funds': 'funds',
     **{name: name for name in (*fields.AMOUNTS, 'windows')},
 }
-"""Fields of accounts by their names in answers."""
+"""Fields of accounts, by their names in answers."""
 
 
 def _no_trial(*_: object) -> dry_run_module.TrialPlanner:
@@ -66,7 +68,7 @@ def _no_order() -> tuple[str, str]:
 
 
 _MOST_RETURNS = 1000
-"""Largest number of requests of one server that are read."""
+"""Largest number of requests of one server that are read from the store."""
 
 _Notices = Mapping[str, Mapping[str, str]]
 
@@ -76,19 +78,21 @@ class ClusterOperations(
     spending_groups.GroupOperations,
     interface.ClusterCalls,
 ):
-    """All calls, answered by the leader.
+    """Answers all calls, in the leader.
 
-    :param store: stores requests.
+    :param store: store that contains the requests.
     :param service: service of this process; it may be the leader.
-    :param signatures: sign the share tree for agents; ``None`` if peers have
-        no keys.
-    :param partitioning: controller that moves hosts; ``None`` if there is
-        none.
-    :param planned: controller that moves servers; ``None`` if there is none.
-    :param checks: returns problems in the environment of the service.
-    :param trial: builds a planner that nothing else uses, from name and
-        numbers of an order, or without arguments for the order in force.
-    :param order: returns name and description of the order in force.
+    :param signatures: sign the share tree for agents; ``None`` if the peers
+        have no keys.
+    :param partitioning: controller that moves hosts between batch system and
+        cloud; ``None`` if no hosts move.
+    :param planned: controller of migration plans; ``None`` if there are no
+        plans.
+    :param checks: returns the problems in the environment of the service.
+    :param trial: builds a planner that no other thread uses, from the name and
+        the parameters of an order, or without arguments for the order in
+        force.
+    :param order: returns the name and the description of the order in force.
     """
 
     def __init__(
@@ -130,7 +134,9 @@ class ClusterOperations(
         audience: reason.Audience = interface.OPERATOR,
         wanted: request_model.RequestFilter | None = None,
     ) -> interface.Answer:
-        """Open requests, or those that a filter names, the oldest first."""
+        """Return one page of open requests, or of requests that match a
+        filter, the oldest first.
+        """
         self._service.last()
         wanted = dataclasses.replace(
             wanted or request_model.RequestFilter(), preemptible=preemptible
@@ -151,7 +157,9 @@ class ClusterOperations(
         marker: str | None,
         limit: int,
     ) -> list[records.RequestRecord]:
-        """Requests of a page, and one more if another page follows."""
+        """Return the requests of a page, and one more request if another
+        page follows.
+        """
         found: list[records.RequestRecord] = []
         after = None if marker is None else _order(self._by_uuid(marker))
         while True:
@@ -174,7 +182,9 @@ class ClusterOperations(
         audience: reason.Audience = interface.OPERATOR,
         events: bool = False,
     ) -> interface.Answer:
-        """A request by its UUID, or the newest request of a server."""
+        """Return a request by its UUID, or the newest request of a server
+        by the UUID of the server.
+        """
         record, last = self._known(uuid), self._service.last()
         [told] = self._told([record], audience)
         told['waited'] = history.waited(self._store, record, last.at)
@@ -186,7 +196,9 @@ class ClusterOperations(
     def waits(
         self, wanted: waits_model.WaitFilter, marker: str | None, limit: int
     ) -> interface.Answer:
-        """Percentiles of waits by project, flavor or reason, in name order."""
+        """Return percentiles of waits by project, flavor or reason, sorted
+        by name.
+        """
         last = self._service.last()
         if wanted.since is None:
             since = last.at - waits_model.USUAL_S
@@ -194,7 +206,7 @@ class ClusterOperations(
         return history.waits(self._store, wanted, marker, limit)
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
-        """Cancel a build that waits, and delete its servers."""
+        """Cancel a request that waits to be built, and delete its servers."""
         token = (
             reason.Reason.CANCELLED_BY_OPERATOR
             if by_operator
@@ -207,23 +219,23 @@ class ClusterOperations(
     def release(
         self, uuid: str, without_room: bool = False
     ) -> interface.Answer:
-        """Start a request now, before its turn."""
+        """Start a request now, before its turn in the queue."""
         uuid = self._known(uuid).request.uuid
         self._service.release(uuid, without_room=without_room)
         return self.request(uuid)
 
     def first(self, uuid: str) -> interface.Answer:
-        """Put a request before all others of its priority class."""
+        """Move a request before all other requests of its priority class."""
         return self._ordered(uuid, interventions.put_first)
 
     def unfirst(self, uuid: str) -> interface.Answer:
-        """Return a request to the position that the order gives it."""
+        """Move a request back to the position that the order computes."""
         return self._ordered(uuid, interventions.cancel_put_first)
 
     def hold(
         self, uuid: str, by_operator: bool, why: str | None = None
     ) -> interface.Answer:
-        """Hold a request: it does not start."""
+        """Hold a request, so that it does not start."""
         return self._ordered(
             uuid, interventions.hold_action(_holder(by_operator), why or '')
         )
@@ -242,8 +254,8 @@ class ClusterOperations(
         return self.request(uuid)
 
     def capacity(self, project: str | None = None) -> interface.Answer:
-        """Use of the cloud, and how many servers of each flavor could start
-        now.
+        """Return the use of the cloud, and the number of servers of each
+        flavor that could start now.
         """
         last = self._service.last()
         snapshot = last.snapshot
@@ -281,7 +293,7 @@ class ClusterOperations(
         }
 
     def status(self) -> interface.Answer:
-        """State of the whole service."""
+        """Return the state of the whole service."""
         moving = self._partitioning
         hosts = moving.nodes().values() if moving else ()
         told = overview_module.overview(
@@ -296,7 +308,9 @@ class ClusterOperations(
     def shares(
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
-        """The share tree; accounts come after their parent."""
+        """Return one page of the share tree; each account follows its
+        parent.
+        """
         found = overview.standings(self._service.last().snapshot, project)
         start = 0
         if marker is not None:
@@ -324,7 +338,7 @@ class ClusterOperations(
     def limits(
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
-        """Accounts with limits of their own."""
+        """Return one page of the accounts that have limits."""
         snapshot, now = self._service.last().snapshot, self._service.last().at
         accounts, budgets = snapshot.accounts, snapshot.budgets
         names = tree_module.below(accounts, project)
@@ -352,7 +366,9 @@ class ClusterOperations(
         values: Mapping[str, Any],
         reader: interface.DryRunReader,
     ) -> interface.Answer:
-        """Forecast the effect of a change of an account's share or limits."""
+        """Forecast the effect of a change of the share or the limits of an
+        account.
+        """
         last, accounts = self._service.last(), self._service.accounts
         self._dry_runs.require_free()
         fields_set = _values(values, {'share': 'share', **_FIELDS})
@@ -373,7 +389,7 @@ class ClusterOperations(
         parameters: Mapping[str, float],
         reader: interface.DryRunReader,
     ) -> interface.Answer:
-        """Forecast the effect of another order."""
+        """Forecast the effect of using another order."""
         last = self._service.last()
         self._dry_runs.require_free()
         try:
@@ -384,7 +400,9 @@ class ClusterOperations(
         return self._tried(last.snapshot, plan, last, reader, past)
 
     def _sent_lately(self, now: float) -> list[replay.PastRequest]:
-        """Requests that were sent to Nova in the last seven days."""
+        """Return the requests that were sent to Nova in the last seven
+        days.
+        """
         since = now - waits_model.USUAL_S
         found = self._store.waits.sent_requests(
             since, dry_run_module.MOST_PAST
@@ -406,7 +424,9 @@ class ClusterOperations(
         reader: interface.DryRunReader,
         past: Sequence[replay.PastRequest],
     ) -> interface.Answer:
-        """Compare the last cycle with a changed state or planner."""
+        """Compare the plan of the last cycle with that of a changed state
+        or planner.
+        """
         working = self._trial()
         found = self._dry_runs.compare(
             dry_run_module.QueueTrial(last.snapshot, working),
@@ -431,7 +451,9 @@ class ClusterOperations(
         limit: int,
         audience: reason.Audience = interface.OPERATOR,
     ) -> interface.Answer:
-        """Evictions that made room for requests, the newest first."""
+        """Return one page of evictions that made room for requests, the
+        newest first.
+        """
         self._service.last()
         if marker is not None:
             self.preemption(marker)
@@ -451,7 +473,7 @@ class ClusterOperations(
         project: str | None = None,
         audience: reason.Audience = interface.OPERATOR,
     ) -> interface.Answer:
-        """One eviction that made room for a request."""
+        """Return one eviction that made room for a request."""
         self._service.last()
         found = self._store.leaves.preemption(uuid)
         if found is None:
@@ -459,14 +481,16 @@ class ClusterOperations(
         return {'preemption': queue.turn_facts(found, audience, project or '')}
 
     def border(self) -> interface.Answer:
-        """Demand and hosts of batch system and cloud."""
+        """Return the demand and the hosts of batch system and cloud."""
         moving = self._moving()
         nodes = moving.nodes().values()
         aimed = self._store.nodes.read_target().hosts
         return {'partition': border_module.border(moving.last(), nodes, aimed)}
 
     def hosts(self, marker: str | None, limit: int) -> interface.Answer:
-        """Hosts between batch system and cloud, sorted by name."""
+        """Return one page of the hosts between batch system and cloud,
+        sorted by name.
+        """
         moving = self._moving()
         snapshot, nodes = moving.last().snapshot, moving.nodes()
         found = [name for name in sorted(nodes) if name > (marker or '')]
@@ -479,7 +503,7 @@ class ClusterOperations(
         }
 
     def host(self, name: str) -> interface.Answer:
-        """One host, with its work and its history."""
+        """Return one host, with the work on it and its history."""
         moving = self._moving()
         node = moving.nodes().get(name)
         if node is None:
@@ -490,7 +514,7 @@ class ClusterOperations(
         return {'host': told}
 
     def move(self, name: str) -> interface.Answer:
-        """Move a host to the other side of the border."""
+        """Move a host from the batch system to the cloud, or back."""
         self._moving().move(name)
         return self.host(name)
 
@@ -513,7 +537,9 @@ class ClusterOperations(
         return self._partitioning
 
     def tree(self, known: str) -> interface.Answer:
-        """Shares of all accounts, computed once for all agents."""
+        """Return the shares of all accounts, which are computed once for
+        all agents.
+        """
         snapshot, kept = self._service.last().snapshot, self._tree
         if kept is None or kept[0] is not snapshot:
             made = _tree(snapshot)
@@ -524,20 +550,22 @@ class ClusterOperations(
         return {**told, 'accounts': None} if told['version'] == known else told
 
     def preemptible(self, servers: Sequence[str]) -> interface.Answer:
-        """The preemptible servers among the given ones."""
+        """Return which of the given servers are preemptible."""
         found = sorted(self._of_agents()[0].intersection(servers))
         signed = self._signed(signatures_module.PREEMPTIBLE, servers, found)
         return {'servers': found, **signed}
 
     def notices(self, servers: Sequence[str]) -> interface.Answer:
-        """Notices for the guests of the given servers."""
+        """Return the eviction notices for the guests of the given servers."""
         known = self._of_agents()[1]
         found = {each: known[each] for each in servers if each in known}
         signed = self._signed(signatures_module.NOTICES, servers, found)
         return {'notices': found, **signed}
 
     def _of_agents(self) -> tuple[frozenset[str], _Notices]:
-        """Preemptible servers and notices for agents, made once a cycle."""
+        """Return all preemptible servers and all notices for guests,
+        computed once a cycle.
+        """
         last, kept = self._service.last(), self._asked
         if kept is None or kept[0] is not last:
             preemptible = records.preemptible_servers(last.records)
@@ -581,8 +609,8 @@ class ClusterOperations(
         ]
 
     def _unsettled(self) -> frozenset[str]:
-        """UUIDs of requests whose servers are being evicted, are evicted or
-        move.
+        """Return the UUIDs of requests with servers that move, are being
+        evicted or are evicted.
         """
         states = eviction.GOING | {eviction.EvictionState.GONE}
         moves = _Moves.of(
@@ -600,7 +628,9 @@ class ClusterOperations(
         )
 
     def _newest_of_servers(self) -> Mapping[str, str]:
-        """UUID of the newest request of each server, computed once a cycle."""
+        """Return the UUID of the newest request by UUID of the server,
+        computed once a cycle.
+        """
         last, kept = self._service.last(), self._newest
         if kept is None or kept[0] is not last:
             found = request_model.newest(each.request for each in last.records)
@@ -620,9 +650,9 @@ class ClusterOperations(
     def _newest_ended(
         self, uuid: str, known: records.RequestRecord | None
     ) -> records.RequestRecord:
-        """Newest request of a server that has no open request.
+        """Return the newest request of a server that has no open request.
 
-        A build has the UUID of its first server only.
+        The UUID of a build is that of its first server.
         """
         if known is not None and not _has_ended(known, uuid):
             return known
@@ -644,7 +674,9 @@ class ClusterOperations(
     def _earlier_requests(
         self, record: records.RequestRecord
     ) -> Sequence[records.RequestRecord]:
-        """Requests that may have had the same servers before."""
+        """Return the requests that may have been earlier requests of the
+        same servers.
+        """
         if record.request.state in request_model.FINAL:
             return self._of_server(record.request.servers[0])
         return self._service.last().records
@@ -663,7 +695,9 @@ def _has_ended(record: records.RequestRecord, server: str) -> bool:
 
 
 def _ended(record: records.RequestRecord, now: float) -> float:
-    """When a request ended; now if it has not."""
+    """Return the time at which a request ended; the present time if it has
+    not ended.
+    """
     is_over = record.request.state in request_model.FINAL
     return record.changed_at if is_over else now
 
@@ -671,10 +705,10 @@ def _ended(record: records.RequestRecord, now: float) -> float:
 def _values(
     given: Mapping[str, Any], known: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Values by field of an account.
+    """Return values by field of an account.
 
-    :param given: values by the names of fields in answers.
-    :param known: fields by their names in answers.
+    :param given: values, by the names of fields in answers.
+    :param known: fields of an account, by their names in answers.
     :raises BadArgument: if a field is unknown.
     """
     if unknown := given.keys() - known.keys():
@@ -720,7 +754,9 @@ def _limits(
 def _budget(
     account: cluster.Account, found: cluster.Budgets | None
 ) -> dict[str, Any]:
-    """Budget of this period, in unit-hours: used, committed and left."""
+    """Return the budget of the current period, in unit-hours: used,
+    committed and remaining.
+    """
     names = ('budget_used', 'budget_committed', 'budget_left')
     divided = budgets_module.divided(account, found)
     if found is None or divided is None:
@@ -764,12 +800,12 @@ def _fitting_counts(
     free: cluster.Amounts,
     unit: cluster.Amounts,
 ) -> cluster.Amounts:
-    """Number of servers of one flavor that fit now, whatever limits projects
-    have.
+    """Return the number of servers of one flavor that fit on each host now,
+    regardless of the limits of projects.
 
     :param free: (p, c) free amounts of each host.
-    :param unit: (p, c) largest amount of one server on each host.
-    :returns: (p,) of each host.
+    :param unit: (p, c) largest amount that one server may have on each host.
+    :returns: (p,) number of servers for each host.
     """
     columns = {name: c for c, name in enumerate(snapshot.classes)}
     wanted = {name: amount for name, amount in amounts.items() if amount > 0}
@@ -784,11 +820,12 @@ def _fitting_counts(
 
 
 def _starts(fitting: cluster.Amounts, zones: Sequence[str]) -> dict[str, Any]:
-    """Servers of one shape that start now, in all and by zone.
+    """Return the number of servers of one flavor that could start now, in all
+    zones and by zone.
 
-    :param fitting: (p,) of each host.
-    :param zones: (p,) of each host; '' where it is not known, and such a host
-        counts in no zone.
+    :param fitting: (p,) number of servers that fit on each host.
+    :param zones: (p,) availability zone of each host; '' if it is unknown.
+        Such a host counts in no zone.
     """
     by_zone = dict.fromkeys(sorted({*zones} - {''}), 0)
     for zone, count in zip(zones, fitting, strict=True):
@@ -799,10 +836,12 @@ def _starts(fitting: cluster.Amounts, zones: Sequence[str]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Moves:
-    """Servers that move, and requests that a proposed plan would serve.
+    """Servers that are being migrated, and requests for which a migration plan
+    is proposed.
 
     :ivar moving: UUIDs of servers that are being migrated.
-    :ivar proposed: UUIDs of plans that wait for approval, by request.
+    :ivar proposed: UUID of the plan that waits for approval, by UUID of the
+        request.
     """
 
     moving: frozenset[str]
@@ -895,7 +934,9 @@ def _why(
     left: Sequence[eviction.Eviction],
     last: start_estimates.LastCycle,
 ) -> reason.Why:
-    """Present reason of a request; the stored reason may be older."""
+    """Return the reason why a request is in its state now; the stored
+    reason may be older.
+    """
     request = record.request
     if request.state is request_model.State.WAITING:
         if request.hold is not None:
@@ -912,10 +953,11 @@ def _why(
 def _place(
     request: request_model.Request, last: start_estimates.LastCycle
 ) -> cluster.Waiting | None:
-    """Position of a request in the last plan; ``None`` for held requests.
+    """Return the position of a waiting request in the last plan; ``None`` for
+    held requests.
 
-    A plan is ignored if it is older than the end of the hold, or than the step
-    that put the request first.
+    A plan is ignored if it was made before the hold ended, or before the
+    request was put first.
     """
     if request.state is not request_model.State.WAITING or request.hold:
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls about groups with spending rates."""
+"""Answers to calls about groups with spending rates, prices and meters."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,10 +19,11 @@ from nova_fairness.shares import tree as tree_module
 
 
 class GroupOperations(spending.SpendingCalls):
-    """Calls about spending groups, answered by the leader.
+    """Answers calls about spending groups, in the leader.
 
     :param service: service of this process; it may be the leader.
-    :param signatures: sign rates for agents; ``None`` if peers have no keys.
+    :param signatures: sign the rates for agents; ``None`` if the peers have no
+        keys.
     """
 
     _store: store_module.Store
@@ -39,7 +40,9 @@ class GroupOperations(spending.SpendingCalls):
     def groups(
         self, project: str | None, marker: str | None, limit: int
     ) -> spending.Answer:
-        """Groups with spending rates, sorted by project and name."""
+        """Return one page of groups with spending rates, sorted by project
+        and name.
+        """
         self._service.last()
         listed = [
             {**spending_module.group_facts(each), 'id': _group_id(each.group)}
@@ -51,7 +54,7 @@ class GroupOperations(spending.SpendingCalls):
     def create_group(
         self, project: str, name: str, rate: float, count: int
     ) -> spending.Answer:
-        """Create a group with a rate."""
+        """Create a group with a spending rate."""
         if self._trading.group(project, name) is not None:
             raise exception.IllegalStep(f'there is a group {name} already')
         return self._changed(market.SpendingGroup(project, name, rate, count))
@@ -59,7 +62,7 @@ class GroupOperations(spending.SpendingCalls):
     def set_group(
         self, project: str, name: str, rate: float | None, count: int | None
     ) -> spending.Answer:
-        """Change rate or count of a group."""
+        """Change the rate or the count of a group."""
         before = self._group(project, name)
         return self._changed(
             market.SpendingGroup(
@@ -85,7 +88,9 @@ class GroupOperations(spending.SpendingCalls):
         limit: int,
         project: str | None = None,
     ) -> spending.Answer:
-        """Present prices of hosts, or past prices of one host."""
+        """Return the present prices of all hosts, or the past prices of one
+        host.
+        """
         self._service.last()
         if host is not None:
             if project is not None:
@@ -123,7 +128,7 @@ class GroupOperations(spending.SpendingCalls):
         return {'elsewhere': self._trading.report(host, meters)}
 
     def rates(self, servers: Sequence[str], known: str) -> spending.Answer:
-        """Rates of servers."""
+        """Return the spending rates of servers."""
         self._service.last()
         rates = self._trading.rates(servers)
         version = tree_module.version([rates])
@@ -170,9 +175,9 @@ def _price(price: market.Price) -> dict[str, Any]:
 
 
 def _moment(marker: str) -> float:
-    """Time of the last price of the previous page.
+    """Return the time of the last price of the previous page.
 
-    :raises BadArgument: if the marker is not such a time.
+    :raises BadArgument: if the marker is not the ID of a price.
     """
     try:
         moment = float(marker)

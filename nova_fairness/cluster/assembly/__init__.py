@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The service and its parts, built from the configuration.
+"""Builders of the service and its parts from the configuration.
 
 Start with ``queue_service``: it builds all parts that decide about requests.
-It never decides itself, and knows no command line and no relay.
+This package makes no decisions itself, and contains no command line and no
+relay.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Configured accounts and limits."""
+"""Builders of accounts and limits from the configuration."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ from nova_fairness.model import cluster
 def limits(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> Mapping[str, cluster.Limits]:
-    """Limits from the limits file, by account.
+    """Read the limits file. Returns limits by name of the account.
 
-    :raises ConfigurationError: if the file cannot be used.
+    :raises ConfigurationError: if the file is invalid or cannot be read.
     """
     path = options.limits_file
     return limits_file.read(pathlib.Path(path)) if path else {}
@@ -33,9 +33,9 @@ def limits(
 def written(
     conf: cfg.ConfigOpts,
 ) -> Callable[[], tuple[cluster.Account, ...]]:
-    """Build the reader of the shares file.
+    """Build the function that returns the accounts of the shares file.
 
-    :raises ConfigurationError: if the file cannot be used.
+    :raises ConfigurationError: if the file is invalid or cannot be read.
     """
     path = conf.fairness_cluster.shares_file
     try:
@@ -54,8 +54,8 @@ def _mirrored(
     store: store_module.Store,
     written: Callable[[], tuple[cluster.Account, ...]],
 ) -> Callable[[], tuple[cluster.Account, ...]]:
-    """Accounts of the shares file, joined with Keystone's if that is
-    configured.
+    """Build the function that returns the accounts of the shares file, with
+    Keystone's projects if that is configured.
     """
     if not conf.fairness_cluster.keystone_tree:
         return written
@@ -73,7 +73,7 @@ def known(
     cloud: clients.CloudClients,
     store: store_module.Store,
 ) -> accounts_module.Accounts:
-    """Present accounts; Keystone knows which projects exist."""
+    """Build the share tree; Keystone decides which projects exist."""
     return accounts_module.Accounts(
         store,
         _mirrored(conf, cloud, store, written),

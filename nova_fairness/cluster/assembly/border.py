@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts for hosts between batch system and cloud."""
+"""Builders of the parts that move hosts between batch system and cloud."""
 
 from collections.abc import Callable
 import pathlib
@@ -28,9 +28,8 @@ from nova_fairness.planners.border import demand
 from nova_fairness.runtime import watched_file
 
 LOOKS_A_PLEDGE = 10
-"""Cycles of the border between two adjustments of shares.
-
-Slurm computes shares every 300 s by default, which are ten cycles by default.
+"""Number of border cycles between two adjustments of batch shares. Slurm
+computes shares every 300 s by default, which is ten cycles by default.
 """
 
 
@@ -40,10 +39,10 @@ def partitioning(
     made: service.Service,
     stopped: threading.Event,
 ) -> controller.BorderController | None:
-    """Build the controller of the border; ``None`` if no hosts move.
+    """Build the controller that moves hosts; ``None`` without batch system.
 
-    :raises ConfigurationError: if the batch system or the file of hosts cannot
-        be used.
+    :raises ConfigurationError: if the batch system or the file of hosts is
+        invalid.
     """
     options, queue = conf.fairness_partition, conf.fairness_cluster
     if not options.batch:
@@ -87,14 +86,16 @@ def partitioning(
 
 
 def _clock(made: service.Service) -> Callable[[], float]:
-    """Clock of the service, which ignores wrong steps of the host's clock."""
+    """Return the clock of the service, which ignores wrong jumps of the
+    host's clock.
+    """
     return lambda: made.clocks.now()
 
 
 def batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
-    """Build the configured batch system.
+    """Load the plugin of the configured batch system.
 
-    :raises ConfigurationError: if it cannot be built.
+    :raises ConfigurationError: if the plugin or its parameters are invalid.
     """
     options = conf.fairness_partition
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts for evictions, from options."""
+"""Builders of the parts that evict servers, from options."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -30,14 +30,14 @@ from nova_fairness.planners.preemption import risk
 from nova_fairness.planners.preemption import watermark
 
 _ALL = 10**9
-"""Number of servers that stands for all: all may retire."""
+"""Number of servers that stands for all servers: all of them may retire."""
 
 
 @contextlib.contextmanager
 def checked(names: str) -> Iterator[None]:
-    """Name the options in errors of values out of range.
+    """Convert a ValueError into a ConfigurationError that names the options.
 
-    Bounds of options do not reject NaN.
+    Range checks of options do not reject NaN.
     """
     try:
         yield
@@ -48,7 +48,7 @@ def checked(names: str) -> Iterator[None]:
 
 
 def patience(options: cfg.ConfigOpts.GroupAttr) -> evictor.EvictionTimeouts:
-    """Notice and patience of evictions.
+    """Return the notice period and the patience of evictions.
 
     :raises ConfigurationError: if they are out of range.
     """
@@ -66,9 +66,9 @@ def leaving(
     cloud: clients.CloudClients,
     clock: Callable[[], float],
 ) -> evictor.Evictor:
-    """Build the evictor for a cloud.
+    """Build the evictor of a cloud.
 
-    :param clock: seconds of the epoch.
+    :param clock: returns the present time, seconds of the epoch.
     """
     return evictor.Evictor(
         store.leaves,
@@ -82,7 +82,7 @@ def leaving(
 
 
 def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
-    """Options of evictions at a time limit.
+    """Return the options of evictions at a time limit.
 
     :raises ConfigurationError: if they are not valid.
     """
@@ -97,7 +97,7 @@ def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
 def making(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> preemption_module.PreemptionOptions:
-    """Options of evictions that make room.
+    """Return the options of evictions that make room for a request.
 
     :raises ConfigurationError: if they are not valid.
     """
@@ -120,7 +120,7 @@ def making(
 
 
 def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.AtRiskOptions:
-    """Options of warnings for servers that may be the next to make room."""
+    """Return the options of warnings for servers that may be evicted next."""
     most = options.room_at_risk if options.room_per_hour else 0
     return at_risk.AtRiskOptions(most)
 
@@ -128,7 +128,7 @@ def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.AtRiskOptions:
 def preempting(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> preemption.PreemptionRules:
-    """Rules of preemption, from options.
+    """Return the rules that decide which servers may be evicted for a request.
 
     :raises ConfigurationError: if a number is out of range.
     """
@@ -143,7 +143,7 @@ def preempting(
 
 
 def marks(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
-    """Bounds of the part of the cloud that stays free.
+    """Return the bounds of the part of the cloud that remains free.
 
     :raises ConfigurationError: if they are out of range.
     """
@@ -158,9 +158,10 @@ def chores_of(
     [store_module.Store, nova_module.Nova, evictor.Evictor],
     cycle_tasks.CycleTasks,
 ]:
-    """Build the factory of the tasks that run beside requests in each cycle.
+    """Return a function that builds the tasks that run beside requests in each
+    cycle.
 
-    :param idling: builds idle reclaim.
+    :param idling: builds the eviction of idle servers from an evictor.
     :raises ConfigurationError: if options are not valid.
     """
     warned, actions, lower = warnings(options), making(options).actions, 0.0
@@ -194,7 +195,8 @@ def chores_of(
 
 
 def following(options: cfg.ConfigOpts.GroupAttr) -> cycle_tasks.Following:
-    """Build the function that finds the next servers to make room.
+    """Return a function that finds the servers that are the next to be
+    evicted.
 
     :raises ConfigurationError: see :func:`preempting`.
     """

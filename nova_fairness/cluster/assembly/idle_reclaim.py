@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Idle reclaim, from options, and the agents that report idle servers."""
+"""Builders of idle reclaim, and of the queries to agents about idle
+servers.
+"""
 
 from collections.abc import Callable
 
@@ -13,17 +15,18 @@ from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import idle_reclaim as reclaim_module
 
 NOTICE_PART = 1 / 7
-"""Notice of idle servers, as a part of ``idle_after``."""
+"""Notice period of idle servers, as a fraction of option ``idle_after``."""
 
 Made = Callable[[evictor.Evictor], reclaim_module.IdleReclaim]
 """Builds idle reclaim from an evictor."""
 
 
 def chosen(conf: cfg.ConfigOpts) -> Made:
-    """Factory of idle reclaim; it asks agents only if reclaim is on.
+    """Return a function that builds idle reclaim. Agents are queried only if
+    idle reclaim is on.
 
-    :raises ConfigurationError: if options are not valid, or agents cannot be
-        asked.
+    :raises ConfigurationError: if options are invalid, or agents cannot be
+        queried.
     """
     rules = _rules(conf.fairness_cluster)
     told = _agents(conf, rules).known

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keeper of the ledger, and the client that asks agents for use."""
+"""Builders of the ledger keeper, and of the client that queries agents."""
 
 import functools
 import math
@@ -28,10 +28,10 @@ def charging(
     store: store_module.Store,
     reader: snapshot.CloudReader,
 ) -> charging_module.LedgerKeeper:
-    """Build the keeper of the ledger.
+    """Build the ledger keeper, which charges use to accounts.
 
-    :raises ConfigurationError: if agents cannot be asked but are needed, or a
-        weight is not a number of at least 0.
+    :raises ConfigurationError: if agents are needed and cannot be queried, or
+        a weight is not a number >= 0.
     """
     options = conf.fairness_cluster
     measures = agent_reports.ReportedUse(_asking(conf))
@@ -53,9 +53,10 @@ def charging(
 
 
 def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
-    """Build the function that asks agents for used parts of the cloud.
+    """Build the function that queries agents for the parts of the cloud that
+    owners use.
 
-    :raises ConfigurationError: if agents cannot be asked but are needed.
+    :raises ConfigurationError: if agents are needed and cannot be queried.
     """
     if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
         return dict
@@ -66,8 +67,8 @@ def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
 
 
 def _several(asked: client.FairnessClient) -> list[Any]:
-    """Answers of several agents: calls to their topic go to one after the
-    other.
+    """Return the answers of several agents. Agents share a topic and receive
+    its calls in turn.
 
     :raises FairnessError: if no agent answers.
     """
@@ -83,10 +84,10 @@ def _several(asked: client.FairnessClient) -> list[Any]:
 
 
 def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
-    """Build the client that asks agents.
+    """Build the client that calls agents.
 
-    :param option: option that needs agents, with its value.
-    :raises ConfigurationError: if agents cannot be asked.
+    :param option: option that requires agents, with its value, for the error.
+    :raises ConfigurationError: if ``transport_url`` is missing.
     """
     if not conf.transport_url:
         raise exception.ConfigurationError(
@@ -100,8 +101,8 @@ def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
 
 
 def _budget_terms(conf: cfg.ConfigOpts) -> budgets.BudgetTerms:
-    """Period and weights of budgets, and the part that preemptible servers
-    count.
+    """Return the period and the weights of budgets, and the part of their use
+    that preemptible servers are charged.
 
     :raises ConfigurationError: if a weight is not a number of at least 0.
     """
@@ -114,7 +115,7 @@ def _budget_terms(conf: cfg.ConfigOpts) -> budgets.BudgetTerms:
 
 
 def _weights(conf: cfg.ConfigOpts, option: str) -> dict[str, float]:
-    """Weights of resource classes.
+    """Return the weights of resource classes from an option.
 
     :raises ConfigurationError: if a weight is not a number of at least 0.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts for migration plans."""
+"""Builders of the parts that make and execute migration plans."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -27,22 +27,24 @@ _OFF = 'off'
 
 
 class ClosedHosts:
-    """Names of hosts that take no new work, from all sources."""
+    """Names of hosts that accept no new servers, collected from several
+    sources.
+    """
 
     def __init__(self) -> None:
         self._parts: list[Callable[[], Collection[str]]] = []
 
     def add(self, part: Callable[[], Collection[str]]) -> None:
-        """Add a source of names."""
+        """Add a function that returns names of closed hosts."""
         self._parts.append(part)
 
     def __call__(self) -> frozenset[str]:
-        """All names."""
+        """Return the names of all closed hosts."""
         return frozenset(name for part in self._parts for name in part())
 
 
 def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
-    """Rules of migration plans; ``None`` if plans are off.
+    """Return the options of migration plans; ``None`` if plans are off.
 
     :raises ConfigurationError: if options contradict each other.
     """
@@ -120,7 +122,9 @@ def moving(
 def _shared(
     conf: cfg.ConfigOpts, store: store_module.Store
 ) -> observation.Shared:
-    """Reader of stored hosts of the border; empty without a border."""
+    """Build the function that returns the hosts between batch system and
+    cloud; none without a batch system.
+    """
     if not conf.fairness_partition.batch:
         return tuple
     return lambda: store.nodes.read_hosts()[0].values()
@@ -129,7 +133,9 @@ def _shared(
 def _lacking(
     conf: cfg.ConfigOpts, chosen: plan_controller.PlanOptions
 ) -> agent_reports.ServerShortfall | None:
-    """Build the reader of CPU shortfalls; ``None`` if no goal asks agents."""
+    """Build the reader of CPU shortfalls; ``None`` if no configured goal
+    queries agents.
+    """
     asking = [each.name.value for each in chosen.goals if each.asks_agents]
     if not asking:
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Configured planner and terms of admission."""
+"""Builders of the planner and of the terms of admission."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from nova_fairness.planners.preemption import victims as victims_module
 from nova_fairness.planners.preemption import watermark
 
 _FALLBACK_ORDERS = ('fair_tree', 'fifo')
-"""Orders that replace a failing one; the last one needs no shares."""
+"""Orders that replace a failing order; the last one uses no shares."""
 
 _NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
 
@@ -35,10 +35,10 @@ _NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
 def _order(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> order_module.Order:
-    """The configured order, with orders that replace it if it fails.
+    """Load the configured order, and the orders that replace it when it fails.
 
     :raises ConfigurationError: if the order is unknown, or has no such
-        numbers.
+        parameters.
     """
     options = conf.fairness_cluster
     try:
@@ -57,10 +57,11 @@ def _order(
 def plan(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> scheduler.Planner:
-    """Build the planner: the queue, with preemption if that is on.
+    """Build the planner of the queue, with preemption if that is configured.
 
-    :param set_aside: quarantine for failing orders and choices of victims.
-    :raises ConfigurationError: if a plugin or its numbers cannot be used.
+    :param set_aside: quarantine for failing orders and failing choices of
+        victims.
+    :raises ConfigurationError: if a plugin or its parameters are invalid.
     """
     queued = _queue_plan(conf, _order(conf, set_aside))
     if not conf.fairness_cluster.room_per_hour:
@@ -75,15 +76,15 @@ def trial(
     order: str | None = None,
     parameters: Mapping[str, float] = _NO_PARAMETERS,
 ) -> dry_run.TrialPlanner:
-    """Build a planner for one dry run: a failing plugin ends the run.
+    """Build a planner for one dry run, in which a failing plugin ends the run.
 
-    It shares nothing with the planner of :func:`plan`, and puts nothing into
-    quarantine.
+    It shares no object with the planner of :func:`plan`, and quarantines
+    nothing.
 
-    :param set_aside: quarantine, which shows the plugins in force.
+    :param set_aside: quarantine, which contains the plugins that fail now.
     :param order: name of the order; ``None`` for the order in force.
     :param parameters: numbers of that order, by name.
-    :raises PluginError: if the order is unknown, or has no such numbers.
+    :raises PluginError: if the order is unknown, or has no such parameters.
     """
     if order is None:
         order = _working_order(conf, set_aside)
@@ -102,9 +103,9 @@ def trial(
 def order_in_force(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> tuple[str, str]:
-    """Name and description of the order in force.
+    """Return the name and the description of the order that is in force.
 
-    :param set_aside: quarantine, which shows failing orders.
+    :param set_aside: quarantine, which contains the orders that fail now.
     """
     name = _working_order(conf, set_aside)
     try:
@@ -124,7 +125,9 @@ def _working_order(
 def _working(
     kind: str, names: Sequence[str], set_aside: quarantine.Quarantine
 ) -> str:
-    """The first plugin that is not in quarantine, or the last one."""
+    """Return the first plugin that is not in quarantine; the last one if
+    all are.
+    """
     found = (
         name
         for name in names
@@ -134,9 +137,10 @@ def _working(
 
 
 def _victims(conf: cfg.ConfigOpts) -> dict[str, victims_module.Victims]:
-    """The configured choice of victims, and the one that replaces it.
+    """Load the configured choice of victims, and the choice that replaces it
+    when it fails.
 
-    :raises ConfigurationError: if it cannot be used.
+    :raises ConfigurationError: if the plugin is invalid.
     """
     wanted = conf.fairness_cluster.room_victims
     try:
@@ -155,7 +159,7 @@ def _with_preemption(
     queued: scheduler.Planner,
     victims: victims_module.Victims,
 ) -> scheduler.Planner:
-    """A planner that adds preemption to that of the queue."""
+    """Return a planner that adds preemption to a planner of the queue."""
     options = conf.fairness_cluster
     queued = functools.partial(
         watermark.plan, queue=queued, upper=evictions.marks(options).upper
@@ -178,7 +182,9 @@ def _queue_plan(
 
 
 def terms(conf: cfg.ConfigOpts) -> intake.AdmissionOptions:
-    """Terms of admission: longest wait, and marks of preemptible servers."""
+    """Return the terms of admission: the longest wait, and the marks of
+    preemptible servers.
+    """
     options = conf.fairness_cluster
     return intake.AdmissionOptions(
         options.longest_wait or None,

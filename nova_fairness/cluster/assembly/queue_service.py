@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The service with all its parts, from the configuration."""
+"""Builder of the service with all its parts, from the configuration."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -37,8 +37,8 @@ def assemble(
 
     :param sender: sends held messages to Nova.
     :param closing: hosts on which no server may start.
-    :raises ConfigurationError: if an option is wrong.
-    :raises StoreError: if the store cannot be used.
+    :raises ConfigurationError: if an option is invalid.
+    :raises StoreError: if the store cannot be opened.
     """
     options = conf.fairness_cluster
     # This comes before connections are opened: it checks the options.
@@ -59,10 +59,10 @@ def assemble(
 def choices(
     conf: cfg.ConfigOpts, closing: Callable[[], Collection[str]] = tuple
 ) -> service_parts.Choices:
-    """Parts that options choose; no connection is opened.
+    """Build the parts that options choose. No connection is opened.
 
     :param closing: returns names of hosts on which no server may start.
-    :raises ConfigurationError: if an option is wrong.
+    :raises ConfigurationError: if an option is invalid.
     """
     options, set_aside = conf.fairness_cluster, quarantine.Quarantine()
     # Notices of idle servers depend on the patience.
@@ -87,7 +87,7 @@ def choices(
 def _elected(
     options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
 ) -> leader_election.Election:
-    """The election, for this process."""
+    """Build the election in which this process takes part."""
     holder = f'{socket.gethostname()}:{os.getpid()}'
     return leader_election.Election(
         store, holder, options.lease, time.time, time.monotonic

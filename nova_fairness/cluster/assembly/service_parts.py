@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Connects the parts of the service.
+"""Connection of the parts of the service.
 
 The program, tests and benchmarks connect the same parts here. They differ in
 the surroundings of the service, and in the chosen parts.
@@ -35,14 +35,15 @@ from nova_fairness.model import cluster
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """Surroundings of a service; a test has fakes.
+    """Connections of a service to its surroundings; tests use fakes.
 
-    :ivar store: messages and requests.
-    :ivar cloud: clients of the cloud's services; their calls renew the lease.
+    :ivar store: store of messages and requests.
+    :ivar cloud: clients of the OpenStack services; each call renews the lease
+        of the leader.
     :ivar sender: sends held messages to Nova.
-    :ivar election: decides whether this process acts.
-    :ivar clocks: the time.
-    :ivar monotonic: seconds that never go back.
+    :ivar election: decides whether this process is the leader.
+    :ivar clocks: clocks of the host and of the database.
+    :ivar monotonic: returns monotonic time, seconds.
     """
 
     store: store_module.Store
@@ -58,11 +59,11 @@ class Choices:
     """Parts and values that operators choose by options.
 
     :ivar plan: the planner.
-    :ivar quarantine: inputs that make a cycle fail.
+    :ivar quarantine: contains inputs that made a cycle fail.
     :ivar accounts: builds the share tree.
-    :ivar charging: builds the keeper of the ledger.
-    :ivar chores: builds the tasks of a cycle beside requests.
-    :ivar limits: limits of projects, by name.
+    :ivar charging: builds the ledger keeper.
+    :ivar chores: builds the tasks that run beside requests in a cycle.
+    :ivar limits: limits of projects, by name of the project.
     :ivar closing: returns names of hosts on which no server may start.
     :ivar falls_back: see :attr:`.CloudReader.falls_back`.
     :ivar past_end: whether a waiting request may start after its token
@@ -99,7 +100,7 @@ class Choices:
 def collaborators(
     outside: Surroundings, chosen: Choices
 ) -> collaborators_module.Collaborators:
-    """Build all parts of a service."""
+    """Build all parts of a service, and connect them."""
     store, cloud, now = outside.store, outside.cloud, outside.clocks.now
     for api in cloud:
         api.before = outside.election.renew

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The configured store of requests."""
+"""Builder of the configured store of requests."""
 
 import pathlib
 
@@ -10,9 +10,9 @@ from nova_fairness.cluster.store import store as store_module
 
 
 def open_store(conf: cfg.ConfigOpts) -> store_module.Store:
-    """Open the store of requests.
+    """Open the configured store of requests.
 
-    :raises StoreError: if it cannot be used.
+    :raises StoreError: if the store cannot be opened.
     """
     options = conf.fairness_cluster
     return store_module.open_store(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The cloud's side of hosts that also work for a batch system."""
+"""The cloud's side of hosts that the batch system also uses."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -26,26 +26,27 @@ from nova_fairness.planners import hosts as hosts_module
 _W = border.Way
 
 STALE_S = 120.0
-"""Seconds after which the state of the queue's last cycle is too old to
-use.
+"""Seconds after which the state of the queue's last cycle is too old to be
+used.
 """
 
 _MIGRATES_S = 600.0
-"""Seconds that a live migration is assumed to take when the cost of leaving a
-host is estimated; it may take longer.
+"""Assumed duration of a live migration, in seconds, when the cost of
+emptying a host is estimated; it may take longer.
 """
 
 
 class CloudSide:
-    """Reads hosts of the cloud from Nova, and opens and closes them.
+    """Reads hosts of the cloud from Nova, and opens and closes them for new
+    servers.
 
-    :param nova: lists services and servers; used by this object alone.
-    :param placement: tells which servers have room on a host.
-    :param leaves: evictions of servers.
-    :param patience: times until evicted servers have left.
-    :param moves: whether servers are live-migrated.
-    :param settles_s: seconds after closing a host from when no new server can
-        arrive there: Nova may have chosen the host just before.
+    :param nova: lists services and servers; no other object uses it.
+    :param placement: lists the servers that have resources on a host.
+    :param leaves: store of the evictions of servers.
+    :param patience: times that the steps of an eviction may take.
+    :param moves: whether servers are live-migrated off hosts.
+    :param settles_s: seconds after a host was closed during which a new server
+        can still arrive there, because Nova chose the host before.
     """
 
     def __init__(
@@ -71,12 +72,12 @@ class CloudSide:
         last: start_estimates.LastCycle,
         now: float,
     ) -> border.SideSnapshot:
-        """Read the servers of some hosts from Nova, and the waiting requests.
+        """Read servers on hosts from Nova, and requests that could run there.
 
         :param nodes: hosts to read.
         :param last: state and plan of the queue's last cycle.
         :param now: seconds of the epoch.
-        :raises CloudError: if the cloud cannot be read.
+        :raises CloudError: if the state of the cloud cannot be read.
         """
         if now - last.at > STALE_S:
             raise exception.CloudAway(
@@ -117,13 +118,13 @@ class CloudSide:
         return border.SideSnapshot(places, wants)
 
     def close(self, host: str, text: str) -> None:
-        """Prevent new servers from starting on a host, if it is open.
+        """Close a host for new servers, unless it is closed.
 
-        :param host: its name in Nova.
-        :param text: reason that people see in Nova.
-        :raises CloudRefused: if Nova has no such host, or if another service
-            or person closed it.
-        :raises CloudAway: if it is not known whether the host was closed.
+        :param host: name of the host in Nova.
+        :param text: reason that operators see in Nova.
+        :raises CloudRefused: if Nova does not have the host, or if another
+            service or an operator closed it.
+        :raises CloudAway: if it is unknown whether the host was closed.
         """
         service = self._service(host)
         if service.enabled:
@@ -132,9 +133,9 @@ class CloudSide:
             raise _foreign_close_error(service)
 
     def open(self, host: str) -> None:
-        """Allow servers to start on a host that :meth:`close` closed.
+        """Open a host that :meth:`close` closed for new servers.
 
-        :param host: its name in Nova.
+        :param host: name of the host in Nova.
         :raises CloudRefused: see :meth:`close`.
         :raises CloudAway: see :meth:`close`.
         """
@@ -158,7 +159,9 @@ class CloudSide:
         leaves: Mapping[str, eviction.Eviction],
         now: float,
     ) -> border.RunningWork:
-        """A server, with the latest time of its end and the way it leaves."""
+        """Return a server as work on its host, with the latest time of its
+        end and the method by which it leaves.
+        """
         leave, seen = leaves.get(server.uuid), running.get(server.uuid)
         gone_at, way = None, _W.ENDS
         if leave and any(each.frees for each in leave.actions):
@@ -185,7 +188,8 @@ class CloudSide:
         there: Iterable[nova_module.Server],
         now: float,
     ) -> Iterator[border.RunningWork]:
-        """Yield work that Nova does not list, but may be on a host being left.
+        """Yield work that Nova does not list, but that may exist on a host
+        that is leaving the cloud.
 
         :param provider: UUID of the host's resource provider.
         """
@@ -223,11 +227,11 @@ def _amounts(
 
 @dataclasses.dataclass(frozen=True)
 class _PlacementHosts:
-    """Hosts between both sides as Placement knows them.
+    """Hosts between batch system and cloud, as Placement lists them.
 
-    :ivar hosts: these hosts, as if all of them were open.
+    :ivar hosts: these hosts, as if all of them were open for new servers.
     :ivar providers: UUIDs of resource providers, by name of the host.
-    :ivar capacity: (c,) amounts of each host, by name.
+    :ivar capacity: (c,) capacity of each resource class, by name of the host.
     :ivar classes: resource classes of Placement.
     """
 
@@ -239,11 +243,11 @@ class _PlacementHosts:
     def cores(
         self, host: border.SharedHost, amounts: list[Mapping[str, int]]
     ) -> list[float]:
-        """Cores that each server takes of a host.
+        """Return the cores of a host that each of its servers uses.
 
-        The scarcest resource counts: a server with half of the memory has half
-        of the cores. Together, servers have the used fraction of the scarcest
-        resource.
+        A server uses the part of the cores that it uses of its scarcest
+        resource class. The sum over all servers is the used part of the
+        scarcest class of the host.
         """
         if not amounts:
             return []
@@ -259,9 +263,10 @@ class _PlacementHosts:
         demand: request_model.Demand,
         hosts: Mapping[str, border.SharedHost],
     ) -> float | None:
-        """Cores that a server would take of the host that suits it best.
+        """Return the smallest number of cores that a server would use on one
+        of the hosts.
 
-        :returns: ``None`` if no host could ever hold the server.
+        :returns: ``None`` if the server fits on no host, even an empty one.
         """
         shape = self.hosts.shape(demand)
         if not len(shape.rows) or not len(shape.columns):
@@ -302,9 +307,9 @@ def _helped_requests(
     mapped: _PlacementHosts,
     hosts: Mapping[str, border.SharedHost],
 ) -> Iterator[border.PendingWork]:
-    """Waiting requests that one of these hosts could help.
+    """Yield waiting requests that one of these hosts could serve.
 
-    Preemptible requests use what is left: no host moves for them.
+    Preemptible requests are left out: no host moves for them.
     """
     for record in last.records:
         request = record.request

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves hosts between batch and cloud: read both sides, plan, act.
+"""Controller that moves hosts between batch system and cloud: it reads both,
+plans, and acts.
 
-The store has a row for the state of each host. A step is written before its
-effect. Each cycle plans again from the present state to open or close a side,
-until that is done: so the next leader goes on where another died. Just before
-an action the row and the leader are read once more, so that an action that was
-cancelled in the meantime is not done.
+The store contains the state of each host. Each step is stored before its
+effect. Each cycle plans the opening and closing of a host again, from the
+present state, until it is done, so that the next leader continues where
+another leader stopped. Immediately before an action, the stored state and the
+leader are read again, so that a cancelled action is not executed.
 """
 
 from collections.abc import Callable
@@ -48,14 +49,16 @@ _STARTING = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class BorderObservation:
-    """State of both sides in the last cycle, and its plan.
+    """Batch system and cloud as the last cycle read them, and the result of
+    its plan.
 
-    :ivar at: seconds of the epoch.
-    :ivar snapshot: of both sides.
-    :ivar balances: capacity and demand of each side that gave an answer.
-    :ivar faults: sentences about why hosts do not move, or shares are not
-        adjusted.
-    :ivar groups: pledges of groups that use both sides.
+    :ivar at: time of the cycle, seconds of the epoch.
+    :ivar snapshot: hosts, batch system and cloud.
+    :ivar balances: capacity and demand of batch system and cloud; a side that
+        did not answer is missing.
+    :ivar faults: sentences about why hosts do not move, or batch shares are
+        not adjusted.
+    :ivar groups: pledges of groups that use both batch system and cloud.
     """
 
     at: float
@@ -66,20 +69,21 @@ class BorderObservation:
 
 
 class BorderController(host_controller.HostController[BorderObservation]):
-    """Moves hosts, in the process that acts.
+    """Moves hosts between batch system and cloud, if this process is the
+    leader.
 
-    :param store: has the states of hosts.
-    :param service: of the queue: tells whether this process acts.
-    :param file: names the hosts.
+    :param store: store of the states of hosts.
+    :param service: service of the queue; it may be the leader.
+    :param file: file that lists the hosts.
     :param batch: the batch system.
-    :param cloud: Nova's side.
+    :param cloud: reads, opens and closes hosts in Nova.
     :param vacating: evicts servers from hosts.
-    :param telling: tells jobs and servers how long their host stays.
-    :param rules: options of operators; the file has the calendar.
+    :param telling: informs jobs and servers how long their host stays.
+    :param rules: options of operators; the calendar is in the file.
     :param clock: returns seconds of the epoch.
-    :param stopped: event that ends this controller.
+    :param stopped: event that ends the loop of the controller.
     :param interval_s: seconds between two cycles.
-    :param pledging: keeps the pledges of groups that use both sides.
+    :param pledging: adjusts batch shares to the pledges of groups.
     """
 
     name = 'partition'
@@ -113,11 +117,11 @@ class BorderController(host_controller.HostController[BorderObservation]):
         self._failed: dict[str, str] = {}
 
     def cycle(self) -> bool:
-        """Read both sides, plan, and carry out the plan once.
+        """Read both sides, plan, and execute the plan once.
 
-        :returns: whether this process acts.
-        :raises ClusterError: if nothing can be done now.
-        :raises NotLeading: if the queue has not looked at the cloud yet.
+        :returns: whether this process is the leader.
+        :raises ClusterError: if the cycle cannot be done now.
+        :raises NotLeading: if the queue has not read the cloud yet.
         """
         epoch = self._epoch()
         if epoch is None:
@@ -166,10 +170,11 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return None if aimed is None else border.CloudTarget(aimed)
 
     def nodes(self) -> dict[str, border.BorderHost]:
-        """Hosts by name, with their present states.
+        """Return hosts by name, with their present states.
 
         :raises ClusterError: if they cannot be read.
-        :raises NotLeading: if this process does not act, or has not looked.
+        :raises NotLeading: if this process is not the leader, or has not read
+            the hosts yet.
         """
         hosts = {
             each.host.name: each.host for each in self.last().snapshot.nodes
@@ -181,14 +186,15 @@ class BorderController(host_controller.HostController[BorderObservation]):
         }
 
     def move(self, host: str) -> border.BorderHost:
-        """Send a host to the other side.
+        """Start to move a host from batch system to cloud, or back.
 
         :param host: name of the machine.
         :raises UnknownHost: if there is no such host.
-        :raises IllegalStep: if the host is fixed, already moves, or its side
-            is unknown.
-        :raises ClusterError: if that is not possible now.
-        :raises NotLeading: if this process does not act, or has not looked.
+        :raises IllegalStep: if the host is fixed, already moves, or the side
+            that it belongs to is unknown.
+        :raises ClusterError: if the step cannot be stored now.
+        :raises NotLeading: if this process is not the leader, or has not read
+            the hosts yet.
         """
         return self._by_hand(host, border.HostEvent.ASK)
 
@@ -206,8 +212,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
     def aim(self, hosts: int | None) -> None:
         """Set the number of hosts that the cloud is to have.
 
-        :param hosts: number, >= 0; ``None``: calendar and demand decide.
-        :raises IllegalStep: if there are fewer hosts.
+        :param hosts: number, >= 0; ``None``: the calendar and the demand
+            decide.
+        :raises IllegalStep: if the number is larger than that of all hosts.
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
@@ -243,7 +250,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
     def _read_hosts(
         self, described: hosts_file.BorderFile, epoch: int, now: float
     ) -> tuple[tuple[border.BorderHost, ...], list[str]]:
-        """All hosts with their states and present descriptions, and faults."""
+        """Return all hosts with their states and present descriptions, and
+        sentences about unreadable ones.
+        """
         stored = self._store.nodes
         found, wrong = stored.read_hosts()
         hosts = {each.name: each for each in described.hosts}
@@ -271,7 +280,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
     ) -> tuple[
         border.SideSnapshot | None, border.SideSnapshot | None, list[str]
     ]:
-        """Read both sides: ``None`` for a side without answer, and faults."""
+        """Return the state of batch system and cloud, each ``None`` if it
+        did not answer, and sentences about faults.
+        """
         away, batch, cloud = [], None, None
         try:
             batch = self._batch.look()
@@ -290,7 +301,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
         return batch, cloud, away
 
     def _unreadable_side(self, side: str, error: Exception) -> str:
-        """Report a side whose answer cannot be used."""
+        """Quarantine a side whose answer cannot be parsed, and return a
+        sentence about it.
+        """
         self._service.quarantine.put(_PART, f'{self.name} {side}', error)
         return (
             f'{side}: its answer cannot be read: {type(error).__name__}; no'
@@ -303,7 +316,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
         snapshot: border.Snapshot,
         epoch: int,
     ) -> None:
-        """Carry out one action; its failure delays no other action."""
+        """Execute one action. If it fails, the other actions are still
+        executed.
+        """
         try:
             self._carry_out(action, snapshot, epoch)
         except (exception.Deposed, exception.StoreAway):
@@ -350,7 +365,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
     def _open_or_close(
         self, action: border.BorderAction, node: border.BorderHost
     ) -> None:
-        """Open or close a side of a host."""
+        """Open or close a host in the batch system or in the cloud."""
         is_batch = action.side is _Side.BATCH
         to: system.BatchSystem | cloud_hosts.CloudSide
         to = self._batch if is_batch else self._cloud
@@ -361,10 +376,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
             to.close(name, action.text)
 
     def _is_quiet(self, node: border.BorderHost) -> bool:
-        """Whether no request that the queue sent may be on its way to a host.
+        """Whether no request that was sent to Nova may still start on a host.
 
-        Nova would find the host closed, and fail a request without another
-        host.
+        Nova would reject such a request when the host is closed.
         """
         is_planned_without = self._service.last().at > node.since
         sent = self._store.requests(_STARTING)
@@ -403,7 +417,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
         plan: border.BorderPlan,
         epoch: int,
     ) -> None:
-        """Spare servers whose host stays; forget hosts that the file lacks."""
+        """Cancel evictions from hosts that stay in the cloud; remove hosts
+        that are no longer in the file.
+        """
         found, _ = self._store.nodes.read_hosts()
         machines = {
             name
@@ -420,8 +436,8 @@ class BorderController(host_controller.HostController[BorderObservation]):
                 self._store.nodes.remove(node, epoch)
 
     def _tell_work(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
-        """Tell jobs and servers about their hosts, after the steps of this
-        cycle.
+        """Inform jobs and servers about their hosts, after the steps of
+        this cycle.
         """
         if self._service.leads() != epoch:
             return []
@@ -436,14 +452,18 @@ class BorderController(host_controller.HostController[BorderObservation]):
 
 
 def _without_description(host: border.SharedHost) -> border.SharedHost:
-    """A host as the store returns it: without its description."""
+    """Return a host as the store returns it, without the attributes from
+    the file.
+    """
     return dataclasses.replace(host, fixed=True)
 
 
 def _shares_name(
     host: border.SharedHost, others: Iterable[border.SharedHost]
 ) -> bool:
-    """Whether another host now has one of the names of a host."""
+    """Whether another host now has the batch name or the cloud name of a
+    host.
+    """
     return any(
         each.batch == host.batch or each.cloud == host.cloud for each in others
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tells jobs and servers how long their host still stays for them.
+"""Notices to jobs and servers about how long their host stays available.
 
-The form is that of machine/job features (HSF-TN-2016-02), which the users of
-the partition driver read (Partition Director, INDIGO, section 3.1.1): files in
-a directory for each host, and the metadata ``TTL`` of a server.
+The format is machine/job features (HSF-TN-2016-02), which the users of the
+partition driver read (Partition Director, INDIGO, section 3.1.1): files in a
+directory for each host, and the metadata ``TTL`` of a server.
 """
 
 from collections.abc import Iterable
@@ -29,10 +29,11 @@ _TTL, _OURS = nova.TTL, nova.TTL_OURS
 
 
 class DepartureNotices:
-    """Tells jobs and servers of hosts that are being left.
+    """Writes notices for jobs and servers on hosts that are leaving their
+    side.
 
-    :param api: of Nova.
-    :param directory: directory of the files; ``None``: no files.
+    :param api: API of Nova.
+    :param directory: directory of the files; ``None`` for no files.
     """
 
     def __init__(
@@ -44,15 +45,15 @@ class DepartureNotices:
         self._nova = nova.Nova(api)
 
     def forget(self) -> None:
-        """Read the metadata again before the next notice: another process has
-        led.
+        """Forget which metadata is written, so that the next call reads it
+        from Nova; another process may have changed it.
         """
         self._told = None
 
     def tell(self, snapshot: border.Snapshot, now: float) -> list[str]:
-        """Write missing features and metadata, and remove outdated ones.
+        """Write missing feature files and metadata, and remove outdated ones.
 
-        :param snapshot: states of hosts, and the work of both sides there.
+        :param snapshot: states of hosts, and the work on them.
         :param now: seconds of the epoch.
         :returns: sentences about failed writes.
         """
@@ -117,7 +118,9 @@ class DepartureNotices:
                 del told[uuid]
 
     def _mark(self, uuid: str, until: str) -> None:
-        """Set the metadata of a server; values of the owner stay."""
+        """Write or delete the time to live of a server; values that its
+        owner wrote are not changed.
+        """
         server = self._nova.server(uuid)
         if server is None or server.ttl != server.ttl_ours:
             return
@@ -129,7 +132,9 @@ class DepartureNotices:
 
 
 def _end_times(snapshot: border.Snapshot) -> Mapping[str, str]:
-    """Times at which servers must be gone, as texts for them, by UUID."""
+    """Return the times at which servers must have left their hosts, as
+    texts of epoch seconds, by UUID.
+    """
     found = {}
     for node in snapshot.nodes:
         place = snapshot.place(node, border.BorderSide.CLOUD)
@@ -152,9 +157,10 @@ def _seconds_text(at: float | None) -> str:
 
 
 def _write_files(place: pathlib.Path, features: Mapping[str, str]) -> None:
-    """Write the files of a host; readers never see half of a file.
+    """Write or delete the feature files of a host. Readers never read a partly
+    written file.
 
-    :raises OSError: if that is not possible.
+    :raises OSError: if a file cannot be written.
     """
     if features:
         place.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Evicts servers from a host that goes to the batch system."""
+"""Eviction of servers from a host that moves to the batch system."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -20,16 +20,17 @@ from nova_fairness.model import reason
 LOG = logging.getLogger(__name__)
 
 _AGAIN_S = 300.0
-"""Seconds between two calls to Nova to move the same server."""
+"""Seconds between two calls to Nova to live-migrate the same server."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Actions:
-    """Actions on servers, tried one after the other until their room is free.
+    """Actions on the servers of a host, tried one after another until their
+    resources are free.
 
-    :ivar preemptible: on preemptible servers, after a notice.
-    :ivar late: on servers that are still there after the time to live; empty:
-        no action.
+    :ivar preemptible: actions on preemptible servers, after a notice.
+    :ivar late: actions on servers that are still there when their time to live
+        ends; empty for no action.
     """
 
     preemptible: tuple[eviction.EvictionAction, ...] = (
@@ -39,11 +40,11 @@ class Actions:
 
 
 class HostDrain:
-    """Moves or evicts the servers of a host.
+    """Live-migrates or evicts the servers of a host.
 
     :param leaves: evictions of servers.
-    :param nova: moves servers.
-    :param to: gives notice to servers, and evicts them.
+    :param nova: live-migrates servers.
+    :param to: evicts servers, after a notice.
     :param clock: returns seconds of the epoch.
     :param actions: actions on servers.
     """
@@ -70,14 +71,14 @@ class HostDrain:
         asked_at: Mapping[str, float],
         epoch: int,
     ) -> None:
-        """Move servers away, and give notice to preemptible servers.
+        """Live-migrate servers, and evict preemptible servers after a notice.
 
         :param work: servers on the host.
         :param machine: name of the host for owners.
-        :param asked_at: when servers were requested, seconds of the epoch, by
-            UUID.
-        :param epoch: of the leader.
-        :raises Deposed: if that leader no longer leads.
+        :param asked_at: times of the requests of servers, seconds of the
+            epoch, by UUID.
+        :param epoch: epoch of the leader.
+        :raises Deposed: if another process leads.
         :raises StoreAway: if the store does not answer.
         """
         for each in work:
@@ -101,7 +102,7 @@ class HostDrain:
         machine: str,
         epoch: int,
     ) -> None:
-        """Evict servers whose time to live is over.
+        """Evict servers whose time to live has ended.
 
         :param servers: UUIDs.
         :param machine: see :meth:`clear`.
@@ -120,10 +121,11 @@ class HostDrain:
             )
 
     def spare(self, machines: Collection[str], epoch: int) -> None:
-        """Cancel evictions from hosts that stay, and undo their actions.
+        """Cancel evictions from hosts that stay in the cloud, and undo their
+        actions.
 
         :param machines: names of hosts that are leaving the cloud.
-        :param epoch: of the leader.
+        :param epoch: epoch of the leader.
         :raises Deposed: see :meth:`clear`.
         :raises StoreAway: see :meth:`clear`.
         """

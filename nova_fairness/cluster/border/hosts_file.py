@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The file that names hosts between batch and cloud, and the calendar."""
+"""Reader of the file that lists hosts between batch system and cloud, and
+the calendar of their number.
+"""
 
 from collections.abc import Mapping
 import dataclasses
@@ -20,7 +22,7 @@ from nova_fairness.runtime import watched_file
 from nova_fairness.runtime import yaml_file
 
 MOST = 10_000
-"""Largest number of hosts."""
+"""Largest number of hosts, and of entries of each other list."""
 
 _HOST = ('name', 'batch', 'cloud', 'cores', 'fixed')
 _WINDOW = ('begins', 'lasts', 'zone', 'hosts')
@@ -33,11 +35,11 @@ _NAME = re.compile('[A-Za-z0-9:][A-Za-z0-9._:-]*')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderFile:
-    """Content of the file.
+    """Content of the file of hosts.
 
-    :ivar hosts: machines that both sides know.
-    :ivar windows: times for which the cloud has a fixed number of hosts.
-    :ivar groups: groups with one pledge for both sides.
+    :ivar hosts: hosts that are known to both batch system and cloud.
+    :ivar windows: times at which the cloud has a fixed number of hosts.
+    :ivar groups: groups with one pledge for batch system and cloud.
     """
 
     hosts: tuple[border.SharedHost, ...]
@@ -46,10 +48,10 @@ class BorderFile:
 
 
 def watched(path: pathlib.Path) -> watched_file.WatchedFile[BorderFile]:
-    """Watch a file, and read it again whenever it changes.
+    """Read a file, and read it again whenever it changes.
 
-    :param path: of the file.
-    :raises BadPartition: if the file cannot be used.
+    :param path: path of the file.
+    :raises BadPartition: if the file is invalid or cannot be read.
     """
     made = watched_file.WatchedFile(
         path,
@@ -66,15 +68,15 @@ def watched(path: pathlib.Path) -> watched_file.WatchedFile[BorderFile]:
 
 
 def read(path: pathlib.Path) -> BorderFile:
-    """Read hosts, windows and groups.
+    """Read hosts, calendar windows and groups from a file.
 
-    :param path: of a YAML file. It has a list ``hosts``, each with ``name``,
-        ``cores`` and, if these differ from the name, ``batch`` and ``cloud``;
-        and ``fixed``. A list ``windows``, each with ``begins``, ``lasts``,
-        ``hosts`` and ``zone``, may follow, and a list ``groups``, each with
-        ``account`` and, if that differs from the account, ``batch``.
-    :raises BadPartition: if anything is wrong; the text names the fault and
-        the line.
+    :param path: path of a YAML file. It contains a list ``hosts``, each with
+        ``name``, ``cores`` and, if these differ from the name, ``batch`` and
+        ``cloud``; and ``fixed``. A list ``windows``, each with ``begins``,
+        ``lasts``, ``hosts`` and ``zone``, may follow, and a list ``groups``,
+        each with ``account`` and, if that differs from the account, ``batch``.
+    :raises BadPartition: if the file is invalid; the error contains the fault
+        and the number of the line.
     """
     file = yaml_file.YamlFile(path, exception.BadPartition)
     root = file.root()

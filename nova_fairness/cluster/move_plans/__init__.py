@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of live migrations: proposed, approved, executed and measured.
+"""Migration plans: proposals of live migrations, their approval, execution and
+measured outcome.
 
-Start with ``plan_controller``: the life of a plan. This package never evicts a
-server and never works within the cycle of the queue.
+Start with ``plan_controller``: it controls the states of a plan. This package
+never evicts servers and never works within the cycle of the queue.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that may move, and requirements on their new hosts.
+"""Servers that may be live-migrated, and the requirements on their new hosts.
 
-If Nova does not tell a property of a running server, the strictest case is
-assumed. Nova has the last word on every move.
+If Nova does not report a property of a running server, the strictest value is
+assumed. Nova checks each migration again.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ _BOUND = (
     'hw:vif_',
 )
 """Prefixes of extra specs of flavors that bind servers to the hardware of
-their host, or give them more than their flavors say.
+their host, or give them more resources than the flavor lists.
 """
 
 _TRAIT = 'trait:'
@@ -39,14 +39,15 @@ _C = plans.PlanCause
 
 @dataclasses.dataclass(frozen=True)
 class ServerFacts:
-    """Facts about servers, besides their hosts.
+    """Facts about servers that are not in the snapshot.
 
-    :ivar servers: by UUID.
-    :ivar groups: server groups with a binding rule, by UUID of their members.
-    :ivar stays: UUIDs of servers that must not move now.
-    :ivar left_out: names of hosts that plans must not touch.
-    :ivar sends: memory that the last move of a server sent, as a multiple of
-        its memory, by UUID; >= 0.
+    :ivar servers: servers as Nova lists them, by UUID.
+    :ivar groups: server groups with a policy that binds, by UUID of their
+        members.
+    :ivar stays: UUIDs of servers that must not be moved now.
+    :ivar left_out: names of hosts that plans must not change.
+    :ivar sends: memory that the last migration of a server sent, as a multiple
+        of the server's memory, by UUID; >= 0.
     :ivar own: names of hosts that only this plan may use.
     """
 
@@ -60,7 +61,7 @@ class ServerFacts:
     own: Collection[str] = ()
 
     def but(self, host: str) -> 'ServerFacts':
-        """These facts, but with all servers of a host free to move."""
+        """Return these facts, in which all servers of a host may be moved."""
         left = frozenset(self.left_out) - {host}
         return dataclasses.replace(self, left_out=left, stays=())
 
@@ -68,7 +69,9 @@ class ServerFacts:
 def seen(
     snapshot: cluster.ClusterSnapshot, known: ServerFacts
 ) -> cluster.ClusterSnapshot:
-    """A snapshot with the demands of all servers that may move."""
+    """Return a snapshot that contains the demand of each server that may be
+    moved.
+    """
     zones = {each.name: each.zone for each in snapshot.providers}
     running = tuple(
         dataclasses.replace(
@@ -89,12 +92,14 @@ def seen(
 
 
 def is_bound(server: nova.Server) -> bool:
-    """Whether a server needs something of its host that no list shows."""
+    """Whether a server needs hardware of its host that the lists of
+    Placement do not contain.
+    """
     return any(name.startswith(_BOUND) for name, _ in server.specs)
 
 
 Why = tuple[plans.PlanCause, str]
-"""A cause, and a text for people."""
+"""Cause for programs, and text for people, why a server stays on its host."""
 
 
 def why_stays(
@@ -102,7 +107,9 @@ def why_stays(
     snapshot: cluster.ClusterSnapshot,
     known: ServerFacts,
 ) -> Why | None:
-    """Why a server may not move now; ``None`` if it may."""
+    """Return the reason why a server may not be moved now; ``None`` if it
+    may.
+    """
     server = known.servers.get(running.uuid)
     if server is None:
         return _C.SERVER_GONE, ''
@@ -147,10 +154,11 @@ def _demand(
 
 
 def _zone(server: nova.Server, here: str) -> str:
-    """The zone in which a server must stay; '' for any zone.
+    """Return the availability zone in which a server must stay; '' for any
+    zone.
 
-    Nova tells it from microversion 2.96 on. Nothing tells whether volumes can
-    be reached from another zone.
+    Nova reports the zone of a server from microversion 2.96 on. Nothing
+    reports whether volumes can be reached from another zone.
     """
     if server.pinned:
         return server.pinned

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that are not needed are disabled, powered down, and brought back.
+"""Power of hosts: hosts that are not needed are disabled, powered down, and
+later enabled again.
 
-The reason of a host that this module disabled begins with :data:`MARK`: only
-such hosts are ever enabled again. A few empty hosts stay ready.
+The disable reason that this module writes begins with :data:`MARK`; only such
+hosts are enabled again. A few empty hosts stay enabled.
 """
 
 from collections.abc import Callable
@@ -24,35 +25,36 @@ from nova_fairness.planners import hosts as hosts_module
 LOG = logging.getLogger(__name__)
 
 MARK = 'nova-fairness plan: rests'
-"""Beginning of the reason of a host that rests."""
+"""First words of the disable reason of a host that is not needed."""
 
 EMPTIED = 'nova-fairness plan: emptied'
-"""Beginning of the reason of a host that an operator had emptied; such hosts
-stay disabled.
+"""First words of the disable reason of a host that was emptied for an
+operator; such hosts stay disabled.
 """
 
 DOWN, UP = 'down', 'up'
 
 SETTLES_S = 60.0
-"""Seconds from disabling a host until it is powered down if it is still
-empty.
+"""Seconds after a host was disabled until it is powered down, if it is
+still empty.
 """
 
 AGAIN_S = 600.0
-"""Seconds between two runs of the same command for a host."""
+"""Seconds between two executions of the same power command for a host."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HostPowerOptions:
-    """Options that operators set.
+    """Options for disabling and powering down hosts that are not needed.
 
     :ivar rests: whether empty hosts are disabled.
-    :ivar after_s: seconds for which a host must have been empty.
+    :ivar after_s: seconds for which a host must have been empty before it is
+        disabled.
     :ivar spare: number of empty hosts that stay enabled, >= 0.
     :ivar command: program and arguments that power a host down or up; ``down``
-        or ``up`` and the name of the host are added. Empty: no command.
-    :ivar longest_s: seconds within which the command must end; it need not
-        wait for the host.
+        or ``up`` and the name of the host are appended. Empty for no command.
+    :ivar longest_s: time limit of the command, seconds; it need not wait for
+        the host.
     """
 
     rests: bool = False
@@ -66,11 +68,11 @@ class HostPowerOptions:
 class HostPowerInput:
     """State of the cloud for decisions on the power of hosts.
 
-    :ivar snapshot: of the cloud.
+    :ivar snapshot: state of the cloud.
     :ivar at: time of the snapshot, seconds of the epoch.
     :ivar services: compute services of Nova, by name of the host.
     :ivar used: names of hosts with servers, or on which servers are to start.
-    :ivar lacking: requests that lack room.
+    :ivar lacking: requests that wait for room.
     :ivar others: names of hosts that other controllers manage.
     """
 
@@ -83,13 +85,14 @@ class HostPowerInput:
 
 
 class HostPower:
-    """Lets empty hosts rest, and brings them back.
+    """Disables and powers down empty hosts, and brings them back when they are
+    needed.
 
     :param nova: disables and enables hosts.
     :param rules: options of operators.
     :param clock: returns seconds of the epoch.
-    :param run: runs a command within some seconds, and returns its exit
-        status.
+    :param run: executes a command within a number of seconds, and returns its
+        exit status.
     """
 
     def __init__(
@@ -109,13 +112,16 @@ class HostPower:
         self._powered: dict[tuple[str, str], float] = {}
 
     def closing(self) -> frozenset[str]:
-        """Names of hosts that rest next: nothing must start on them."""
+        """Return the names of hosts that will be disabled next: nothing
+        must start on them.
+        """
         return frozenset(self._closing)
 
     def look(self, seen: HostPowerInput) -> None:
-        """Disable hosts that are not needed, and bring back hosts that are.
+        """Disable hosts that are not needed, and enable hosts that are needed
+        again.
 
-        :raises CloudError: if Nova fails; the next call tries again.
+        :raises CloudError: if Nova fails; the next call repeats the work.
         """
         if not self._rules.rests:
             return
@@ -145,16 +151,18 @@ class HostPower:
     def disable_emptied(
         self, service: nova_module.ComputeService, text: str
     ) -> None:
-        """Disable a host that an operator had emptied.
+        """Disable a host that was emptied because an operator requested it.
 
-        :raises CloudError: if it is not known whether the host was disabled.
+        :raises CloudError: if it is unknown whether the host was disabled.
         """
         if service.enabled:
             self._nova.disable(service, f'{EMPTIED}: {text}')
             LOG.info('host %s is empty, and disabled', service.host)
 
     def _empty_hosts(self, seen: HostPowerInput) -> list[str]:
-        """Names of empty hosts; also records since when they are empty."""
+        """Return the names of empty hosts, and record the times since which
+        they are empty.
+        """
         now, used = self._clock(), seen.snapshot.inventory.used
         empty = [
             each.name
@@ -193,7 +201,9 @@ class HostPower:
     def _wake_or_power_down(
         self, service: nova_module.ComputeService, is_wanted: bool
     ) -> None:
-        """Bring back a resting host, or power it down."""
+        """Enable or power up a disabled host if it is needed; otherwise
+        power it down.
+        """
         host, has_command = service.host, bool(self._rules.command)
         if is_wanted and (service.up or not has_command):
             self._nova.enable(service)
@@ -209,8 +219,8 @@ class HostPower:
             self._run_power_command(DOWN, host)
 
     def _run_power_command(self, to: str, host: str) -> None:
-        """Run the command, unless its last run may not have taken effect
-        yet.
+        """Execute the power command, unless it was executed a short time
+        ago.
         """
         now, key = self._clock(), (to, host)
         if now - self._powered.get(key, -AGAIN_S) < AGAIN_S:
@@ -228,7 +238,9 @@ class HostPower:
 
 
 def _needed_hosts(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
-    """Resting hosts that could hold requests that lack room, one for each."""
+    """Return disabled hosts that have room for requests that wait for room,
+    one host for each request.
+    """
     opened = tuple(
         dataclasses.replace(each, takes=True)
         for each in seen.snapshot.providers
@@ -248,10 +260,11 @@ def _needed_hosts(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
 
 
 def _run(command: Sequence[str], longest_s: float) -> int:
-    """Run a program without a shell.
+    """Execute a program without a shell, and return its exit status.
 
-    :raises OSError: if it cannot be run.
-    :raises subprocess.TimeoutExpired: if it took too long; it was killed.
+    :raises OSError: if the program cannot be started.
+    :raises subprocess.TimeoutExpired: if the program exceeded the time limit;
+        it was killed.
     """
     done = subprocess.run(
         list(command),
@@ -263,5 +276,5 @@ def _run(command: Sequence[str], longest_s: float) -> int:
 
 
 def is_resting(service: nova_module.ComputeService) -> bool:
-    """Whether a host was disabled because it is not needed."""
+    """Whether this service disabled a host because it is not needed."""
     return not service.enabled and service.reason.startswith(MARK)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Input of migration plans: the cloud as the queue and Nova show it."""
+"""State of the cloud for migration plans, from the queue and from Nova."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -19,26 +19,27 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import border
 
 PINS_S = 3600.0
-"""Seconds after which the pins of all servers are read again: Nova does not
+"""Seconds between two reads of the zone pins of all servers. Nova does not
 list a server as changed when its pin changes.
 """
 
 _LATELY_S = 86400.0
 
 Shared = Callable[[], Collection[border.BorderHost]]
-"""Returns the states of hosts that batch and cloud share."""
+"""Returns the states of hosts that the batch system and the cloud share."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanObservation:
-    """State of the cloud when it was last observed.
+    """State of the cloud in one cycle of migration plans.
 
     :ivar at: seconds of the epoch.
     :ivar last: state and plan of the queue's last cycle.
-    :ivar known: facts about servers, besides their hosts.
+    :ivar known: facts about servers that are not in the snapshot.
     :ivar services: compute services of Nova, by name of the host.
-    :ivar moved_at: when the last server arrived on its new host.
-    :ivar shared: names of hosts that batch and cloud share.
+    :ivar moved_at: time at which the last moved server arrived on its new
+        host, seconds of the epoch.
+    :ivar shared: names of hosts that the batch system and the cloud share.
     """
 
     at: float
@@ -50,15 +51,16 @@ class PlanObservation:
 
 
 class PlanObserver:
-    """Observes servers and hosts.
+    """Reads the state of servers and hosts for migration plans.
 
-    :param store: has plans, and hosts between batch and cloud.
-    :param nova: lists services and servers; used by this object alone.
-    :param mobility: tells which servers belong together, and to which zones
-        they are pinned.
-    :param rest_s: seconds for which a server does not move again after it was
-        moved, or its move failed.
-    :param shared: returns the states of hosts that batch and cloud share.
+    :param store: store of plans, and of hosts between batch system and cloud.
+    :param nova: lists services and servers; no other object uses it.
+    :param mobility: reads server groups, and the zones to which servers are
+        pinned.
+    :param rest_s: seconds after a move, or a failed move, during which its
+        server is not moved again.
+    :param shared: returns the states of hosts that the batch system and the
+        cloud share.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class PlanObserver:
     def look(
         self, last: start_estimates.LastCycle, now: float
     ) -> PlanObservation:
-        """Observe the cloud once.
+        """Read the state of the cloud once.
 
         :param last: state and plan of the queue's last cycle.
         :param now: seconds of the epoch.
@@ -120,7 +122,8 @@ class PlanObserver:
     def pinned(
         self, looked: PlanObservation, servers: Iterable[str]
     ) -> candidates.ServerFacts:
-        """Facts about servers, with the present pins of some servers.
+        """Return the facts about servers, after the pins of some servers were
+        read again.
 
         :param servers: UUIDs of servers whose pins are read.
         :returns: the same object if no pin changed.
@@ -142,7 +145,9 @@ class PlanObserver:
     def _with_pins(
         self, servers: Mapping[str, nova_module.Server], now: float
     ) -> Mapping[str, nova_module.Server]:
-        """Servers with the pins that were last read."""
+        """Return the servers with their newest known pins; read all pins
+        again at intervals.
+        """
         if self._pins_at is None:
             self._pins_at = now
         found = self._pins.over(servers)
@@ -156,9 +161,10 @@ class PlanObserver:
 
 
 class _NewerPins:
-    """Pins that were read after the servers were listed.
+    """Zone pins that were read after Nova listed the servers.
 
-    A pin is dropped when its server is listed again, with a newer pin.
+    A pin is removed from the cache when Nova lists its server again, with a
+    newer pin.
     """
 
     def __init__(self) -> None:
@@ -172,9 +178,9 @@ class _NewerPins:
         read: Mapping[str, str | None],
         servers: Mapping[str, nova_module.Server],
     ) -> dict[str, nova_module.Server]:
-        """Remember pins that were read; return servers whose pin changed.
+        """Store pins that were read, and return the servers whose pin changed.
 
-        :param servers: as :meth:`over` returned them.
+        :param servers: servers as :meth:`over` returned them.
         """
         changed = {
             uuid: dataclasses.replace(servers[uuid], pinned=pin)
@@ -191,7 +197,9 @@ class _NewerPins:
     def over(
         self, servers: Mapping[str, nova_module.Server]
     ) -> Mapping[str, nova_module.Server]:
-        """Servers as Nova lists them, with pins that were read since."""
+        """Return the servers as Nova lists them, with newer pins from the
+        cache.
+        """
         found = dict(servers)
         with self._lock:
             for uuid, (seen, server) in list(self._read.items()):

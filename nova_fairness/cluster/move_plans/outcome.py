@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Facts about servers from plans, and outcomes of plans from the cloud."""
+"""Results of past moves, and the measured outcome of plans."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _MEMORY = 'MEMORY_MB'
 def moved_since(
     plans: Iterable[model.MigrationPlan], since: float
 ) -> frozenset[str]:
-    """UUIDs of servers that Nova was asked to move since a given time.
+    """Return the UUIDs of servers for which a move was requested since a time.
 
     :param since: seconds of the epoch.
     """
@@ -32,7 +32,9 @@ def moved_since(
 
 
 def arrived_at(plans: Iterable[model.MigrationPlan]) -> float:
-    """When the last server arrived on its new host, seconds of the epoch."""
+    """Return the time at which the last moved server arrived on its new
+    host, seconds of the epoch; minus infinity if none did.
+    """
     return max(
         (
             move.ended_at
@@ -47,7 +49,9 @@ def arrived_at(plans: Iterable[model.MigrationPlan]) -> float:
 def sends(
     plans: Iterable[model.MigrationPlan], running: Iterable[cluster.Running]
 ) -> dict[str, float]:
-    """Memory that moves of servers sent, as a multiple of their memory."""
+    """Return the memory that the last move of each server sent, as a
+    multiple of the server's memory, by UUID.
+    """
     sent = {
         move.server: move.sent_mb
         for plan in sorted(plans, key=lambda each: each.made_at)
@@ -71,8 +75,8 @@ def is_as_found(
 ) -> bool:
     """Whether a proposed plan is still useful.
 
-    Its servers are still on the hosts that it moves them from, and its goal is
-    not reached yet.
+    Its servers are still on the hosts from which it moves them, and its goal
+    is not reached yet.
     """
     at: dict[str, str] = {}
     for move in plan.moves:
@@ -86,9 +90,9 @@ def is_as_found(
 def won(
     plan: model.MigrationPlan, last: start_estimates.LastCycle
 ) -> model.PlanOutcome:
-    """Measured outcome of a plan that ended.
+    """Return the measured outcome of a plan that has ended.
 
-    :param last: state and plan of the queue's first cycle after the end.
+    :param last: state and plan of the first cycle of the queue after the end.
     """
     seen = utilisation.figures(last.snapshot)
     done = [each for each in plan.moves if each.state is model.MoveState.MOVED]

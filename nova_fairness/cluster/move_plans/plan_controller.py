@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The life of migration plans: they are found, approved, run, and measured.
+"""Controller of migration plans: it proposes, approves, executes and measures
+them.
 
 The controller works beside the queue, on the state of the queue's last cycle.
-At most one plan is open at a time. The store has the state of the plan, so
-that the next leader goes on where another died.
+At most one plan is open at a time. The store contains the state of the plan,
+so that the next leader can continue it.
 """
 
 from collections.abc import Callable
@@ -40,12 +41,12 @@ from nova_fairness.model import wording
 LOG = logging.getLogger(__name__)
 
 STALE_S = 120.0
-"""Seconds after which the state of the queue's last cycle is too old to
-use.
+"""Seconds after which the state of the queue's last cycle is too old to be
+used.
 """
 
 _PART = 0.1
-"""Largest fraction of the time that is spent on the search for moves."""
+"""Largest fraction of time that the search for moves may use."""
 
 _SETTLES_S = 20.0
 """Seconds from the last move until the outcome is measured."""
@@ -58,30 +59,31 @@ _STARTING = frozenset(
 
 
 class Mode(enum.Enum):
-    """Degree of autonomy. The tokens are an interface."""
+    """How much happens without an operator. The tokens are an interface."""
 
     RECOMMEND = 'recommend'
     """Plans are only shown; they cannot be approved."""
 
     APPROVE = 'approve'
-    """Plans begin when an operator approves them."""
+    """Plans start when an operator approves them."""
 
     AUTO = 'auto'
-    """Plans begin by themselves."""
+    """Plans start without approval."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanOptions:
-    """Options that operators set.
+    """Options of migration plans.
 
-    :ivar mode: what is done without approval.
-    :ivar goals: of plans, the most important goal first.
-    :ivar emptying: goal of plans that empty a host which an operator names.
-    :ivar hold_s: seconds for which moves must have been worth a plan.
+    :ivar mode: what happens without an operator.
+    :ivar goals: goals of plans, the most important one first.
+    :ivar emptying: goal of plans that empty a host which an operator selects.
+    :ivar hold_s: seconds for which moves must stay worth a plan before the
+        plan is proposed.
     :ivar lasts_s: seconds after which a plan expires.
-    :ivar rest_s: seconds for which a server does not move again after it was
-        moved, or its move failed.
-    :ivar history_s: seconds for which ended plans are kept.
+    :ivar rest_s: seconds after a move, or a failed move, during which its
+        server is not moved again.
+    :ivar history_s: seconds for which ended plans are stored.
     """
 
     mode: Mode
@@ -96,22 +98,22 @@ class PlanOptions:
 class PlanController(
     host_controller.HostController[observation.PlanObservation]
 ):
-    """Runs migration plans in the process that acts.
+    """Controls migration plans, if this process is the leader.
 
-    :param store: has the plans.
-    :param service: of the queue: tells whether this process acts.
-    :param nova: lists services and servers; used by this object alone.
-    :param mobility: tells which migrations run, and which servers belong
-        together.
-    :param moving: carries out plans.
-    :param resting: lets empty hosts rest.
+    :param store: store of the plans.
+    :param service: service of the queue; it may be the leader.
+    :param nova: lists services and servers; no other object uses it.
+    :param mobility: reads running migrations and server groups.
+    :param moving: executes plans.
+    :param resting: disables and powers down empty hosts.
     :param rules: options of operators.
     :param clock: returns seconds of the epoch.
-    :param stopped: event that ends this controller.
+    :param stopped: event that ends the loop of the controller.
     :param interval_s: seconds between two cycles.
-    :param lacking: tells how much CPU servers want; ``None`` if no agent is
-        asked.
-    :param shared: returns the states of hosts that batch and cloud share.
+    :param lacking: reads the CPU that servers want and get; ``None`` if no
+        agent is queried.
+    :param shared: returns the states of hosts that the batch system and the
+        cloud share.
     """
 
     name = 'plans'
@@ -147,11 +149,11 @@ class PlanController(
         self._again_at = 0.0
 
     def cycle(self) -> bool:
-        """Observe the cloud once, and take the next steps.
+        """Read the state of the cloud once, and execute the next steps.
 
-        :returns: whether this process acts.
-        :raises ClusterError: if nothing can be done now.
-        :raises NotLeading: if the queue has not looked at the cloud yet.
+        :returns: whether this process is the leader.
+        :raises ClusterError: if the cycle cannot be done now.
+        :raises NotLeading: if the queue has not read the cloud yet.
         """
         epoch = self._epoch()
         if epoch is None:
@@ -176,7 +178,7 @@ class PlanController(
         self._resting.look(self._power_input(looked))
 
     def closing(self) -> frozenset[str]:
-        """Names of hosts on which the queue must start nothing."""
+        """Return the names of hosts on which the queue must start nothing."""
         return (
             self._plans.hosts_to_empty(registry.CLOSING)
             | self._plans.hosts_in_use_by_plans(registry.HOLDING)
@@ -184,12 +186,13 @@ class PlanController(
         )
 
     def approve(self, uuid: str) -> model.MigrationPlan:
-        """Approve a plan, so that it begins.
+        """Approve a plan, so that its moves start.
 
         :raises UnknownPlan: if there is no such plan.
-        :raises IllegalStep: if it is not proposed, or plans are only shown.
-        :raises ClusterError: if that is not possible now.
-        :raises NotLeading: if this process does not act.
+        :raises IllegalStep: if the plan is not proposed, or plans are only
+            shown.
+        :raises ClusterError: if the step cannot be stored now.
+        :raises NotLeading: if this process is not the leader.
         """
         if self._rules.mode is Mode.RECOMMEND:
             raise exception.IllegalStep(
@@ -198,24 +201,24 @@ class PlanController(
         return self._by_hand(uuid, _E.APPROVE)
 
     def stop(self, uuid: str) -> model.MigrationPlan:
-        """End a plan; moves that have begun are not cancelled.
+        """End a plan; moves that have started are not cancelled.
 
         :raises UnknownPlan: if there is no such plan.
-        :raises IllegalStep: if it has ended.
-        :raises ClusterError: if that is not possible now.
-        :raises NotLeading: if this process does not act.
+        :raises IllegalStep: if the plan has ended.
+        :raises ClusterError: if the step cannot be stored now.
+        :raises NotLeading: if this process is not the leader.
         """
         return self._by_hand(uuid, _E.STOP)
 
     def empty(self, host: str) -> model.MigrationPlan:
-        """Propose a plan that empties a host.
+        """Propose a plan that moves all servers off a host.
 
-        :param host: its name.
+        :param host: name of the host.
         :raises UnknownHost: if there is no such host.
-        :raises IllegalStep: if another plan has begun, or nothing on the host
-            can move.
-        :raises ClusterError: if that is not possible now.
-        :raises NotLeading: if this process does not act.
+        :raises IllegalStep: if another plan has started, or no server on the
+            host can be moved.
+        :raises ClusterError: if the plan cannot be stored now.
+        :raises NotLeading: if this process is not the leader.
         """
         epoch, looked = self._acts(), self.last()
         hosts = {each.name for each in looked.last.snapshot.providers}
@@ -275,7 +278,7 @@ class PlanController(
         looked: observation.PlanObservation,
         epoch: int,
     ) -> None:
-        """Take all steps of a plan that are possible now."""
+        """Execute all steps of a plan that are possible now."""
         plan = self._moving.watch(plan, epoch)
         if not self._is_wanted(plan):
             after = plan.stepped(_E.EXPIRE, self._clock(), _C.NOT_A_GOAL)
@@ -302,7 +305,7 @@ class PlanController(
             self._measure_outcome(plan, looked, epoch)
 
     def _is_wanted(self, plan: model.MigrationPlan) -> bool:
-        """Whether an open plan has a goal that operators still choose."""
+        """Whether a plan has ended, or its goal is still configured."""
         goals = (self._rules.emptying, *self._rules.goals)
         return plan.state in model.FINAL or any(
             plan.goal is each.name for each in goals
@@ -314,8 +317,8 @@ class PlanController(
         looked: observation.PlanObservation,
         epoch: int,
     ) -> model.MigrationPlan:
-        """The plan of a host that did not become empty; it is done once it
-        does.
+        """Return the plan of a host that did not become empty; finish the
+        plan when the host is empty.
         """
         on = {each.host for each in looked.known.servers.values()}
         is_new = looked.last.at < plan.changed_at + _SETTLES_S
@@ -331,7 +334,9 @@ class PlanController(
         looked: observation.PlanObservation,
         epoch: int,
     ) -> model.MigrationPlan:
-        """Approve a proposed plan, or let it expire, if that is due."""
+        """Approve a proposed plan or let it expire, if its mode, age or use
+        requires that.
+        """
         now = self._clock()
         if now >= plan.until:
             after = plan.stepped(_E.EXPIRE, now, _C.LATE)
@@ -360,7 +365,7 @@ class PlanController(
         return room
 
     def _search(self, looked: observation.PlanObservation, epoch: int) -> None:
-        """Search for moves, less often if a search takes long."""
+        """Search for moves. After a long search, the next one starts later."""
         begun = self._clock()
         if begun < self._again_at:
             return
@@ -371,7 +376,9 @@ class PlanController(
     def _propose(
         self, looked: observation.PlanObservation, epoch: int
     ) -> None:
-        """Propose the first moves that were worth it for long enough."""
+        """Propose the first draft that has been worth a plan for long
+        enough.
+        """
         goals = self._rules.goals
         names = [each.name for each in goals]
         alive = [
@@ -421,7 +428,7 @@ class PlanController(
     def _is_outdated(
         self, draft: goal_module.Draft, looked: observation.PlanObservation
     ) -> bool:
-        """Whether the pin of a server that is to move has changed since."""
+        """Whether the zone pin of a server that would be moved has changed."""
         moved = (each.server for each in draft.moves)
         return self._looking.pinned(looked, moved) is not looked.known
 
@@ -467,7 +474,9 @@ class PlanController(
         looked: observation.PlanObservation,
         epoch: int,
     ) -> None:
-        """Write the outcome of an ended plan, as soon as it can be seen."""
+        """Store the outcome of an ended plan, after a cycle of the queue
+        has shown it.
+        """
         ended = [each.ended_at or 0.0 for each in plan.moves]
         since = max([plan.changed_at, *ended])
         if looked.last.at < since + _SETTLES_S:
@@ -489,7 +498,7 @@ class PlanController(
         self._plans.write(plan, dataclasses.replace(after, won=won), epoch)
 
     def _is_quiet(self, host: str) -> bool:
-        """Whether no request that the queue sent may be on its way to a
+        """Whether no request that was sent to Nova may still start on a
         host.
         """
         sent = self._store.requests(_STARTING)
@@ -526,6 +535,8 @@ class PlanController(
 
 
 def _stay_texts(stays: Sequence[model.Stay]) -> str:
-    """The first servers that stay, with reasons, as the end of a sentence."""
+    """Return the reasons of the first servers that stay, as the end of a
+    sentence.
+    """
     told = [each.sentence for each in stays]
     return ': ' + model.listed(told, '; ') if told else ''

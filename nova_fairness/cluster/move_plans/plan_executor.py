@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Carries out migration plans, one step after the other.
+"""Executor of migration plans, one step after another.
 
-A move is written as begun before Nova is asked. After a crash, or if Nova did
-not answer, the move is in doubt: Nova's own migrations are looked up before a
+A move is stored as started before Nova is called. After a crash, or if Nova
+did not answer, the move is in doubt: the migrations in Nova are read before a
 call is repeated.
 """
 
@@ -28,24 +28,27 @@ from nova_fairness.model import plans as model
 LOG = logging.getLogger(__name__)
 
 MOVING = 'fairness:moving'
-"""Metadata key of a server that is about to move: since when, UTC, and why."""
+"""Metadata key of a server that is about to be moved: time, UTC, and goal."""
 
 MOVED = 'fairness:moved'
-"""Metadata key of a server that a plan moved: when it arrived, and why."""
+"""Metadata key of a server that a plan moved: time of arrival, UTC, and
+goal.
+"""
 
 MOST_FAILURES = 3
-"""Number of moves that fail one after the other before their plan ends."""
+"""Number of consecutive failed moves after which a plan ends."""
 
 _C, _E, _S = model.PlanCause, model.MoveEvent, model.MoveState
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """Limits of simultaneous moves, and of their duration.
+    """Limits of simultaneous moves, and of the duration of a move.
 
-    :ivar cloud: live migrations in the whole cloud, by any caller, >= 1.
-    :ivar host: live migrations to or from one host, >= 1.
-    :ivar longest_s: seconds after which a live migration is cancelled; 0:
+    :ivar cloud: largest number of live migrations in the whole cloud, by any
+        caller, >= 1.
+    :ivar host: largest number of live migrations to or from one host, >= 1.
+    :ivar longest_s: seconds after which a live migration is cancelled; 0 for
         never.
     """
 
@@ -55,11 +58,11 @@ class ExecutionLimits:
 
 
 class PlanExecutor:
-    """Carries out plans.
+    """Executes migration plans.
 
-    :param plans: stores plans.
-    :param nova: shows servers, and moves them.
-    :param mobility: tells how moves ended.
+    :param plans: store of plans.
+    :param nova: reads servers, and starts live migrations.
+    :param mobility: reads the states of migrations.
     :param limits: limits of simultaneous moves.
     :param clock: returns seconds of the epoch.
     """
@@ -82,9 +85,9 @@ class PlanExecutor:
     def watch(
         self, plan: model.MigrationPlan, epoch: int
     ) -> model.MigrationPlan:
-        """Look up the state of moves that have begun.
+        """Read the state of moves that have started, and store changes.
 
-        :returns: the plan as it is now.
+        :returns: the plan in its new state.
         :raises StoreError: if a change cannot be written.
         """
         for number, move in enumerate(plan.moves):
@@ -103,13 +106,14 @@ class PlanExecutor:
         epoch: int,
         left: Collection[str] = (),
     ) -> model.MigrationPlan:
-        """Begin moves of a running plan, and check whether it ended.
+        """Start moves of a running plan, and check whether the plan has ended.
 
         :param services: compute services of Nova, by name of the host.
-        :param room: of hosts, including servers on their way there.
-        :param left: names of servers that no move takes off the host that an
-            operator wants empty.
-        :returns: the plan as it is now.
+        :param room: free room on hosts, reduced by servers that are being
+            moved there.
+        :param left: names of servers on the host that the plan empties which
+            no move moves away.
+        :returns: the plan in its new state.
         :raises StoreError: if a change cannot be written.
         """
         if (step := self._end_of_plan(plan, left)) is not None:
@@ -131,7 +135,7 @@ class PlanExecutor:
     def _end_of_plan(
         self, plan: model.MigrationPlan, left: Collection[str]
     ) -> tuple[model.PlanEvent, model.PlanCause, str] | None:
-        """How a plan ends; ``None`` if it goes on."""
+        """Return how a plan ends; ``None`` if it continues."""
         ended = sorted(
             (each for each in plan.moves if each.ended_at is not None),
             key=lambda each: each.ended_at or 0.0,
@@ -156,7 +160,8 @@ class PlanExecutor:
     def _free_slots(
         self, plan: model.MigrationPlan
     ) -> collections.Counter[str]:
-        """Number of live migrations that may begin, by host and '' for all.
+        """Return the number of live migrations that may start, by host, and
+        for the cloud under the key ''.
 
         :raises CloudError: if running migrations cannot be read.
         """
@@ -169,8 +174,8 @@ class PlanExecutor:
     def _running_migrations(
         self, plan: model.MigrationPlan
     ) -> Iterable[tuple[str, str]]:
-        """Source and target hosts of running live migrations, by any
-        caller.
+        """Return the source and target hosts of running live migrations, by
+        any caller.
         """
         seen = {
             each.server: (each.source, each.target)
@@ -198,7 +203,7 @@ class PlanExecutor:
         free: collections.Counter[str],
         epoch: int,
     ) -> model.MigrationPlan:
-        """The plan after a move began, was skipped, or waits."""
+        """Return the plan after a move was started, skipped or delayed."""
         move = plan.moves[number]
         if registry.GOALS[plan.goal].is_in_vain(plan, move):
             verdict = prechecks.MoveVerdict(_E.SKIP, _C.IN_VAIN)
@@ -264,8 +269,8 @@ class PlanExecutor:
     def _after_progress(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
-        """Record the memory sent so far, and cancel a move that takes too
-        long.
+        """Store the amount of memory sent so far, and cancel a move that
+        takes too long.
         """
         move = plan.moves[number]
         found = self._mobility.progress(move.server)
@@ -290,7 +295,7 @@ class PlanExecutor:
         verdict: prechecks.MoveVerdict,
         epoch: int,
     ) -> model.MigrationPlan:
-        """The plan after one of its moves took a step, or waits."""
+        """Return the plan after one of its moves made a step, or waits."""
         if verdict.event is None:
             return plan
         before = plan.moves[number]
@@ -312,10 +317,10 @@ class PlanExecutor:
         return self._plans.write(plan, plan.with_move(number, move), epoch)
 
     def _tell_owner(self, plan: model.MigrationPlan, move: model.Move) -> None:
-        """Tell the owner of a server that it is about to move, or has moved.
+        """Write metadata that informs the owner of a server about its move.
 
         The move does not depend on it: a server whose metadata cannot be
-        written moves all the same.
+        written is moved nevertheless.
         """
         if move.cause is _C.SERVER_GONE:
             return

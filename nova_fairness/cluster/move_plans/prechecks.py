@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks whether a move can begin, and how a move ended."""
+"""Checks whether a move can start, and how a move ended."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,18 +19,16 @@ from nova_fairness.planners.consolidation import layout as layout_module
 _E, _C = model.MoveEvent, model.PlanCause
 
 SETTLES_S = 60.0
-"""Seconds after which Nova certainly shows a migration, if it got the
-request.
-"""
+"""Seconds after which Nova lists a migration, if Nova received the request."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MoveVerdict:
-    """The next step of a move.
+    """Next step of a move, with its reason.
 
-    :ivar event: next step; ``None`` to wait.
-    :ivar cause: reason for programs.
-    :ivar text: reason for people.
+    :ivar event: next step; ``None`` if the move waits.
+    :ivar cause: reason, for programs.
+    :ivar text: reason, for people.
     """
 
     event: model.MoveEvent | None
@@ -42,9 +40,10 @@ _GO = MoveVerdict(_E.ASK, _C.ASKED)
 
 
 class HostRoom:
-    """Room on hosts, including servers on their way there.
+    """Free room on hosts, reduced by servers that are being moved there.
 
-    :param snapshot: with the demands of servers that may move.
+    :param snapshot: state of the cloud, with the demands of servers that may
+        be moved.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -56,17 +55,19 @@ class HostRoom:
         self._zones = {each.name: each.zone for each in snapshot.providers}
 
     def take(self, server: str, target: str) -> None:
-        """Count a server on its target host, besides its present host."""
+        """Reserve room for a server on its target host, in addition to its
+        room on the present host.
+        """
         if server in self._items and target in self._rows:
             self._layout.expect(self._items[server], self._rows[target])
 
     def knows(self, server: str) -> bool:
-        """Whether a server is known and may move."""
+        """Whether a server is in the snapshot and may be moved."""
         n = self._items.get(server)
         return n is not None and bool(self._layout.may_move[n])
 
     def fits(self, server: str, target: str) -> bool:
-        """Whether a host has room for a server and may take it."""
+        """Whether a host has room for a server and may run it."""
         row = self._rows.get(target)
         if row is None or not self.knows(server):
             return False
@@ -76,11 +77,11 @@ class HostRoom:
         return bool(len(self._layout.fitting(n, only)))
 
     def is_in(self, target: str, zone: str) -> bool:
-        """Whether a host is in a zone."""
+        """Whether a host is in an availability zone."""
         return self._zones.get(target) == zone
 
     def takes(self, target: str) -> bool:
-        """Whether a host takes more servers."""
+        """Whether a host accepts new servers."""
         row = self._rows.get(target)
         return row is not None and bool(self._layout.hosts.takes[row])
 
@@ -92,12 +93,13 @@ def judge(
     room: HostRoom,
     is_last: bool,
 ) -> MoveVerdict:
-    """Check whether a pending move can begin now.
+    """Check whether a move that has not started can start now.
 
-    :param server: as Nova shows it now; ``None`` if it is gone.
-    :param services: as Nova lists them now, by name of the host.
-    :param is_last: whether all earlier moves of the plan have ended: then no
-        other move makes room for this one.
+    :param server: server as Nova shows it now; ``None`` if it was deleted.
+    :param services: compute services as Nova lists them now, by name of the
+        host.
+    :param is_last: whether all earlier moves of the plan have ended, so that
+        no other move can make room for this one.
     """
     if server is None or not server.host:
         return MoveVerdict(_E.SKIP, _C.SERVER_GONE)
@@ -122,7 +124,7 @@ def _verdict_of_target(
     room: HostRoom,
     is_last: bool,
 ) -> MoveVerdict:
-    """Verdict on a move that its server could make, by the target host."""
+    """Check whether the target host of a move can accept the server now."""
     if service is None or not (service.enabled and service.up):
         text = service.reason if service else ''
         return MoveVerdict(_E.SKIP, _C.HOST_CLOSED, text)
@@ -144,10 +146,10 @@ def became(
     migrations: Iterable[live_migrations.Migration],
     now: float,
 ) -> MoveVerdict:
-    """Tell how a move ended for which Nova was, or may have been, asked.
+    """Check how a move ended that Nova received, or may have received.
 
-    :param server: as Nova shows it now; ``None`` if it is gone.
-    :param migrations: of the server, the newest first.
+    :param server: server as Nova shows it now; ``None`` if it was deleted.
+    :param migrations: migrations of the server, the newest first.
     :param now: seconds of the epoch.
     """
     if server is None or not server.host:
@@ -176,7 +178,7 @@ def became(
 def _without_migration(
     move: model.Move, server: nova.Server, now: float
 ) -> MoveVerdict:
-    """Verdict on a move that has begun and has no migration in Nova."""
+    """Check a started move for which Nova lists no migration."""
     if server.task:
         return MoveVerdict(None, _C.ASKED, server.task)
     if server.host == move.target:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All goals of migration plans by name."""
+"""Registry of all goals of migration plans, by name."""
 
 from collections.abc import Mapping
 import types
@@ -41,7 +41,7 @@ HOLDING = frozenset(name for name, each in GOALS.items() if each.holds_host)
 
 
 def chosen(options: cfg.ConfigOpts.GroupAttr) -> tuple[goal.PlanGoal, ...]:
-    """Make the goals of ``[fairness_plans]``, in their order.
+    """Build the goals that ``[fairness_plans]`` lists, in their order.
 
     :raises ConfigurationError: if two goals contradict each other.
     """

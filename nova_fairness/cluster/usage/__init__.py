@@ -2,6 +2,6 @@
 
 """Use of accounts: charges, records, pledges, spending and prices.
 
-Start with ``charging``: it moves the ledger forward. It never decides which
-request starts or which server is evicted.
+Start with ``charging``: it updates the ledger. This package never decides
+which request starts or which server is evicted.
 """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Records of charges: written, read, and used to compute the ledger again.
+"""Records of charges, from which the ledger can be computed again.
 
-A record has only the changes since the charge before. Some records also have
-the ledger at their beginning: those that do not begin where the one before
-ends, the first one of each process, and one a day. From each of these the
-ledger can be computed again.
+A record contains only the changes since the previous charge. Some records also
+contain the ledger at their beginning: those that do not follow directly on the
+previous record, the first one of each process, and one a day. The ledger can
+be computed again from each of these.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.shares import ledger as ledger_module
 
 WHOLE_EVERY = 1440
-"""Charges after which a record has the whole ledger."""
+"""Number of charges between two records that contain the whole ledger."""
 
 TOLERATED = 1e-9
-"""Difference of the ledger by rounding that is accepted, as a part of the
+"""Largest difference of the ledger that rounding explains, as a part of the
 cloud.
 """
 
@@ -33,7 +33,7 @@ _Amounts = Mapping[str, Mapping[str, float]]
 class ChargeLog:
     """Writes records of charges.
 
-    :param store: store with the records.
+    :param store: store that contains the records.
     """
 
     def __init__(self, store: store_module.Store) -> None:
@@ -48,14 +48,14 @@ class ChargeLog:
         version: int,
         epoch: int,
     ) -> None:
-        """Record a charge, before the ledger has it.
+        """Store a charge, before the ledger contains it.
 
         :param ledger: the ledger before the charge.
         :param charge: the charge.
         :param classes: resource classes of the columns.
         :param version: version of the ledger after the charge.
         :param epoch: epoch of the leader.
-        :raises Deposed: if that leader no longer leads.
+        :raises Deposed: if another process leads.
         """
         current = _amounts_by_class(charge.current, classes)
         before, ended, known = self._last
@@ -89,9 +89,9 @@ class ChargeLog:
 def recorded(
     store: store_module.Store, until: int
 ) -> tuple[tuple[str, ...], list[ledger_module.PeriodCharge]]:
-    """Resource classes, and all recorded charges, the oldest first.
+    """Return the resource classes, and all recorded charges, the oldest first.
 
-    :param until: version of the ledger.
+    :param until: version of the ledger after the last charge.
     """
     rows = list(store.charges.charges_up_to(until))
     # The records that the first ones continue were removed.
@@ -104,9 +104,10 @@ def recorded(
 def difference(
     store: store_module.Store, half_life_s: float
 ) -> tuple[float, int]:
-    """Compare the ledger with the one computed from its records.
+    """Return the difference between the ledger and the one computed from its
+    records.
 
-    :param half_life_s: seconds after which use counts half, > 0.
+    :param half_life_s: half-life of the ledger, seconds, > 0.
     :returns: the largest difference of any account in any class, as a part of
         the cloud; and the number of recorded charges.
     """
@@ -129,7 +130,7 @@ def difference(
 def _complete_charges(
     rows: list[records.ChargeRecord], classes: tuple[str, ...]
 ) -> Iterator[ledger_module.PeriodCharge]:
-    """Complete charges, from records that have only changes."""
+    """Yield complete charges, from records that contain only changes."""
     current: dict[str, _Floats] = {}
     for row in rows:
         if row.opening is not None:
@@ -152,7 +153,7 @@ def _complete_charges(
 def _amounts_by_class(
     amounts: Mapping[str, _Floats], classes: tuple[str, ...]
 ) -> dict[str, dict[str, float]]:
-    """Amounts above 0, by class and account."""
+    """Return amounts above 0, by account and resource class."""
     return {
         name: {
             resource_class: much

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Charges accounts for allocated or used amounts over time.
+"""Charges of accounts for allocated or used amounts over time.
 
-The ledger in the store has the time up to which everything is charged, and the
-leader moves it forward. After a restart or a takeover nothing is charged
-twice. An interval without observation is charged with the present amounts, up
-to one hour.
+The ledger in the store contains the time up to which everything is charged;
+the leader advances it. After a restart or a change of the leader, nothing is
+charged twice. An interval without observation is charged with the present
+amounts, up to one hour.
 """
 
 from collections.abc import Callable
@@ -34,16 +34,18 @@ from nova_fairness.shares import tree as tree_module
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-"""Longest interval between two charges."""
+"""Largest number of seconds between two charges."""
 
 PART = 0.01
-"""The same interval as a part of the half-life: the servers that run at a
-charge count for the whole interval since the last one, so few charges would be
-inaccurate.
+"""Interval between two charges, as a part of the half-life. The servers
+that run at the time of a charge are charged for the whole interval, so that
+a long interval would be inaccurate.
 """
 
 LONGEST_S = 3600.0
-"""Longest interval of one charge, and largest step back of a clock."""
+"""Largest number of seconds of one charge, and largest accepted step back
+of a clock.
+"""
 
 WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
 
@@ -56,28 +58,32 @@ _ALIKE: Mapping[str, float] = types.MappingProxyType({})
 
 
 def _nothing(_: int) -> None:
-    """No measurement: for charges by allocation."""
+    """Return ``None``: measured use is not needed for charges by
+    allocation.
+    """
 
 
 class LedgerKeeper:
-    """Moves the ledger forward, and adds its content to snapshots.
+    """Advances the ledger by charges, and adds its content to snapshots.
 
-    :param store: store with the ledger.
+    :param store: store that contains the ledger.
     :param reader: reads the allocations of users.
-    :param half_life_s: seconds after which use counts half, > 0.
-    :param terms: units of budgets, and the part that preemptible servers count
-        in budgets and in the ledger.
-    :param trading: charges measured use in a currency.
-    :param charge: kind of use that the ledger has; budgets always count
+    :param half_life_s: half-life of the ledger, seconds, > 0.
+    :param terms: units of budgets, and the part of their use that preemptible
+        servers are charged, in budgets and in the ledger.
+    :param trading: spending groups; charges measured use in a currency.
+    :param charge: kind of use that the ledger records; budgets always record
         allocations.
     :param measured: returns the use that agents measured, given the number of
         hosts; ``None`` if it is unknown.
-    :param weights: :attr:`.ClusterSnapshot.weights`.
-    :param outliers: see :attr:`outliers`.
-    :ivar outliers: returns why an agent differs from the others, by its host.
-    :ivar trading: spending groups.
-    :ivar counted: adds what accounts used beside the cloud; the border sets
-        it.
+    :param weights: see :attr:`.ClusterSnapshot.weights`.
+    :param outliers: returns how the report of an agent differs from other
+        reports, by its host.
+    :ivar outliers: returns how the report of an agent differs from other
+        reports, by its host.
+    :ivar trading: spending groups; charges measured use in a currency.
+    :ivar counted: adds use of accounts outside of the cloud; the controller of
+        the border sets it.
     """
 
     def __init__(
@@ -108,7 +114,9 @@ class LedgerKeeper:
         self.counted: Counted = lambda snapshot: snapshot
 
     def kept(self, elapsed_s: float) -> float:
-        """Part of past use that still counts after this time, 0 to 1."""
+        """Return the part of past use that the ledger still contains after
+        a time, 0 to 1.
+        """
         return ledger_module.UseLedger(self._half_life_s, 0.0).kept(elapsed_s)
 
     def charge(
@@ -119,17 +127,17 @@ class LedgerKeeper:
         *,
         holds: bool = False,
     ) -> cluster.ClusterSnapshot:
-        """Charge the time since the last charge, if a charge is due.
+        """Charge the time since the last charge, if the interval has passed.
 
         :param view: view of the cloud.
         :param now: seconds of the epoch.
         :param epoch: epoch of the leader.
-        :param holds: whether nothing is charged, as the time may be wrong.
+        :param holds: whether nothing is charged: the time may be wrong.
         :returns: the snapshot with :attr:`.ClusterSnapshot.history`,
             :attr:`.ClusterSnapshot.granted` and
             :attr:`.ClusterSnapshot.budgets`.
-        :raises Deposed: if that leader no longer leads.
-        :raises CloudError: if allocations of users cannot be read.
+        :raises Deposed: if another process leads.
+        :raises CloudError: if the allocations of users cannot be read.
         """
         snapshot, kept = view.snapshot, self._store.read_ledger()
         since, spent = self._of_period(kept, now)
@@ -165,7 +173,7 @@ class LedgerKeeper:
     def budgets(
         self, snapshot: cluster.ClusterSnapshot, now: float
     ) -> cluster.Budgets | None:
-        """Budgets of the accounts of a snapshot, without a charge.
+        """Return the budgets of the accounts of a snapshot, without a charge.
 
         :param now: seconds of the epoch.
         :raises StoreError: if spending cannot be read.
@@ -177,7 +185,7 @@ class LedgerKeeper:
     def _trade(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
     ) -> None:
-        """Update rates of spending groups, apart from the ledger."""
+        """Update the rates of spending groups, independently of the ledger."""
         try:
             self.trading.see(snapshot, now, epoch)
         except exception.StoreError:
@@ -188,14 +196,18 @@ class LedgerKeeper:
     def _ledger(
         self, kept: records.UseRecords, classes: tuple[str, ...]
     ) -> ledger_module.UseLedger:
-        """The stored ledger, with these resource classes."""
+        """Return the stored ledger, with the given resource classes as
+        columns.
+        """
         use = {name: _row(each, classes) for name, each in kept.parts.items()}
         return ledger_module.UseLedger(self._half_life_s, kept.at, use)
 
     def _of_period(
         self, kept: records.UseRecords, now: float
     ) -> tuple[float, Mapping[str, float]]:
-        """Begin of the budget period, and spending in it."""
+        """Return the start of the budget period, and the spending in it by
+        account.
+        """
         begin = self._terms.period.around(now)[0]
         # A clock that went back does not start a new period.
         if begin <= kept.since <= now + LONGEST_S:
@@ -209,7 +221,9 @@ class LedgerKeeper:
         classes: tuple[str, ...],
         elapsed_s: float,
     ) -> dict[str, float]:
-        """Unit-seconds by account, including the last interval."""
+        """Return the spending in unit-seconds by account, including the
+        last interval.
+        """
         weights = self._terms.weights
         units = np.array([weights.get(name, 0.0) for name in classes])
         new = {
@@ -231,7 +245,9 @@ class LedgerKeeper:
         kept: records.UseRecords,
         epoch: int,
     ) -> ledger_module.UseLedger:
-        """The ledger at this time; the new charge is recorded first."""
+        """Return the ledger at the present time; the new charge is recorded
+        first.
+        """
         if ledger.at > now:
             LOG.warning(WENT_BACK, ledger.at - now)
             return dataclasses.replace(ledger, at=now)
@@ -249,8 +265,8 @@ class LedgerKeeper:
     def _current(
         self, view: snapshot_module.CloudView, classes: tuple[str, ...]
     ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
-        """Allocated and charged amounts of accounts with all accounts below
-        them.
+        """Return the allocated and the charged amounts of accounts, including
+        all accounts below them.
 
         Both are equal unless measured use is charged.
         """
@@ -273,8 +289,8 @@ class LedgerKeeper:
         users: Iterable[tuple[str, str]],
         classes: tuple[str, ...],
     ) -> dict[str, _Floats]:
-        """Charged amounts of accounts with all accounts below them, (c,), by
-        name.
+        """Return the charged amounts of accounts including all accounts
+        below them, (c,), by name.
         """
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
         counts = measured_module.charged(
@@ -296,11 +312,11 @@ class LedgerKeeper:
 
 
 def _usable(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
-    """Factor from allocated to usable amounts, by class.
+    """Return the factor from allocated to usable amounts, by resource class.
 
-    A server with one VCPU uses one CPU at most: if Placement offers several
-    VCPUs per CPU, that use counts as several. One server gets at most a whole
-    host.
+    A server with one VCPU uses at most one CPU: if Placement offers several
+    VCPUs per CPU, that use counts as several VCPUs. One server can use at most
+    a whole host.
     """
     inventory = snapshot.inventory
     capacity = inventory.capacity.sum(axis=0, dtype=np.float64)
@@ -315,7 +331,9 @@ def _allocated(
     snapshot: cluster.ClusterSnapshot,
     users: Mapping[tuple[str, str], cluster.Amounts],
 ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
-    """Amounts of accounts themselves, and in preemptible servers, (c,)."""
+    """Return the amounts of accounts without those below them, and the
+    amounts of their preemptible servers, (c,).
+    """
     own: dict[str, _Floats] = {
         name: amounts.astype(np.float64)
         for name, amounts in snapshot.used.items()
@@ -340,10 +358,12 @@ def _granted(
     now: float,
     preemptible: float,
 ) -> dict[str, _Floats]:
-    """Parts of the cloud that running servers have beyond the ledger, (c,).
+    """Return the part of the cloud that running servers use beyond the ledger,
+    (c,), by account.
 
-    After some time the ledger has the part ``1 - b`` of a running server; this
-    is the part ``b``. Together they count each server as if it had always run.
+    For a server that runs for some time, the ledger contains the part ``1 -
+    b``; this function returns the part ``b``. Their sum counts each server as
+    if it had always run.
     """
     owners: dict[tuple[str, str], int] = {}
     kinds: dict[tuple[_Named, bool], int] = {}

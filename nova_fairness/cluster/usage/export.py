@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Export of charges as a table for other programs."""
+"""Export of charges into a table for other programs."""
 
 from collections.abc import Iterable
 import contextlib
@@ -23,8 +23,8 @@ SCHEMA = pa.schema(
         ('part', pa.float64()),
     ]
 )
-"""``amount`` of the class between two times, and that amount as a ``part`` of
-the cloud.
+"""Columns of the table. ``amount`` is the amount of the class between two
+times, ``part`` the same as a part of the cloud.
 """
 
 _WRITERS = {'.csv': csv.write_csv, '.parquet': parquet.write_table}

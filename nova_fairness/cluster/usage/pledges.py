@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with one pledge for batch system and cloud: their use and shares.
+"""Use and shares of groups that have one pledge for batch system and cloud.
 
-At intervals the batch system reports the use of jobs since the last report.
-The next leader after a crash continues there: nothing is charged twice or left
-out. Shares are stored before they are set in the batch system, so that a share
-that was set is never taken for an original one.
+At intervals, the batch system reports the use of jobs since the last report.
+After a crash, the next leader continues there: nothing is charged twice or
+left out. Shares are stored before they are set in the batch system, so that a
+share that this service set is not mistaken for an original share.
 """
 
 from collections.abc import Iterable
@@ -27,21 +27,22 @@ from nova_fairness.planners.border import pledges
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 300.0
-"""Usual seconds between two looks at accounts: half-lives are hours to months,
-and Slurm computes shares every 300 s (PriorityCalcPeriod).
+"""Default number of seconds between two reads of batch accounts. Half-lives
+are hours to months, and Slurm computes shares every 300 s
+(PriorityCalcPeriod).
 """
 
 LONGEST_S = 7 * 86400.0
-"""Older use of jobs is not read."""
+"""Largest age of the use of jobs that is read, seconds."""
 
 
 class PledgeKeeper:
-    """Charges groups for batch jobs, and adjusts their shares.
+    """Charges groups for their batch jobs, and adjusts their batch shares.
 
     :param store: store of use and shares.
     :param batch: the batch system.
     :param half_life_s: half-life of the ledger, seconds, > 0.
-    :param every_s: seconds between two looks at accounts.
+    :param every_s: seconds between two reads of batch accounts.
     """
 
     def __init__(
@@ -64,13 +65,15 @@ class PledgeKeeper:
     def counted(
         self, snapshot: cluster.ClusterSnapshot
     ) -> cluster.ClusterSnapshot:
-        """The queue's snapshot, with use of groups in the batch system."""
+        """Return the snapshot of the queue, with the use of groups in the
+        batch system added.
+        """
         beside = self._beside
         return pledges.counted(snapshot, beside) if beside else snapshot
 
     def forget(self) -> None:
-        """Clear all state after another process led; the next cycle reads
-        again.
+        """Clear the state of this object, because another process may have
+        led; the next cycle reads the state again.
         """
         self._looked_at = self._beside = None
         self.standings, self._told, self._uncharged = (), (), ()
@@ -83,15 +86,16 @@ class PledgeKeeper:
         now: float,
         epoch: int,
     ) -> tuple[str, ...]:
-        """Look at accounts if that is due, and set shares.
+        """Read the accounts of the batch system if the interval has passed,
+        and set their shares.
 
-        :param groups: groups with pledges; without any, original shares are
+        :param groups: groups with pledges; without groups, original shares are
             restored, and the queue counts only use of the cloud.
         :param hosts: hosts between batch system and cloud.
         :param snapshot: snapshot of the queue.
         :param now: seconds of the epoch.
         :param epoch: epoch of the leader.
-        :returns: sentences on why shares are not adjusted, or jobs not
+        :returns: sentences on why shares are not adjusted, or jobs are not
             charged.
         :raises ClusterError: if the store fails.
         """
@@ -155,8 +159,8 @@ class PledgeKeeper:
         hosts: Sequence[border.SharedHost],
         now: float,
     ) -> pledges.BatchMemory:
-        """Charge jobs since the last look; the queue counts that use from now
-        on.
+        """Charge jobs since the last read, and provide their use for the
+        queue.
         """
         since = max(kept.at or now, now - LONGEST_S)
         found = self._batch.accounting(since, now)
@@ -177,7 +181,9 @@ class PledgeKeeper:
         snapshot: cluster.ClusterSnapshot,
         hosts: Sequence[border.SharedHost],
     ) -> dict[str, float]:
-        """Use of the cloud by accounts, as parts of the shared hosts."""
+        """Return the use of the cloud by accounts, as parts of the hosts
+        between batch system and cloud.
+        """
         use = {
             name: np.array([parts.get(each, 0.0) for each in snapshot.classes])
             for name, parts in self._store.read_ledger().parts.items()
@@ -185,7 +191,7 @@ class PledgeKeeper:
         return pledges.of_cloud(snapshot, use, _names(hosts))
 
     def _give(self, give: Mapping[str, int]) -> list[str]:
-        """Set shares of accounts one by one, and return sentences about
+        """Set shares of batch accounts one by one. Returns sentences about
         errors.
         """
         wrong = []

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prices of hosts: spending of all servers of a host, now and in the past."""
+"""Prices of hosts: the spending of all servers of a host, now and in the
+past.
+"""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import market
 
 SOLD = 'VCPU'
-"""Resource class that rates pay for."""
+"""Resource class that servers pay for."""
 
 EVERY_S = 600.0
 """Seconds between two writes of changed prices."""
@@ -25,7 +27,8 @@ def prices(
     rates: Mapping[str, float],
     now: float,
 ) -> list[market.Price]:
-    """Prices of all hosts that have capacity to sell, sorted by name.
+    """Return the prices of all hosts that have capacity to sell, sorted by
+    name.
 
     :param rates: rates in force, by UUID of the server.
     :param now: seconds of the epoch.
@@ -65,11 +68,13 @@ def of_others(
     lowest: float,
     name: Callable[[str], str],
 ) -> list[market.Price]:
-    """Prices that a project may read, with host names for this project alone.
+    """Return the prices that a project may read, with host names that only
+    this project sees.
 
-    The project's own spending does not count: otherwise a changed rate of one
-    server would reveal its host. Amounts are rounded down, and servers with
-    the lowest rate do not count: otherwise prices would reveal their number.
+    The spending of the project itself does not count: otherwise a changed rate
+    of one server would reveal its host. Amounts are rounded down, and servers
+    with the lowest rate do not count: otherwise prices would reveal the number
+    of servers.
 
     :param rates: rates in force, by UUID of the server.
     :param now: seconds of the epoch.
@@ -94,7 +99,9 @@ def of_others(
 
 
 def _coarse(amount: float) -> float:
-    """The largest number of 1, 2, 5, 10, 20 and so on up to an amount."""
+    """Return the largest of the numbers 1, 2, 5, 10, 20 and so on that is
+    not above an amount.
+    """
     if amount <= 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(amount))
@@ -109,7 +116,7 @@ class PriceHistory:
     """Stores prices when they change.
 
     :param store: store of prices.
-    :param keep_s: seconds for which prices are kept.
+    :param keep_s: seconds for which prices are stored.
     """
 
     def __init__(self, store: store_module.Store, keep_s: float) -> None:
@@ -126,11 +133,12 @@ class PriceHistory:
         now: float,
         epoch: int,
     ) -> None:
-        """Store prices that changed since the last look, if a look is due.
+        """Store prices that changed since the last call, if the interval has
+        passed.
 
-        :param look: returns present prices.
+        :param look: returns the present prices.
         :param epoch: epoch of the leader.
-        :raises StoreError: if they cannot be stored; the next call tries
+        :raises StoreError: if the prices cannot be stored; the next call tries
             again.
         """
         if epoch != self._epoch:
@@ -154,9 +162,9 @@ class PriceHistory:
 
 
 def is_due(last: float | None, now: float, every_s: float) -> bool:
-    """Whether an interval is over, also after a clock was set back.
+    """Whether an interval has passed, or the clock was set back.
 
-    :param last: begin of the interval, seconds of the epoch; ``None`` if there
+    :param last: start of the interval, seconds of the epoch; ``None`` if there
         is none.
     :param now: seconds of the epoch.
     """

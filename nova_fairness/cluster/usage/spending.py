@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rates of groups of servers, and charges of their owners.
+"""Spending rates of groups of servers, and charges of their owners.
 
-Agents report the CPU time of VM processes since their start, and ask for
-rates. New CPU time of a server is charged once, at the present rate, and never
-more than its CPUs times the time since its agent's last report. The store has
-the charged CPU time of each server, in one row with the sums of its project.
-After a restart or a takeover charging continues there: nothing is charged
-twice or left out. Rates only change after charges at the old rates are stored.
+Agents report the CPU time of VM processes since the start of the process, and
+ask for rates. New CPU time of a server is charged once, at the present rate,
+and never more than its CPUs multiplied by the time since the last report of
+its agent. The store contains the charged CPU time of each server, in one row
+with the sums of its project. After a restart or a change of the leader,
+charging continues there: nothing is charged twice or left out. A rate changes
+only after charges at the old rate are stored.
 """
 
 from collections.abc import Callable
@@ -27,25 +28,27 @@ from nova_fairness.model import request as request_model
 from nova_fairness.shares import spending
 
 EVERY_S = 60.0
-"""Seconds between two writes, if no rate changes."""
+"""Seconds between two writes of charges, if no rate changes."""
 
 MOST = 1000
-"""Largest number of groups of one project."""
+"""Largest number of spending groups of one project."""
 
 _MICROSECONDS = 1_000_000
 _CPUS = ('VCPU', 'PCPU')
 
 Meters = Mapping[str, tuple[str, int]]
-"""Process, and microseconds of CPU that it had, by UUID of the server."""
+"""ID of the VM process, and the microseconds of CPU that it has used, by
+UUID of the server.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GroupStanding:
-    """State of a group.
+    """State of a spending group.
 
     :ivar group: the stored group.
-    :ivar servers: number of its servers.
-    :ivar rate: rate in force of each server; ``None`` without servers.
+    :ivar servers: number of servers of the group.
+    :ivar rate: rate of each server that is in force; ``None`` without servers.
     """
 
     group: market.SpendingGroup
@@ -54,11 +57,12 @@ class GroupStanding:
 
 
 class SpendingGroups:
-    """Groups with rates, and charges; threads may share it.
+    """Spending groups with their rates and charges. Several threads may use
+    it.
 
     :param store: store of groups and charges.
     :param lowest: rate of servers without a group.
-    :param keep_s: seconds for which past prices are kept.
+    :param keep_s: seconds for which past prices are stored.
     :param most: largest number of groups of a project.
     """
 
@@ -90,11 +94,12 @@ class SpendingGroups:
     def see(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
     ) -> None:
-        """Compute rates again, and store charges if that is due.
+        """Compute the rates again, and store charges if the interval has
+        passed.
 
         :param epoch: epoch of the leader.
-        :raises StoreError: if they cannot be stored; the next call reads all
-            again.
+        :raises StoreError: if the charges cannot be stored; the next call
+            reads the whole state again.
         """
         with self._lock:
             if epoch != self._epoch:
@@ -111,7 +116,7 @@ class SpendingGroups:
                 self._written_at = now
 
     def rates(self, servers: Iterable[str]) -> dict[str, float]:
-        """Rates of servers.
+        """Return the rates of servers.
 
         :returns: rates by UUID; unknown servers are left out.
         """
@@ -123,7 +128,7 @@ class SpendingGroups:
             }
 
     def report(self, host: str, meters: Meters) -> list[str]:
-        """Charge CPU time that the agent of a host reports.
+        """Charge the CPU time that the agent of a host reports.
 
         :returns: UUIDs of servers that are not on that host; they are not
             charged.
@@ -145,13 +150,13 @@ class SpendingGroups:
         group: market.SpendingGroup | None,
         epoch: int,
     ) -> None:
-        """Set or delete a group.
+        """Store or delete a group.
 
         :param group: the new group; ``None`` deletes it.
         :param epoch: epoch of the leader.
         :raises IllegalStep: if the project has too many groups.
-        :raises StoreError: if it cannot be stored; the next call reads all
-            again.
+        :raises StoreError: if the group cannot be stored; the next call reads
+            the whole state again.
         """
         with self._lock:
             self._read()
@@ -174,14 +179,14 @@ class SpendingGroups:
             )
 
     def group(self, project: str, name: str) -> market.SpendingGroup | None:
-        """A group; ``None`` if it does not exist."""
+        """Return a group; ``None`` if it does not exist."""
         with self._lock:
             self._read()
             return self._groups.get((project, name))
 
     def standings(self, project: str | None) -> list[GroupStanding]:
-        """Groups of a project or, with ``None``, of all projects, sorted by
-        name.
+        """Return the states of the groups of a project, or of all projects
+        with ``None``, sorted by project and name.
         """
         with self._lock:
             self._read()
@@ -198,21 +203,21 @@ class SpendingGroups:
             ]
 
     def all_rates(self) -> dict[str, float]:
-        """Rates of servers at the last look, by UUID."""
+        """Return the rates of all servers in the last snapshot, by UUID."""
         return {
             uuid: rate / spending.THOUSANDTHS
             for uuid, rate in self._rates.items()
         }
 
     def prices(self) -> list[market.Price]:
-        """Prices of hosts at the last look, sorted by name."""
+        """Return the prices of hosts in the last snapshot, sorted by name."""
         with self._lock:
             return self._prices()
 
     def prices_of_others(
         self, project: str, name: Callable[[str], str]
     ) -> list[market.Price]:
-        """Prices that a project may read; none if no group exists.
+        """Return the prices that a project may read; none if no group exists.
 
         :param name: returns the name of a host for this project.
         """
@@ -239,8 +244,8 @@ class SpendingGroups:
     def past(
         self, host: str, before: float | None, limit: int
     ) -> list[market.Price]:
-        """Prices of a host, the newest first; see
-        :meth:`.market.PriceTable.newest_prices`.
+        """Return past prices of a host, the newest first; see
+        :meth:`.prices.Prices.of`.
 
         :raises UnknownHost: if the host has no present or past price.
         """
@@ -252,7 +257,9 @@ class SpendingGroups:
         return found
 
     def left(self, account: str) -> float | None:
-        """Remaining currency of an account with funds, >= 0."""
+        """Return the remaining currency of an account, >= 0; ``None`` if
+        the account has no funds.
+        """
         with self._lock:
             units = self._funds.left.get(account)
         return None if units is None else max(units, 0) / spending.UNIT
@@ -268,13 +275,13 @@ class SpendingGroups:
     def _charge(
         self, server: cluster.Running, process: str, used: int
     ) -> None:
-        """Charge a server up to the CPU time that was possible since the last
-        charge.
+        """Charge a server for new CPU time, up to the time that was possible
+        since the last charge.
 
         Reported time beyond that is charged later, or never if the report is
-        wrong. If the clock was set back, a meter may have a time in the
-        future. It then restarts now, so that the time between is not charged
-        twice.
+        wrong. If the clock was set back, the time of a meter may be in the
+        future. Then the meter restarts now, so that the time in between is not
+        charged twice.
         """
         uuid, now = server.uuid, self._seen_at
         known = self._meters.get(uuid)
@@ -351,13 +358,15 @@ class SpendingGroups:
 
 
 def _cpus(server: cluster.Running) -> int:
-    """CPUs of a server, >= 1; a flavor without CPUs counts as one."""
+    """Return the number of CPUs of a server, >= 1; a flavor without CPUs
+    counts as one.
+    """
     amounts = dict(server.amounts)
     return max(sum(amounts.get(name, 0) for name in _CPUS), 1)
 
 
 def group_facts(standing: GroupStanding) -> dict[str, Any]:
-    """A group as an answer."""
+    """Return the state of a spending group, as an answer."""
     group = standing.group
     return {
         'name': group.name,

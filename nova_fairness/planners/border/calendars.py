@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Windows of time in which the cloud has a fixed number of hosts."""
+"""Calendar: windows of time in which the cloud has a fixed number of hosts."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -14,10 +14,10 @@ from nova_fairness.shares import windows as windows_module
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CalendarWindow:
-    """A window of time that repeats.
+    """A repeated window of time, with the number of hosts of the cloud.
 
-    :ivar begins: cron line of the starts of the window: minute, hour, day of
-        the month, month, day of the week.
+    :ivar begins: cron expression of the starts of the window: minute, hour,
+        day of the month, month, day of the week.
     :ivar lasts_s: length of the window, seconds, > 0.
     :ivar hosts: number of hosts of the cloud during the window, >= 0.
     :ivar zone: time zone of ``begins``.
@@ -39,7 +39,8 @@ class CalendarWindow:
             )
 
     def begun(self, now: float) -> float | None:
-        """Start of the window that includes ``now``, seconds of the epoch.
+        """Return the start of the window that includes a time, seconds of the
+        epoch.
 
         :param now: seconds of the epoch.
         :returns: ``None`` outside of the window.
@@ -50,9 +51,11 @@ class CalendarWindow:
 def target(
     windows: Iterable[CalendarWindow], now: float
 ) -> border.CloudTarget | None:
-    """Target of the calendar; of overlapping windows the latest start counts.
+    """Return the number of hosts that the calendar sets; of overlapping
+    windows, the one with the latest start.
 
-    :param windows: of windows that start at the same time the first counts.
+    :param windows: windows; of windows with the same start, the first one is
+        used.
     :param now: seconds of the epoch.
     :returns: ``None`` outside of all windows.
     """

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The side that lacks hosts, and the hosts that are cheapest to give to it.
+"""Demand: which side lacks hosts, and which hosts cost least to move to it.
 
 A side lacks the cores in use, plus the cores of work that waits longer than
 the patience, minus the cores of its hosts. It also lacks the cores of a large
-job or request for which its hosts have enough cores together, but no host has
-enough alone. A side can spare the cores that stay free when all its waiting
-work has room, even work that began to wait just now. So hosts do not move
-back and forth: a side gives away only hosts that it does not need, and asks
-for hosts only when it needs them.
+job or request that fits on all its hosts together, but on no single host. A
+side can spare the cores that remain free when all its waiting work has room,
+including work that has just begun to wait. Therefore hosts do not move back
+and forth: a side gives away only hosts that it does not need, and gets hosts
+only when it needs them.
 """
 
 import bisect
@@ -25,26 +25,26 @@ from nova_fairness.planners.border import calendars
 DAY_S = 86400.0
 
 _ROUNDING = 1e-9
-"""Rounding error of the cores of a part of a request."""
+"""Tolerated rounding error of cores."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderRules:
-    """Bounds that an operator sets.
+    """Limits of the moves of hosts, set by an operator.
 
     :ivar patience_s: seconds that work waits before hosts move for it, >= 0.
     :ivar spare_cores: cores that a side keeps free beyond its waiting demand,
         >= 0.
-    :ivar stay_s: least seconds that a host stays on a side, >= 0.
-    :ivar most_moving: most hosts that move at the same time, >= 0.
-    :ivar most_per_day: most moves of one host within a day, >= 0.
-    :ivar ttl_s: time to live of work on a host that is drained, seconds,
-        > 0.
+    :ivar stay_s: smallest number of seconds that a host stays on a side, >= 0.
+    :ivar most_moving: largest number of hosts that move at the same time, >=
+        0.
+    :ivar most_per_day: largest number of moves of one host within a day, >= 0.
+    :ivar ttl_s: time to live of work on a host that is drained, seconds, > 0.
     :ivar end_vms: whether VMs that are still there after ``ttl_s`` are
         deleted. Otherwise their host stays in the cloud. Jobs are never ended.
-    :ivar contended: number of hosts that the cloud has while both sides lack
-        hosts; ``None`` to leave the border where it is.
-    :ivar windows: the calendar.
+    :ivar contended: number of hosts of the cloud while both sides lack hosts;
+        ``None`` for no change.
+    :ivar windows: windows of the calendar.
     """
 
     patience_s: float = 300.0
@@ -60,15 +60,16 @@ class BorderRules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderGoal:
-    """Hosts or cores that one side is to get from the other.
+    """Hosts or cores that one side is to receive from the other side.
 
-    :ivar to: side that gets them.
+    :ivar to: side that receives the hosts.
     :ivar lacks: amount that this side lacks, > 0; cores, or hosts if
         ``counts_hosts``.
-    :ivar spare: amount that the other side can give, in the unit of ``lacks``.
-    :ivar counts_hosts: whether a host counts as 1 instead of its cores.
+    :ivar spare: amount that the other side can give away, in the unit of
+        ``lacks``.
+    :ivar counts_hosts: whether each host counts as 1, and not as its cores.
     :ivar cause: cause of the goal.
-    :ivar text: the cause as a text for people.
+    :ivar text: description of the cause for people.
     """
 
     to: border.BorderSide
@@ -79,19 +80,21 @@ class BorderGoal:
     text: str
 
     def worth(self, node: border.BorderHost) -> float:
-        """Amount that a host adds, in the unit of ``lacks``."""
+        """Return the amount that a host adds, in the unit of ``lacks``."""
         return 1.0 if self.counts_hosts else node.host.cores
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Balance:
-    """Cores of one side.
+    """Capacity and demand of one side, in cores.
 
-    :ivar capacity: cores of hosts that work for it, or will.
-    :ivar used: cores of work that runs on them, or will be moved to them.
+    :ivar capacity: cores of hosts that belong to the side, or are moving to
+        it.
+    :ivar used: cores of work that runs on these hosts, or will be moved to
+        them.
     :ivar wanted: cores of all waiting work.
     :ivar overdue: cores of work that waits longer than the patience.
-    :ivar unplaced: cores of overdue work for which no single host has room.
+    :ivar unplaced: cores of overdue work that no single host has room for.
     """
 
     capacity: float
@@ -102,12 +105,16 @@ class Balance:
 
     @property
     def lacks(self) -> float:
-        """Cores that overdue work lacks; 0 if no work is overdue."""
+        """Return the cores that overdue work lacks; 0 if no work is
+        overdue.
+        """
         short = min(self.overdue, self.used + self.overdue - self.capacity)
         return max(short, self.unplaced, 0.0)
 
     def spare(self, kept: float) -> float:
-        """Cores free beyond all demand and ``kept``; may be negative."""
+        """Return the free cores beyond all demand and ``kept``; may be
+        negative.
+        """
         return self.capacity - self.used - self.wanted - kept
 
 
@@ -117,12 +124,12 @@ def balance(
     now: float,
     patience_s: float,
 ) -> Balance:
-    """Capacity, use and demand of a side.
+    """Return the capacity, use and demand of a side.
 
-    Hosts that others closed, or whose service is down, add no capacity. Work
-    that ends on notice is not counted as use: it runs on cores that are
-    otherwise free. Waiting work that all hosts together could not hold is not
-    counted: no move would help it.
+    Hosts that another program or person closed, or whose service is down, add
+    no capacity. Work that ends after a notice is not counted as use: it runs
+    on cores that are otherwise free. Waiting work that does not fit on all
+    hosts together is not counted, because no move would help it.
 
     :param now: seconds of the epoch.
     :param patience_s: see :class:`BorderRules`.
@@ -162,13 +169,14 @@ def balance(
 def _unplaced(
     free: list[float], wants: list[border.PendingWork], largest: float
 ) -> float:
-    """Cores of parts of waiting work for which no single host has room.
+    """Return the cores of parts of waiting work that no single host has room
+    for.
 
-    The largest parts are placed first, each on the host with the least
-    sufficient room. Parts that no host could ever hold do not count.
+    The largest parts are placed first, each on the host with the smallest
+    sufficient room. Parts that are larger than every host do not count.
 
-    :param free: free cores of each host; below 0 where work has more cores
-        than the host.
+    :param free: free cores of each host; negative where the work has more
+        cores than the host.
     :param largest: cores of the largest host.
     """
     counts = collections.Counter[float]()
@@ -198,13 +206,13 @@ def _cores(place: border.SideStatus, *ways: border.Way) -> float:
 def goal(
     snapshot: border.Snapshot, now: float, rules: BorderRules
 ) -> BorderGoal | None:
-    """The goal in force.
+    """Return the goal that applies now.
 
-    A target set by hand counts before the calendar, and the calendar before
-    demand.
+    A target that an operator set has precedence over the calendar, and the
+    calendar over demand.
 
     :param now: seconds of the epoch.
-    :returns: ``None`` if no hosts should move.
+    :returns: ``None`` if no host should move.
     """
     target = snapshot.target or calendars.target(rules.windows, now)
     if target:
@@ -270,9 +278,9 @@ def _towards(
 class Drain:
     """Cost of draining a host.
 
-    :ivar lasts_s: seconds until all its work is gone.
-    :ivar idle: core-seconds that stay unused until then.
-    :ivar moved: number of VMs that move or get notice.
+    :ivar lasts_s: seconds until all its work has ended or left.
+    :ivar idle: core-seconds that are unused until then.
+    :ivar moved: number of VMs that are moved or receive a notice.
     :ivar sure: whether the end of all its work is known.
     """
 
@@ -318,14 +326,14 @@ def chosen(
     now: float,
     rules: BorderRules,
 ) -> Iterator[Chosen]:
-    """Choose hosts that move, and moves of hosts that are cancelled.
+    """Yield hosts that start to move, and moves of hosts that are cancelled.
 
-    First, hosts that are leaving the side come back; the host with the longest
-    time to drain is the first. Then hosts of the other side move in order of
+    First, hosts that are leaving the side are kept; the host with the longest
+    time to drain is the first. Then hosts of the other side move, sorted by
     idle core-seconds, time to drain, number of VMs to move, and name.
 
-    :param free: hosts that take no other step now and can move.
-    :param wanted: the goal.
+    :param free: hosts that can move and have no other step now.
+    :param wanted: goal that the moves serve.
     :param now: seconds of the epoch.
     """
     lacks, spare = wanted.lacks, wanted.spare
@@ -366,7 +374,7 @@ def _turning(
 
 
 def _by_hand(node: border.BorderHost) -> bool:
-    """Whether an operator asked for the present move of this host."""
+    """Whether an operator requested the present move of a host."""
     asked = [
         step.cause
         for step in node.history
@@ -406,7 +414,9 @@ def _ended(wanted: BorderGoal, rules: BorderRules) -> bool:
 
 
 def moves_within(node: border.BorderHost, now: float, seconds: float) -> int:
-    """Number of moves of a host that were asked for in the last seconds."""
+    """Return the number of moves of a host that were requested in the last
+    seconds.
+    """
     return sum(
         step.event is border.HostEvent.ASK and now - step.at < seconds
         for step in node.history

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts move between batch and cloud as both queues demand.
+"""Planner of the moves of hosts between batch system and cloud, by the demand
+of both.
 
 A plan has at most one action for a host: the next step of its move, or an
-action that makes both sides agree with the state of the host. A host is opened
-on one side only after it was seen closed and empty on the other. So both sides
-never use a host at the same time, even if a step takes effect late or is done
-twice. While one side gives no answer, no host moves.
+action that makes batch system and cloud agree with the stored state of the
+host. A host is opened on one side only after it was read as closed and empty
+on the other. Therefore both sides never use a host at the same time, even if a
+step takes effect late or is executed twice. While one side does not answer, no
+host moves.
 
-A host that others closed on a side is not opened here. To hand a host over,
-close it with a reason that begins with :data:`.partition.MARK`.
+A host that another program or person closed is not opened here. To hand over
+such a host, close it with a reason that begins with :data:`.partition.MARK`.
 """
 
 from collections.abc import Iterator
@@ -31,11 +33,11 @@ def plan(
     now: float,
     rules: demand.BorderRules = _USUAL,
 ) -> border.BorderPlan:
-    """Next actions for hosts, and the faults that keep hosts from moving.
+    """Plan the next actions for hosts, and list the faults that prevent moves.
 
-    :param snapshot: of both sides.
+    :param snapshot: state of hosts, batch system and cloud.
     :param now: seconds of the epoch.
-    :param rules: what an operator allows.
+    :param rules: limits that an operator set.
     """
     away = [
         f'{side.value} gives no answer that can be read: nothing moves'
@@ -78,10 +80,10 @@ def _step(
 
 
 class _Judged:
-    """One host, and the next action for it.
+    """One host, with the next action for it.
 
-    :ivar action: the action; ``None`` for none.
-    :ivar fault: a sentence for operators, or ''.
+    :ivar action: the action; ``None`` for no action.
+    :ivar fault: sentence for operators; '' if there is no fault.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class _Judged:
 
     @property
     def is_free(self) -> bool:
-        """Whether demand may start the move of the host or cancel it."""
+        """Whether demand may start a move of the host, or cancel its move."""
         if self.node.state in border.MOVING:
             return self.action is None or (
                 self.action.step in (None, _E.ACCEPT)
@@ -171,7 +173,7 @@ class _Judged:
             self._say('neither side uses it; open one of them')
 
     def _obstacle(self) -> str:
-        """Why the host cannot move now; '' if it can."""
+        """Return why the host cannot move now; '' if it can."""
         here, there, name = self._here, self._there, self._side.value
         if self.node.host.fixed:
             return 'it is fixed'
@@ -227,7 +229,9 @@ class _Judged:
             self._clear(here)
 
     def _gives_up(self) -> bool:
-        """Cancel the move if its obstacle will not pass by waiting."""
+        """Cancel the move if waiting cannot remove its obstacle. Returns
+        whether it was cancelled.
+        """
         here, there = self._here, self._there
         lasting = (
             self.node.host.fixed

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups have one pledge for both sides, and one record of their use.
+"""Pledges: one share of a group for both batch system and cloud, and one
+record of its use.
 
 Use is measured as a part of the hosts between batch and cloud, multiplied by
 time: a job with half of their cores for an hour counts as much as a server
-with half of their scarcest resource for an hour. Use of both sides fades with
-the ledger's half-life.
+with half of their scarcest resource for an hour. The use of both sides decays
+with the half-life of the ledger.
 
-The queue counts a group's use of the batch system as use of the cloud. The
-batch system knows its own use alone. So the shares of the groups in the batch
-system are adjusted (:mod:`.shares.batch_correction`); the sum of their shares
-stays the same.
+The queue counts the use that a group makes of the batch system as use of the
+cloud. The batch system knows only its own use. Therefore the batch shares of
+the groups are adjusted (:mod:`.shares.batch_correction`); the sum of their
+shares does not change.
 """
 
 from collections.abc import Iterable
@@ -30,23 +31,23 @@ from nova_fairness.shares import tree as tree_module
 Floats = npt.NDArray[np.float64]
 
 NEAR = 0.05
-"""A share whose relative error is at most this is not adjusted."""
+"""Largest relative error of a share that is not corrected."""
 
 FINE = 100
-"""Shares that groups need on average in the batch system."""
+"""Smallest average number of batch shares that groups need."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BatchMemory:
-    """Stored record of the batch side.
+    """Stored use and shares of groups in the batch system.
 
-    :ivar at: seconds of the epoch up to which use is known; 0 if no use is
-        known.
+    :ivar at: time up to which use is known, seconds of the epoch; 0 if no use
+        is known.
     :ivar use: decayed use as parts of the hosts, by account of the share tree.
-    :ivar found: shares in the batch system before this service set any, by
-        account there.
-    :ivar given: the last two shares that were set, by account there. The
-        present share is one of them unless another program changed it.
+    :ivar found: original shares in the batch system, before this service set
+        any, by batch account.
+    :ivar given: last two shares that this service set, by batch account. The
+        present share is one of them, unless another program changed it.
     :ivar version: number of writes.
     """
 
@@ -61,11 +62,11 @@ class BatchMemory:
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """Use of the batch side by groups, for the queue.
+    """Use of the batch system by groups, for the queue.
 
     :ivar use: decayed use as parts of the hosts, by account of the share tree.
-    :ivar lacks: parts of the hosts that groups have now, less their part that
-        ``use`` includes already, by account of the share tree.
+    :ivar lacks: parts of the hosts that groups use now, minus their part that
+        ``use`` includes, by account of the share tree.
     :ivar hosts: names of the hosts in Nova.
     """
 
@@ -82,10 +83,11 @@ class PledgeStanding:
     :ivar pledge: pledge as a part of the pledges of all groups, 0 to 1.
     :ivar batch: decayed use of the batch system, as a part of the hosts.
     :ivar cloud: decayed use of the cloud, as a part of the hosts.
-    :ivar part: part of the use of all groups, 0 to 1; 0 if no group used
+    :ivar part: part of the use of all groups, 0 to 1; 0 if no group has used
         anything.
-    :ivar share: new share in the batch system.
-    :ivar found: share in the batch system before this service set one.
+    :ivar share: new share of the group in the batch system.
+    :ivar found: original share in the batch system, before this service set
+        one.
     """
 
     group: pledge.PledgeGroup
@@ -101,10 +103,10 @@ def owners(
     groups: Iterable[pledge.PledgeGroup],
     shares: Mapping[str, pledge.BatchShare],
 ) -> dict[str, str]:
-    """Account of the share tree for each batch account in a group.
+    """Return the account of the share tree for each batch account in a group.
 
-    A batch account without a group of its own belongs to the nearest account
-    above it that has one.
+    A batch account that is not listed as a group belongs to the nearest
+    account above it that is.
 
     :param shares: shares of the accounts of the batch system.
     :returns: accounts of the share tree by account of the batch system.
@@ -132,8 +134,8 @@ def used(
 ) -> tuple[BatchMemory, dict[str, float]]:
     """Charge the use of jobs since the last charge.
 
-    The result is exact, however seldom this function runs: use from ``b`` to
-    ``e`` counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``.
+    The result is exact, independent of the interval between calls: use from
+    ``b`` to ``e`` counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``.
 
     :param spent: use of jobs that ran since the last charge.
     :param owner: see :func:`owners`.
@@ -167,9 +169,10 @@ def used(
 
 
 def scale(snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]) -> Floats:
-    """Capacity of the hosts as a part of the cloud's, (c,), 0 to 1.
+    """Return the capacity of the hosts as a part of the capacity of the cloud,
+    (c,), 0 to 1.
 
-    :param hosts: their names in Nova.
+    :param hosts: names of the hosts in Nova.
     """
     rows = [each.name in hosts for each in snapshot.providers]
     capacity = snapshot.inventory.capacity.astype(np.float64)
@@ -181,7 +184,8 @@ def scale(snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]) -> Floats:
 def counted(
     snapshot: cluster.ClusterSnapshot, beside: Beside
 ) -> cluster.ClusterSnapshot:
-    """The queue's snapshot, with groups' use of the batch side added.
+    """Return the snapshot of the queue, with the groups' use of the batch
+    system added.
 
     The use counts for the account of a group and all accounts above it.
     """
@@ -214,12 +218,12 @@ def of_cloud(
     use: Mapping[str, Floats],
     hosts: frozenset[str],
 ) -> dict[str, float]:
-    """Use of the cloud as parts of the hosts, by account.
+    """Return the use of the cloud as parts of the hosts, by account.
 
-    The scarcest class counts, by the weights of the classes.
+    The resource class with the largest weighted part counts.
 
-    :param use: (c,) decayed use as parts of the cloud, by account, without
-        the batch side.
+    :param use: (c,) decayed use as parts of the cloud, by account, without the
+        batch side.
     """
     of_hosts = scale(snapshot, hosts)
     counts = snapshot.counts * (of_hosts > 0)
@@ -236,10 +240,10 @@ def faults(
     shares: Mapping[str, pledge.BatchShare],
     kept: BatchMemory,
 ) -> list[str]:
-    """Reasons why shares cannot be adjusted, as sentences.
+    """Return the reasons why shares cannot be adjusted, as sentences.
 
-    :param accounts: of the share tree.
-    :param shares: of the batch system.
+    :param accounts: accounts of the share tree.
+    :param shares: shares of the accounts of the batch system.
     """
     named = {each.name: each for each in accounts}
     wrong = [
@@ -285,10 +289,10 @@ def standings(
     kept: BatchMemory,
     cloud: Mapping[str, float],
 ) -> tuple[PledgeStanding, ...]:
-    """Use of groups, and their new shares.
+    """Return the use of groups, and their new batch shares.
 
-    :param groups: groups without :func:`faults`.
-    :param shares: of the batch system.
+    :param groups: groups for which :func:`faults` returns nothing.
+    :param shares: shares of the accounts of the batch system.
     :param cloud: see :func:`of_cloud`.
     """
     tree = tree_module.AccountTree(accounts)
@@ -325,9 +329,9 @@ def _parts(amounts: Floats) -> Floats:
 def _found(
     account: str, shares: Mapping[str, pledge.BatchShare], kept: BatchMemory
 ) -> int:
-    """The share that an account had before this service set one.
+    """Return the share that an account had before this service set one.
 
-    A share that another program set since counts as that share.
+    If another program changed the share since, the changed share is returned.
     """
     present = shares[account].share
     if account in kept.found and present in kept.given.get(account, ()):
@@ -338,11 +342,11 @@ def _found(
 def to_give(
     stands: Iterable[PledgeStanding], shares: Mapping[str, pledge.BatchShare]
 ) -> dict[str, int]:
-    """New shares to set, by account of the batch system.
+    """Return the new shares to set, by account of the batch system.
 
     There are none while the relative error of every share is at most
     :data:`NEAR`. Otherwise all shares that differ are set, so that the sum of
-    the shares stays the same.
+    the shares does not change.
     """
     wanted = {each.group.batch: each.share for each in stands}
     present = {name: shares[name].share for name in wanted}
@@ -361,9 +365,9 @@ def to_restore(
     shares: Mapping[str, pledge.BatchShare],
     kept: BatchMemory,
 ) -> dict[str, int]:
-    """Shares to restore, of accounts that are in no group now.
+    """Return the original shares of accounts that are in no group now.
 
-    A share that another program set since stays.
+    A share that another program changed since is not restored.
     """
     named = {each.batch for each in groups}
     return {
@@ -382,11 +386,12 @@ def remembered(
     give: Mapping[str, int],
     shares: Mapping[str, pledge.BatchShare],
 ) -> BatchMemory:
-    """Record old shares before new ones are set, so that a leader can go on.
+    """Return the record with the original shares, which is stored before new
+    shares are set. After a crash, the next leader uses it.
 
-    :param stands: standings of all groups now. Accounts of other groups are
-        forgotten when their shares are restored.
-    :param give: shares to set: see :func:`to_give` and :func:`to_restore`.
+    :param stands: standings of all present groups. Accounts of former groups
+        are removed when their shares are restored.
+    :param give: shares to set; see :func:`to_give` and :func:`to_restore`.
     """
     owned = {each.group.batch: each.found for each in stands}
     left = {name: kept.found[name] for name in give.keys() - owned.keys()}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The opposite goal: servers are spread so that no host is much fuller.
+"""Planner that spreads servers until no host is used much more than the
+average.
 
-This works in small steps, like VMware's DRS and Watcher's workload
-stabilization. Each step moves one server off the fullest host: the server
-whose move lowers the sum of the squares of used parts most, per MB of memory
-that the move sends.
+It works in small steps, like VMware's DRS and Watcher's workload
+stabilization. Each step moves one server off the host with the highest use:
+the server whose move lowers the sum of the squares of the used parts most, per
+MB of memory that the move sends.
 """
 
 import dataclasses
@@ -25,11 +26,11 @@ _NOTHING = 1e-9
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BalanceTolerance:
-    """Bound below which hosts count as balanced.
+    """Largest difference of use between hosts that count as balanced.
 
-    :ivar spread: a host gives servers away if its use exceeds the average of
-        all hosts by more than this, as a part of the host, in the class with
-        the largest excess.
+    :ivar spread: a host is unbalanced if its use exceeds the average of all
+        hosts by more than this, as a part of the host, in the class with the
+        largest excess.
     """
 
     spread: float = 0.1
@@ -43,10 +44,10 @@ def balance(
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
     tolerance: BalanceTolerance = _USUAL,
 ) -> rules_module.ConsolidationPlan:
-    """Spread servers until no host is much fuller than others.
+    """Plan moves until no host is used much more than the average.
 
-    The rule of placement has no effect here, and neither have the rules that
-    are for empty hosts.
+    The placement rule of ``rules``, and its rules for empty hosts, have no
+    effect here.
     """
     layout = layout_module.HostLayout(snapshot, rules.rule)
     parts: list[list[waves.Step]] = []
@@ -64,7 +65,9 @@ def balance(
 def _step(
     layout: layout_module.HostLayout, tolerance: BalanceTolerance
 ) -> waves.Step | None:
-    """The best move off the fullest host that can give a server away."""
+    """Return the best move off the host with the highest use that has a
+    movable server; ``None`` if there is none.
+    """
     parts, over = _parts(layout), layout.over()
     rows = np.flatnonzero(over > tolerance.spread)
     for row in rows[np.argsort(-over[rows], kind='stable')]:
@@ -98,6 +101,6 @@ def _best(
 
 
 def _parts(layout: layout_module.HostLayout) -> Fractions:
-    """(c, p) Use as a part of the capacity of each host."""
+    """Return the used part of the capacity of each host, (c, p)."""
     parts: Fractions = layout.used * layout.inverse
     return parts

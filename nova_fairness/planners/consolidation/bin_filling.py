@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts are filled one after the other, each with the best items for it.
+"""Packing heuristics that fill one host after another with the most suitable
+servers.
 
 These are the bin-centric heuristics of Panigrahy et al. (2011). Where hosts
-have more than one class, they leave less space unused than first fit
-decreasing, which places one server after the other.
+have more than one resource class, they leave less capacity unused than first
+fit decreasing, which places one server after another.
 """
 
 from collections.abc import Callable
@@ -22,19 +23,24 @@ Fractions = layout_module.Fractions
 Marks = layout_module.Marks
 
 Way = Callable[[Fractions, Fractions, Fractions], Fractions]
-"""Computes scores of kinds of items, (k,), from their amounts, (k, c), the
-free amounts of the host, (c,), both as parts of the host, and the scarcity of
-classes, (c,). The kind with the largest score is taken."""
+"""Computes the scores of kinds of servers, (k,), from their amounts, (k,
+c), and the free amounts of the host, (c,), both as parts of the host, and
+the scarcity of classes, (c,). The kind with the largest score is placed.
+"""
 
 
 def along(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
-    """Largest dot product of the item and the free amounts."""
+    """Score by the dot product of the server's amounts and the free
+    amounts; larger is better.
+    """
     total: Fractions = (have * left * scarce).sum(axis=1)
     return total
 
 
 def nearest(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
-    """Least space left, by the sum of squares (norm-based greedy)."""
+    """Score by the space that remains on the host: minus the sum of its
+    squares (norm-based greedy).
+    """
     total: Fractions = -(scarce * (left - have) ** 2).sum(axis=1)
     return total
 
@@ -45,12 +51,10 @@ def fill(
     rows: Sequence[int],
     way: Way = nearest,
 ) -> bool:
-    """Put items that are on no host on hosts.
+    """Put items that are on no host on hosts, one host after another.
 
-    :param rows: hosts that may be taken, in the order in which they are
-        filled.
-    :returns: whether all items found a host; otherwise some may have found
-        one.
+    :param rows: hosts that may be used, in the order in which they are filled.
+    :returns: whether all items are on a host; otherwise some of them may be.
     """
     kinds = _Kinds(layout, items)
     for row in rows:
@@ -62,13 +66,13 @@ def fill(
 
 
 Fill = Callable[[layout_module.HostLayout, Iterable[int], Sequence[int]], bool]
-"""See :func:`fill`."""
+"""Puts items on hosts; see :func:`fill`."""
 
 FILLS: Sequence[Fill] = (functools.partial(fill, way=along), fill)
 
 
 class _Kinds:
-    """Items, grouped by kind: items of one kind are interchangeable."""
+    """Items grouped by kind. Items of one kind are interchangeable."""
 
     def __init__(
         self, layout: layout_module.HostLayout, items: Iterable[int]
@@ -92,7 +96,9 @@ class _Kinds:
         self.left = np.array([len(each) for each in self._items], np.int64)
 
     def best(self, row: int, way: Way) -> int | None:
-        """Take an item of the best kind for a host; ``None`` if none fits."""
+        """Remove an item of the best kind for a host, and return it;
+        ``None`` if no item fits.
+        """
         layout = self._layout
         free = layout.free[:, row]
         fits = self._fits[:, row] & (self.left > 0)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fewest hosts for servers of few kinds, by column generation.
+"""Packing of servers of few kinds on the fewest hosts, by column generation.
 
 A *pattern* is the number of servers of each kind on one host. Useful patterns
-are found one after the other (Gilmore and Gomory 1961). The linear program
-over patterns, in which a pattern may be used in part, gives a bound that is
-nearly always reached. An integer program over the patterns found gives a
-packing. Hosts are grouped into sorts. The work is counted and bounded, so that
-machines of any speed find the same packing.
+are found one after another (Gilmore and Gomory 1961). The linear program over
+patterns, in which a part of a pattern may be used, returns a bound that is
+nearly always reached. An integer program over the found patterns returns a
+packing. Hosts are grouped into sorts. The work is counted and limited, so that
+computers of any speed find the same packing.
 """
 
 from collections.abc import Mapping
@@ -27,21 +27,26 @@ Rows = npt.NDArray[np.intp]
 
 _SAME, _SURE = 1e-7, 1e-6
 _ROUNDS = 1000
-"""Most rounds; each finds prices, and patterns that are worth more."""
+"""Largest number of rounds; each computes prices, and patterns that are
+worth more than they cost.
+"""
 _CELLS = 2_000_000_000
-"""Most cells of all tables that are computed: some seconds."""
+"""Largest number of table cells that are computed, which takes some
+seconds.
+"""
 _NODES = 200
-"""Most nodes of the search tree of the integer program."""
+"""Largest number of nodes in the search tree of the integer program."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """Servers, and hosts on which they are to be packed.
+    """Servers, and the hosts on which they are to be packed.
 
     :ivar sizes: (k, c) amounts of a server of each kind, not all 0.
     :ivar counts: (k,) number of servers of each kind, > 0.
     :ivar room: (q, c) free amounts of a host of each sort.
-    :ivar most: (q, k) most servers of each kind on one host of each sort.
+    :ivar most: (q, k) largest number of servers of each kind on one host of
+        each sort.
     :ivar hosts: number and cost of the hosts of each sort.
     """
 
@@ -54,10 +59,10 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Packed:
-    """A packing, and a lower bound of its cost.
+    """A packing, with a lower bound of its cost.
 
     :ivar bound: lower bound of the cost of any packing.
-    :ivar sort: (h,) sort of each host that is taken.
+    :ivar sort: (h,) sort of each used host.
     :ivar counts: (h, k) servers of each kind on each host.
     """
 
@@ -67,7 +72,7 @@ class Packed:
 
 
 def packed(task: Task) -> Packed | None:
-    """Pack servers on hosts at the lowest cost that is found.
+    """Pack servers on hosts at the lowest cost that the search finds.
 
     :returns: ``None`` if no packing was found.
     """
@@ -86,12 +91,14 @@ _Hosts = tuple[Rows, Counts]
 """Sorts of hosts, (h,), and the number of servers of each kind, (h, k)."""
 
 _Listed = dict[bytes, tuple[int, Counts]]
-"""Pairs of a sort of hosts and a pattern, by the key of both."""
+"""By key: a sort of hosts, and a pattern for it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Parts:
-    """Patterns, the sorts of their hosts, and the fractional cover by them."""
+    """Patterns, the sorts of their hosts, and the fractional use of each
+    pattern.
+    """
 
     of: Rows
     patterns: Counts
@@ -99,7 +106,7 @@ class _Parts:
 
 
 class _Search:
-    """Search for patterns, with all patterns found so far.
+    """Search for patterns; it stores all patterns that it has found.
 
     :ivar bound: lower bound of the cost of hosts.
     """
@@ -118,10 +125,10 @@ class _Search:
         self.bound = 0.0
 
     def cover(self, left: Counts, hosts: Counts) -> _Parts:
-        """Find patterns until no further one lowers the cost.
+        """Find patterns until no further pattern lowers the cost.
 
-        :param left: (k,) servers of each kind that are on no host yet.
-        :param hosts: (q,) hosts of each sort that are not taken yet.
+        :param left: (k,) servers of each kind that are on no host.
+        :param hosts: (q,) unused hosts of each sort.
         """
         self._add_alone(left)
         # A pattern with more servers than are left would waste room.
@@ -152,7 +159,9 @@ class _Search:
     def _priced(
         self, found: programs.Cover, left: Counts, hosts: Counts
     ) -> _Listed:
-        """Patterns that are worth more than they cost."""
+        """Return new patterns that are worth more than they cost at the
+        present prices.
+        """
         new: _Listed = {}
         if self._rounds <= 0 or self._cells <= 0:
             return new
@@ -170,7 +179,9 @@ class _Search:
         return new
 
     def _bind(self, total: float, worth: programs.Floats) -> None:
-        """Raise the bound by prices, also by scaled ones (Farley's bound)."""
+        """Raise the lower bound by the prices, and by scaled prices
+        (Farley's bound).
+        """
         hosts = self._task.hosts
         cut = hosts.cost / np.maximum(worth, _SAME)
         for part in (1.0, *cut[cut < 1.0]):
@@ -179,9 +190,8 @@ class _Search:
             self.bound = max(self.bound, bound)
 
     def dived(self, parts: _Parts) -> _Hosts | None:
-        """Fill hosts one after the other with the pattern used most.
-
-        This is the pattern with the largest number in the fractional cover.
+        """Return a packing that fills hosts one after another with the
+        pattern that the fractional packing uses most.
         """
         left, hosts = self._task.counts, self._task.hosts.most.copy()
         taken: list[tuple[int, Counts]] = []
@@ -200,7 +210,8 @@ class _Search:
         return None
 
     def whole(self, known: _Hosts | None) -> _Hosts | None:
-        """The best integer solution over all patterns, or ``known``.
+        """Return the best packing by all patterns; ``known`` if no better
+        packing is found.
 
         ``known`` is returned if no better solution is found.
         """

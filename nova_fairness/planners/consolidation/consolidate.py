@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts are emptied one after the other, the least used first."""
+"""Planner that empties hosts one after another, the least used first."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def consolidate(
     snapshot: cluster.ClusterSnapshot,
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
 ) -> rules_module.ConsolidationPlan:
-    """Empty hosts, the least used first (Baadal)."""
+    """Plan moves that empty hosts, the least used first (Baadal)."""
     emptying = _Emptying(layout_module.HostLayout(snapshot, rules.rule), rules)
     return emptying.plan()
 
@@ -34,14 +34,14 @@ class _Emptying:
         self._parts: list[list[waves.Step]] = []
 
     def plan(self) -> rules_module.ConsolidationPlan:
-        """Moves that empty hosts."""
+        """Return the moves that empty hosts."""
         while self._pass():
             pass
         found = rules_module.made(self._layout, self._rules, self._parts)
         return found or rules_module.ConsolidationPlan((), (0, 0))
 
     def _pass(self) -> bool:
-        """Try every host once.
+        """Try to empty each host once.
 
         :returns: whether any server was moved.
         """
@@ -52,10 +52,10 @@ class _Emptying:
         return any(given)
 
     def _victims(self) -> list[int]:
-        """Rows of hosts that may be emptied, the least used first.
+        """Return the rows of hosts that may be emptied, the least used first.
 
-        The key is the use of a host plus the average use of its servers:
-        small servers find room more easily (Baadal).
+        Hosts are sorted by their use plus the average use of their servers,
+        because small servers fit more easily on other hosts (Baadal).
         """
         layout = self._layout
         count = np.bincount(layout.at, minlength=len(layout.hosts.names))
@@ -66,7 +66,7 @@ class _Emptying:
         return [int(row) for row in rows[order]]
 
     def _empty(self, row: int) -> bool:
-        """Empty a host if all its servers find room on other hosts.
+        """Empty a host if other hosts have room for all its servers.
 
         :returns: whether it was emptied.
         """
@@ -94,9 +94,11 @@ class _Emptying:
         return self._kept(mark, before)
 
     def _give(self, row: int) -> bool:
-        """Move servers off a host to fuller hosts that have room for them.
+        """Move servers off a host to hosts with a higher load that have room
+        for them.
 
-        Each such move increases the sum of the squares of loads, so this ends.
+        Each such move increases the sum of the squares of loads, so that the
+        process ends.
         """
         layout = self._layout
         before, mark = layout.at.copy(), layout.mark()
@@ -110,7 +112,9 @@ class _Emptying:
         return self._kept(mark, before)
 
     def _kept(self, mark: int, before: layout_module.Rows) -> bool:
-        """Keep the changes if they are cheap enough and can be carried out."""
+        """Keep the changes of the layout if they are cheap enough and can
+        be executed; otherwise undo them.
+        """
         layout = self._layout
         steps = waves.changed(before, layout.at)
         cost = sum(int(layout.cost[n]) for n, _ in steps)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts for items that are on none, also where smaller items make room.
+"""Search for hosts for items, in which smaller items may be displaced to other
+hosts.
 
 Baadal (Kumar and Dalal 2014) empties a host by first fit decreasing. An item
-that fits on no host takes the place of smaller servers. These look for a host
-in turn, up to a few levels. A request that fits on no host is placed in the
-same way.
+that fits on no host displaces smaller servers, for which hosts are searched in
+the same way, up to a few levels. A request that fits on no host is placed in
+the same way.
 """
 
 from collections.abc import Iterable
@@ -22,19 +23,20 @@ Rows = layout_module.Rows
 Marks = layout_module.Marks
 
 _Displaced = tuple[int, Rows]
-"""Row of a host, and items that leave it."""
+"""Row of a host, and the items that leave the host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Depth:
-    """Bounds of the search for a host.
+    """Limits of the search for a host.
 
-    :ivar levels: most levels of items that make room for each other, >= 0;
-        with 1 an item displaces no other item.
-    :ivar breadth: ways to make room that are tried at each level, >= 1.
-    :ivar repacked: most hosts that are repacked for a request; 0 for none.
-    :ivar tight: most hosts that are repacked by patterns for a request that
-        otherwise finds no room; 0 for none.
+    :ivar levels: largest number of levels of items that displace each other,
+        >= 0; with 1 an item displaces no other item.
+    :ivar breadth: number of displacements that are tried at each level, >= 1.
+    :ivar repacked: largest number of hosts that are repacked for a request; 0
+        for none.
+    :ivar tight: largest number of hosts that are repacked by patterns for a
+        request that fits in no other way; 0 for none.
     """
 
     levels: int = 3
@@ -49,11 +51,12 @@ def settle(
     allowed: Marks,
     depth: Depth,
 ) -> bool:
-    """Put items that are on no host on hosts, the largest first.
+    """Put items that are on no host on hosts, the largest item first.
 
-    :param layout: it is changed only if all items find a host.
-    :param allowed: (p,) hosts that may be taken.
-    :returns: whether all items found a host.
+    :param layout: layout of the hosts; it is changed only if all items find a
+        host.
+    :param allowed: (p,) hosts that may be used.
+    :returns: whether all items are on a host.
     """
     mark = layout.mark()
     search = _Search(layout, allowed, depth)
@@ -70,13 +73,15 @@ def crowd(
     hosts: int,
     fills: Sequence[bin_filling.Fill] = bin_filling.FILLS,
 ) -> bool:
-    """Repack the hosts with most room, with items that are on no host.
+    """Repack the hosts with the most free room, together with items that are
+    on no host.
 
-    :param layout: it is changed only if all items find a host.
-    :param allowed: (p,) hosts that may be taken.
+    :param layout: layout of the hosts; it is changed only if all items find a
+        host.
+    :param allowed: (p,) hosts that may be used.
     :param hosts: number of hosts that are repacked.
-    :param fills: ways to fill hosts; the first that succeeds is taken.
-    :returns: whether all items found a host.
+    :param fills: functions that fill hosts; the first that succeeds is used.
+    :returns: whether all items are on a host.
     """
     new, mark = list(items), layout.mark()
     left = np.maximum(layout.free, 0).T @ layout.worth
@@ -95,12 +100,12 @@ def crowd(
 def largest_first(
     layout: layout_module.HostLayout, items: Iterable[int], allowed: Marks
 ) -> list[int]:
-    """The order in which items look for a host.
+    """Return the order in which hosts are searched for items.
 
-    Of items of equal size, the one with the fewest possible hosts comes first:
-    otherwise other items would take these hosts.
+    Of items of equal size, the one with the fewest possible hosts is first,
+    because other items could use these hosts.
 
-    :param allowed: (p,) hosts that may be taken.
+    :param allowed: (p,) hosts that may be used.
     """
     return sorted(
         items,
@@ -121,9 +126,10 @@ class _Search:
         self._layout, self._allowed, self._depth = layout, allowed, depth
 
     def placed(self, n: int, level: int) -> bool:
-        """Put one item on a host, and the items that it displaces on others.
+        """Put one item on a host, and the items that it displaces on other
+        hosts.
 
-        :returns: whether all of them found a host.
+        :returns: whether all these items are on a host.
         """
         layout = self._layout
         row = layout.find(n, self._allowed)
@@ -148,7 +154,9 @@ class _Search:
         return False
 
     def _ways(self, n: int, shape: hosts_module.Shape) -> list[_Displaced]:
-        """Ways to make room for an item, with the smallest displaced first."""
+        """Return displacements that make room for an item, the smallest
+        displaced item first.
+        """
         layout = self._layout
         rows = np.zeros(len(layout.hosts.names), dtype=bool)
         rows[shape.rows] = True
@@ -172,7 +180,9 @@ class _Search:
     def _several(
         self, shape: hosts_module.Shape, smaller: Rows
     ) -> list[_Displaced]:
-        """Ways in which several items leave the hosts with the least lack."""
+        """Return displacements of several items each, on the hosts that
+        lack the least.
+        """
         layout = self._layout
         at = layout.at[smaller]
         count = len(layout.hosts.names)
@@ -194,7 +204,9 @@ class _Search:
     def _fewest(
         self, shape: hosts_module.Shape, items: Rows, row: int
     ) -> Rows:
-        """Items that leave a host: few and large, none without need."""
+        """Return items whose removal makes enough room on a host: few and
+        large, and none without need.
+        """
         layout = self._layout
         asked = shape.amounts[:, 0]
         have = layout.free[shape.columns, row]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A host that an operator named is emptied."""
+"""Planner that empties one host, which an operator selected."""
 
 from nova_fairness.model import cluster
 from nova_fairness.planners.consolidation import displacement
@@ -13,9 +13,9 @@ def empty(
     host: str,
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
 ) -> rules_module.ConsolidationPlan:
-    """Move servers off a host, to hosts in use if these have room.
+    """Plan moves off a host, to hosts in use if these have room.
 
-    If not all servers find room, as many as possible move.
+    If other hosts have no room for all servers, as many as possible are moved.
 
     :param host: name of the host; it may have servers that may not move.
     """
@@ -46,9 +46,9 @@ def _settled(
     allowed: layout_module.Marks,
     rules: rules_module.ConsolidationRules,
 ) -> bool:
-    """Put all items that may leave a host on other hosts, or none.
+    """Put all movable items of a host on other hosts, or none of them.
 
-    :returns: whether all found a host.
+    :returns: whether all of them are on other hosts.
     """
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in items:
@@ -59,7 +59,9 @@ def _settled(
 def _give(
     layout: layout_module.HostLayout, row: int, allowed: layout_module.Marks
 ) -> None:
-    """Move items off a host that find room elsewhere, the largest first."""
+    """Move each item off a host for which another host has room, the
+    largest first.
+    """
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in displacement.largest_first(layout, items, allowed):
         target = layout.find(n, allowed)
@@ -73,7 +75,9 @@ def _crowd_out(
     allowed: layout_module.Marks,
     rules: rules_module.ConsolidationRules,
 ) -> None:
-    """Move items of a host one by one; smaller items elsewhere make room."""
+    """Move the items of a host one by one; smaller items are displaced to
+    make room.
+    """
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in displacement.largest_first(layout, items, allowed):
         mark = layout.mark()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The pattern of most worth on one host: a knapsack of several classes.
+"""Knapsack with several classes: the pattern with the most worth on one host.
 
 A table has a cell for each combination of amounts of the classes. If it would
 have too many cells, amounts are counted in coarser units and rounded up. Then
@@ -18,20 +18,20 @@ Counts = npt.NDArray[np.int64]
 Fractions = npt.NDArray[np.float64]
 
 CELLS = 40_000
-"""Most cells of a table."""
+"""Largest number of cells of a table."""
 
 _SAME = 1e-12
 
 
 class KnapsackHost:
-    """A host of one sort.
+    """A host of one sort, for which patterns are searched.
 
     :param sizes: (k, c) amounts of one server of each kind.
     :param room: (c,) free amounts of the host.
-    :param most: (k,) most servers of each kind that may be on the host.
+    :param most: (k,) largest number of servers of each kind on the host.
 
     :ivar is_exact: whether no better pattern can be missed.
-    :ivar most: (k,) most servers of each kind that the host could hold.
+    :ivar most: (k,) largest number of servers of each kind on the host.
     """
 
     def __init__(self, sizes: Counts, room: Counts, most: Counts) -> None:
@@ -47,11 +47,11 @@ class KnapsackHost:
 
     @property
     def cells(self) -> int:
-        """Number of cells of the table."""
+        """Return the number of cells of the table."""
         return math.prod(int(each) + 1 for each in self._room)
 
     def work(self, counts: Counts) -> int:
-        """Number of cells that a search for a pattern computes.
+        """Return the number of cells that a search for a pattern computes.
 
         :param counts: (k,) number of servers of each kind.
         """
@@ -59,7 +59,7 @@ class KnapsackHost:
         return self.cells * sum(int(each).bit_length() for each in most)
 
     def pattern(self, price: Fractions, counts: Counts) -> Counts:
-        """The pattern of most worth, (k,).
+        """Return the pattern with the most worth, (k,).
 
         :param price: (k,) worth of one server of each kind.
         :param counts: (k,) number of servers of each kind.
@@ -82,14 +82,14 @@ class KnapsackHost:
         return pattern
 
     def _coarsen(self) -> None:
-        """Double the unit of the class with most units."""
+        """Double the unit of the class with the most units."""
         c = int(self._room.argmax())
         self._room[c] //= 2
         self._sizes[:, c] = -(-self._sizes[:, c] // 2)
 
 
 def _scarce(sizes: Counts, room: Counts, most: Counts) -> list[int]:
-    """Classes that can limit the servers on a host."""
+    """Return the classes that can limit the number of servers on a host."""
     sizes = sizes[most > 0]
     # Other classes have enough for all servers that could come.
     left = [int(c) for c in np.flatnonzero(most[most > 0] @ sizes > room)]
@@ -107,15 +107,14 @@ def _scarce(sizes: Counts, room: Counts, most: Counts) -> list[int]:
 def _in_units(
     sizes: Counts, room: Counts, may: npt.NDArray[np.bool_]
 ) -> tuple[Counts, Counts]:
-    """Sizes and room in the largest units that divide all sizes."""
+    """Return sizes and room in the largest units that divide all sizes."""
     unit = np.maximum(np.gcd.reduce(sizes[may], axis=0), 1)
     return -(-sizes // unit), room // unit
 
 
 def _doubled(count: int) -> Iterator[int]:
-    """Numbers whose subsets have all sums up to ``count``.
-
-    These are 1, 2, 4 and so on, and the rest.
+    """Yield numbers whose sums reach each number up to ``count``: 1, 2, 4
+    and so on, and the rest.
     """
     step = 1
     while count > step:
@@ -126,7 +125,7 @@ def _doubled(count: int) -> Iterator[int]:
 
 
 def _put(best: Fractions, used: Counts, worth: float) -> npt.NDArray[np.bool_]:
-    """Add servers in all cells in which that is better.
+    """Add servers in all cells of the table in which that increases the worth.
 
     :returns: marks of these cells.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers on hosts while a plan is made.
+"""Layout: the hosts of servers while a plan is made.
 
 A server is an *item* here, with an index in the arrays. Members of a group
-that must be on one host stay there: Nova cannot move one of them alone.
-Arrays have a column per host of :class:`.hosts.Hosts`.
+that must be on one host stay there: Nova cannot move one of them alone. Arrays
+have a column per host of :class:`.hosts.Hosts`.
 """
 
 import collections
@@ -26,20 +26,20 @@ Marks = hosts_module.Marks
 Fractions = hosts_module.Fractions
 
 NOWHERE = -1
-"""Row of the host of an item that has none."""
+"""Row of an item that is on no host."""
 
 _MEMORY = 'MEMORY_MB'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Item:
-    """A server.
+    """A server in a layout.
 
     :ivar uuid: UUID of the server.
-    :ivar shape: amounts that it needs and its possible hosts; ``None`` if it
-        may not be moved.
-    :ivar apart: server group whose rule keeps its members apart; ``None`` if
-        the server has no such group.
+    :ivar shape: amounts that the server needs and its possible hosts; ``None``
+        if it may not be moved.
+    :ivar apart: server group whose policy keeps its members apart; ``None``
+        without such a group.
     :ivar amounts: (c,) amounts of the server.
     """
 
@@ -55,23 +55,25 @@ def item_of(
     apart: request.Group | None,
     classes: tuple[str, ...],
 ) -> Item:
-    """An item for a future server, or for all servers that stay together."""
+    """Build an item for a future server, or for all servers that must stay
+    together.
+    """
     amounts = np.zeros(len(classes), dtype=np.int64)
     amounts[shape.columns] = shape.amounts[:, 0]
     return Item(uuid, shape, apart, amounts)
 
 
 class HostLayout(free_amounts.FreeAmounts):
-    """Items on hosts.
+    """Servers on hosts; a planner moves them and undoes moves.
 
-    :param snapshot: of the cloud.
-    :param rule: says which of the hosts with room an item is put on.
+    :param snapshot: state of the cloud.
+    :param rule: chooses the host of an item among the hosts with room.
 
     :ivar hosts: the hosts.
     :ivar items: (n,) items in the order of their UUIDs.
     :ivar at: (n,) row of the host of each item, or :data:`NOWHERE`.
     :ivar size: (n,) size of each item; amounts of scarce classes count more.
-    :ivar cost: (n,) MB of memory that a move of each item sends, at least 1.
+    :ivar cost: (n,) memory that a move of each item sends, MB, at least 1.
     """
 
     def __init__(
@@ -111,26 +113,27 @@ class HostLayout(free_amounts.FreeAmounts):
 
     @property
     def used(self) -> cluster.Amounts:
-        """(c, p) Amounts in use."""
+        """Return the amounts in use, (c, p)."""
         found: cluster.Amounts = self.hosts.capacity - self.free
         return found
 
     @property
     def busy(self) -> Marks:
-        """(p,) Whether any amount of each host is in use."""
+        """Return whether any amount of each host is in use, (p,)."""
         return np.asarray((self.used > 0).any(axis=0))
 
     @property
     def targets(self) -> Marks:
-        """(p,) Whether each host is in use and servers may start there."""
+        """Return whether each host is in use and accepts new servers, (p,)."""
         return self.busy & self.hosts.takes
 
     @functools.cached_property
     def worth(self) -> Fractions:
-        """(c,) Weight of one unit of each class in the size of an item.
+        """Return the weight of one unit of each class in the size of an item,
+        (c,).
 
-        It is 1 / capacity of the cloud, multiplied by the part of the class
-        that is in use: amounts of scarce classes count more.
+        It is 1 / capacity of the cloud, multiplied by the used part of the
+        class, so that amounts of scarce classes count more.
         """
         total = self.hosts.capacity.sum(axis=1)
         used = np.minimum(self.hosts.used.sum(axis=1), total)
@@ -140,24 +143,30 @@ class HostLayout(free_amounts.FreeAmounts):
 
     @functools.cached_property
     def inverse(self) -> Fractions:
-        """(c, p) 1 / capacity; 0 where a host has nothing of a class."""
+        """Return 1 / capacity, (c, p); 0 where a host has no capacity of a
+        class.
+        """
         capacity = self.hosts.capacity
         return np.where(capacity > 0, 1.0 / np.maximum(capacity, 1), 0.0)
 
     @property
     def stay(self) -> cluster.Amounts:
-        """(c, p) Amounts in use, without those of items that may move."""
+        """Return the amounts in use, without those of items that may be
+        moved, (c, p).
+        """
         stay = self.used
         for n in np.flatnonzero(self.may_move & (self.at != NOWHERE)):
             stay[:, self.at[n]] -= self.amounts[n]
         return stay
 
     def on(self, row: int) -> Rows:
-        """Items on a host."""
+        """Return the items on a host."""
         return np.flatnonzero(self.at == row)
 
     def alike(self, items: Iterable[int]) -> list[list[int]]:
-        """Items in groups; items of one group are interchangeable."""
+        """Return the items in lists; the items of one list are
+        interchangeable.
+        """
         found: dict[tuple[int, str], list[int]] = {}
         for n in items:
             item = self.items[n]
@@ -166,12 +175,14 @@ class HostLayout(free_amounts.FreeAmounts):
         return list(found.values())
 
     def load(self) -> Fractions:
-        """(p,) Use of each host; amounts of scarce classes count more."""
+        """Return the use of each host, (p,); amounts of scarce classes
+        count more.
+        """
         load: Fractions = self.used.T @ self.worth
         return load
 
     def over(self) -> Fractions:
-        """(p,) Use of each host beyond the average of all hosts.
+        """Return the use of each host beyond the average of all hosts, (p,).
 
         This is a part of the host, in the class with the largest excess.
         """
@@ -182,7 +193,7 @@ class HostLayout(free_amounts.FreeAmounts):
         return np.asarray(over.max(axis=0))
 
     def fitting(self, n: int, allowed: Marks) -> Rows:
-        """Rows of the allowed hosts that have room for an item."""
+        """Return the rows of the allowed hosts that have room for an item."""
         shape = self.items[n].shape
         if shape is None:
             return np.zeros(0, dtype=np.intp)
@@ -190,9 +201,10 @@ class HostLayout(free_amounts.FreeAmounts):
         return shape.rows[hosts_module.fitting(self.free, shape, allowed)]
 
     def find(self, n: int, allowed: Marks) -> int:
-        """The row of the host that the rule chooses, or :data:`NOWHERE`.
+        """Return the row of the host that the rule chooses for an item, or
+        :data:`NOWHERE`.
 
-        :param allowed: (p,) hosts that may be taken.
+        :param allowed: (p,) hosts that may be used.
         """
         item = self.items[n]
         if item.shape is None:
@@ -208,23 +220,28 @@ class HostLayout(free_amounts.FreeAmounts):
         return int(found[0]) if len(found) else NOWHERE
 
     def permitted(self, n: int, allowed: Marks) -> Marks:
-        """(p,) The allowed hosts that the group of an item permits."""
+        """Return the allowed hosts that the server group of an item
+        permits, (p,).
+        """
         group = self.items[n].apart
         if group is None or group.uuid not in self._apart:
             return allowed
         return allowed & (self._apart[group.uuid] < group.per_host)
 
     def choice(self, n: int, allowed: Marks) -> int:
-        """Number of allowed hosts that could hold an item when empty."""
+        """Return the number of allowed hosts on which an item fits when
+        they are empty.
+        """
         shape = self.items[n].shape
         if shape is None:
             return 0
         return int(np.count_nonzero(self.permitted(n, allowed)[shape.rows]))
 
     def keeps_apart(self, n: int, row: int, more: int = 0) -> bool:
-        """Whether the group of an item permits it on a host.
+        """Whether the server group of an item permits it on a host.
 
-        :param more: number of group members that are moving to the host.
+        :param more: number of members of the group that are moving to the
+            host.
         """
         group = self.items[n].apart
         if group is None or group.uuid not in self._apart:
@@ -232,7 +249,9 @@ class HostLayout(free_amounts.FreeAmounts):
         return bool(self._apart[group.uuid][row] + more < group.per_host)
 
     def holds(self, n: int) -> cluster.Amounts:
-        """(p,) Most items like this one per host, whatever room there is."""
+        """Return the largest number of items like this one on each host,
+        regardless of the free room, (p,).
+        """
         item = self.items[n]
         most = np.full(len(self.hosts.names), len(self.items))
         if item.apart is not None:
@@ -242,7 +261,9 @@ class HostLayout(free_amounts.FreeAmounts):
         return np.where(np.isin(np.arange(len(most)), rows), most, 0)
 
     def know(self, group: request.Group, rows: Rows) -> None:
-        """Record the hosts of members of a group, one row for each member."""
+        """Store the hosts of the members of a server group, one row for
+        each member.
+        """
         count = len(self.hosts.names)
         self._apart[group.uuid] = np.bincount(rows, minlength=count)
 
@@ -255,24 +276,26 @@ class HostLayout(free_amounts.FreeAmounts):
     def expect(self, n: int, row: int) -> None:
         """Count an item also on the host to which it is moving.
 
-        It takes room on both hosts until it arrives. :meth:`back` does not
-        undo this.
+        It uses room on both hosts until it arrives. :meth:`back` does not undo
+        this.
         """
         self.take(row, self.amounts[n])
         self._count(n, row, 1)
 
     def mark(self) -> int:
-        """A mark of the present layout, to which :meth:`back` can return."""
+        """Return a mark of the present state, to which :meth:`back` can
+        return.
+        """
         return len(self._changes)
 
     def back(self, mark: int) -> None:
-        """Undo all moves since a mark."""
+        """Undo all changes since a mark."""
         while len(self._changes) > mark:
             n, before = self._changes.pop()
             self._set(n, int(self.at[n]), before)
 
     def add(self, item: Item) -> int:
-        """Add an item that is on no host yet.
+        """Add an item that is on no host.
 
         :returns: its index.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fewest possible hosts in use, by an integer program.
+"""The fewest possible hosts in use, found by an integer program.
 
 Vector bin packing is hard. This is for clouds of a few dozen servers, to judge
 the plans of other planners.
@@ -21,13 +21,13 @@ Rows = layout_module.Rows
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fewest:
-    """The fewest hosts in use, as far as they are known.
+    """The fewest hosts in use, as far as the search found them.
 
-    :ivar found: number of hosts that is enough; ``None`` if no packing was
-        found in time.
-    :ivar bound: lower bound: fewer hosts are not enough.
-    :ivar at: (n,) row of the host of each item in the packing found, as in
-        :class:`.layout.HostLayout`; ``None`` if no packing was found.
+    :ivar found: number of hosts of the best packing; ``None`` if no packing
+        was found in time.
+    :ivar bound: lower bound of the number of hosts.
+    :ivar at: (n,) row of the host of each item in this packing, as in
+        :class:`.layout.HostLayout`; ``None`` if there is none.
     """
 
     found: int | None
@@ -40,8 +40,7 @@ def fewest(
 ) -> Fewest:
     """Find the fewest hosts for all servers.
 
-    :param longest_s: seconds after which the search ends with the best packing
-        so far; ``None`` for no bound.
+    :param longest_s: time limit of the search, seconds; ``None`` for no limit.
     """
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     program = _Program(layout)
@@ -56,7 +55,7 @@ def fewest(
 
 
 def bound(layout: layout_module.HostLayout) -> int:
-    """A lower bound of the number of hosts that can hold all servers.
+    """Return a lower bound of the number of hosts that can run all servers.
 
     For each class, hosts are counted from the largest down until their
     capacity is enough. The class with the largest count decides.
@@ -70,10 +69,10 @@ def bound(layout: layout_module.HostLayout) -> int:
 
 
 class _Program:
-    """The integer program.
+    """The integer program of the packing.
 
-    Its columns say whether each host is in use, then whether each item is on
-    each host.
+    Its columns contain whether each host is in use, then whether each item is
+    on each host.
     """
 
     def __init__(self, layout: layout_module.HostLayout) -> None:
@@ -98,7 +97,7 @@ class _Program:
         )
 
     def at(self, chosen: Rows) -> Rows:
-        """(n,) The row of each item's host in a solution."""
+        """Return the row of the host of each item in a solution, (n,)."""
         at = self._layout.at.copy()
         for (n, row), is_there in zip(
             self._listed, chosen[self._count :], strict=True
@@ -115,7 +114,7 @@ class _Program:
         self._bounds.append((lower, upper))
 
     def _pairs(self) -> list[tuple[int, int]]:
-        """Items and the rows of hosts that could hold them."""
+        """Return pairs of an item and the row of a host that can run it."""
         layout, takes = self._layout, self._layout.hosts.takes
         pairs: list[tuple[int, int]] = []
         for n in np.flatnonzero(layout.may_move):
@@ -159,7 +158,7 @@ class _Program:
             self._row(entries, 0, limits[uuid])
 
     def _alike(self) -> None:
-        """Require that of empty hosts of one kind the first is used first."""
+        """Require that among equal empty hosts the first one is used first."""
         kinds, empty = self._layout.hosts.kinds, ~self._layout.stay.any(axis=0)
         for kind in np.unique(kinds):
             rows = np.flatnonzero((kinds == kind) & empty)

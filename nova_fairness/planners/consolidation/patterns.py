@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers packed by patterns: sets of servers that a host of each sort holds.
+"""Packing by patterns: sets of servers that fit on a host of a sort.
 
 Hosts are of one sort if they have the same room for the same servers, beside
 the servers that stay on them. Only the most important sorts of hosts and kinds
@@ -30,10 +30,9 @@ def fill(
 ) -> bool:
     """Put items that are on no host on as few hosts as possible.
 
-    :param rows: hosts that may be taken; items without a pattern take them in
+    :param rows: hosts that may be used; items without a pattern use them in
         this order.
-    :returns: whether all items found a host; otherwise some may have found
-        one.
+    :returns: whether all items are on a host; otherwise some of them may be.
     """
     listed = list(items)
     kinds = _kinds(layout, listed)
@@ -49,7 +48,7 @@ def fill(
 def _kinds(
     layout: layout_module.HostLayout, items: list[int]
 ) -> list[list[int]]:
-    """Items by kind, for the kinds with most size in total.
+    """Return the items by kind, for the kinds with the largest total size.
 
     If the members of a group that keeps them apart are of several kinds, none
     of these is included: such items have no patterns.
@@ -74,7 +73,7 @@ def _kinds(
 def _left(
     layout: layout_module.HostLayout, kinds: list[list[int]]
 ) -> list[list[int]]:
-    """Items of each kind that are on no host."""
+    """Return the items of each kind that are on no host."""
     return [
         [n for n in each if layout.at[n] == layout_module.NOWHERE]
         for each in kinds
@@ -84,7 +83,9 @@ def _left(
 def _sorts(
     layout: layout_module.HostLayout, kinds: list[list[int]], rows: Rows
 ) -> tuple[list[Rows], Rows]:
-    """Rows of the hosts of each frequent sort, and rows of all other hosts."""
+    """Return the rows of the hosts of each frequent sort, and the rows of
+    all other hosts.
+    """
     if not kinds or not len(rows):
         return [], rows
     most = np.array([layout.holds(each[0])[rows] for each in kinds])
@@ -99,7 +100,7 @@ def _sorts(
 def _pack(
     layout: layout_module.HostLayout, kinds: list[list[int]], sorts: list[Rows]
 ) -> None:
-    """Pack all items that fit on hosts of these sorts, or none."""
+    """Put all items that fit on hosts of these sorts, or none."""
     first = np.array([rows[0] for rows in sorts], dtype=np.intp)
     room = np.maximum(layout.free[:, first].T, 0)
     fits = [
@@ -136,7 +137,7 @@ def _put(
     sorts: list[Rows],
     packed: columns.Packed,
 ) -> None:
-    """Put items on hosts as they were packed."""
+    """Put items on the hosts of a packing."""
     hosts = [iter(rows.tolist()) for rows in sorts]
     left = [iter(each) for each in kinds]
     for q, counts in zip(packed.sort, packed.counts, strict=True):

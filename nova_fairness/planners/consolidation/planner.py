@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers move so that fewer hosts are needed, or a request fits.
+"""Planner that moves servers so that fewer hosts are needed, or a request
+fits.
 
 A plan depends on the snapshot alone. The state after a plan leads to no
 further plan, so servers do not move back and forth. Servers move only where
@@ -29,7 +30,7 @@ def consolidate(
     snapshot: cluster.ClusterSnapshot,
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
 ) -> rules_module.ConsolidationPlan:
-    """Empty hosts, the least used first (Baadal)."""
+    """Plan moves that empty hosts, the least used first (Baadal)."""
     return consolidate_module.consolidate(snapshot, rules)
 
 
@@ -38,9 +39,9 @@ def rescue(
     asked: request_model.Request,
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
 ) -> rules_module.ConsolidationPlan | None:
-    """Make room for a request that fits on no host.
+    """Plan moves that make room for a request that fits on no host.
 
-    :param asked: the waiting request.
+    :param asked: request that waits for room.
     :returns: moves after which the request fits; ``None`` if no moves were
         found, or they send too much memory.
     """
@@ -85,7 +86,9 @@ def _cheaper(
     rules: rules_module.ConsolidationRules,
     best: rules_module.ConsolidationPlan | None,
 ) -> rules_module.ConsolidationPlan | None:
-    """A plan that sends less memory than ``best``, or ``best``."""
+    """Return a plan that sends less memory than ``best``; ``best`` if there
+    is none.
+    """
     layout.back(0)
     levels = rules.depth.levels - 1
     if len(new) > 1 or levels < 1:
@@ -106,9 +109,9 @@ def _settling(
     allowed: layout_module.Marks,
     depth: displacement.Depth,
 ) -> Iterator[bool]:
-    """Try ways to find hosts, the one with the fewest moves first.
+    """Try placements of new items, those with the fewest moves first.
 
-    :returns: for each way, whether it found hosts for all items.
+    :returns: for each placement: whether it found hosts for all items.
     """
     yield displacement.settle(layout, new, allowed, depth)
     for hosts in range(2, depth.repacked + 1):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All servers are repacked, and hosts are chosen so that few servers move.
+"""Planner that packs all servers from scratch, and chooses hosts so that few
+servers move.
 
 Several ways are tried: first fit decreasing, filling one host after the other,
 patterns of servers that fill a host, and emptying one host after the other. Of
@@ -42,14 +43,14 @@ def repack(
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
     search_s: float = 0.0,
 ) -> rules_module.ConsolidationPlan:
-    """Repack all servers if that needs fewer hosts.
+    """Plan to pack all servers from scratch, if that needs fewer hosts.
 
     No server moves if there is no order in which each finds room.
 
     :param search_s: seconds for which an integer program looks for fewer
         hosts, if fewer may be possible; for clouds of a few dozen servers. If
-        the time is over before the search is complete, the best packing so
-        far counts, and the plan is not whole.
+        the time is over before the search is complete, the best packing so far
+        counts, and the plan is not whole.
     """
     layout = layout_module.HostLayout(snapshot, rules.rule)
     before, least = int(layout.busy.sum()), optimum.bound(layout)
@@ -80,7 +81,8 @@ def repack(
 
 
 def _at_home(layout: layout_module.HostLayout, at: Rows) -> Rows:
-    """A packing on the same hosts in which more servers stay where they are.
+    """Return a packing on the same hosts in which more servers stay on their
+    present hosts.
 
     The servers whose move sends most memory come first; no other server makes
     room for them.
@@ -107,7 +109,7 @@ def _emptied(
     rules: rules_module.ConsolidationRules,
     fewest: int,
 ) -> list[tuple[int, Rows]]:
-    """Packing that results from emptying one host after the other.
+    """Return the packing that results from emptying one host after another.
 
     It moves less than a packing of all servers with as few hosts.
 
@@ -130,7 +132,9 @@ def _emptied(
 def _joined(
     first: rules_module.ConsolidationPlan, then: rules_module.ConsolidationPlan
 ) -> rules_module.ConsolidationPlan:
-    """A plan of one plan after the other; a server may move twice."""
+    """Return one plan that executes a plan after another; a server may move
+    twice.
+    """
     waves = first.moves[-1].wave
     moves = [
         dataclasses.replace(each, wave=waves + each.wave)
@@ -149,7 +153,8 @@ def _cheapest(
     rules: rules_module.ConsolidationRules,
     packed: list[tuple[int, Rows]],
 ) -> rules_module.ConsolidationPlan | None:
-    """The plan that sends the least memory, of plans with the fewest hosts.
+    """Return the plan that sends the least memory, among the plans with the
+    fewest hosts.
 
     The moves to a packing send at least the memory of all servers that change
     hosts. A packing with more memory than the best plan is not tried.
@@ -180,14 +185,15 @@ def tighten(
     allowed: Marks,
     hosts: int,
 ) -> bool:
-    """Repack the hosts with most room by patterns, with new items.
+    """Repack the hosts with the most free room by patterns, together with new
+    items.
 
-    :param layout: the present layout with the new items; it is changed only
-        if all items find a host.
+    :param layout: the present layout with the new items; it is changed only if
+        all items find a host.
     :param new: items that are on no host, and may be on any.
     :param allowed: (p,) hosts that may be taken.
     :param hosts: number of hosts that are repacked.
-    :returns: whether all items found a host.
+    :returns: whether all items are on a host.
     """
     if not displacement.crowd(layout, new, allowed, hosts, [patterns.fill]):
         return False
@@ -197,7 +203,7 @@ def tighten(
 
 
 def _put(layout: layout_module.HostLayout, at: Rows) -> None:
-    """Put items on their hosts.
+    """Put items on the hosts of a packing.
 
     :param at: (n,) rows of the hosts.
     """
@@ -211,7 +217,8 @@ def _put(layout: layout_module.HostLayout, at: Rows) -> None:
 def _packings(
     snapshot: cluster.ClusterSnapshot, rules: rules_module.ConsolidationRules
 ) -> Iterator[tuple[int, Rows]]:
-    """Packings: the number of hosts, and the row of each item's host.
+    """Yield packings: the number of hosts in use, and the row of the host of
+    each item.
 
     Packings do not depend on the present hosts of items, so that a packed
     cloud is not packed again.
@@ -233,7 +240,7 @@ def _packings(
 def _searched(
     snapshot: cluster.ClusterSnapshot, longest_s: float
 ) -> tuple[list[tuple[int, Rows]], bool]:
-    """Packings by an integer program, and whether they are optimal."""
+    """Return packings of an integer program, and whether they are optimal."""
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     try:
         found = optimum.fewest(snapshot, longest_s)
@@ -246,7 +253,7 @@ def _searched(
 
 
 def _taken_off_hosts(layout: layout_module.HostLayout) -> list[int]:
-    """Remove all items that may move from their hosts.
+    """Remove all movable items from their hosts.
 
     :returns: these items.
     """
@@ -257,7 +264,9 @@ def _taken_off_hosts(layout: layout_module.HostLayout) -> list[int]:
 
 
 def _opening(layout: layout_module.HostLayout) -> list[int]:
-    """Rows of hosts: hosts in use first, then the largest first."""
+    """Return the rows of hosts: hosts in use first, then by size, the
+    largest first.
+    """
     takes = np.flatnonzero(layout.hosts.takes)
     worth = layout.worth @ layout.hosts.capacity
     order = np.lexsort((-worth[takes], ~layout.busy[takes]))
@@ -283,13 +292,16 @@ def _pack(
 
 
 def _opened(layout: layout_module.HostLayout, n: int, worth: Fractions) -> int:
-    """The largest host that is not in use and has room for an item."""
+    """Return the row of the largest unused host with room for an item; -1
+    if there is none.
+    """
     rows = layout.fitting(n, layout.hosts.takes & ~layout.busy)
     return int(rows[worth[rows].argmax()]) if len(rows) else -1
 
 
 def _named(layout: layout_module.HostLayout) -> tuple[int, Rows]:
-    """Number of hosts of a packing, and the row of each item's host.
+    """Return the number of hosts in use, and the row of the host of each item,
+    in a layout.
 
     Hosts of one kind are exchanged in the packing so that moves send the least
     memory; then servers that are alike are exchanged for the same reason.
@@ -312,7 +324,8 @@ def _exchanged(
     packed: Rows,
     is_empty: Marks,
 ) -> Rows:
-    """(p,) For each host, the row of the host that gets its servers instead.
+    """Return for each host the row of the host that gets its servers instead,
+    (p,).
 
     :param packed: (n,) rows of the hosts of items.
     :param is_empty: (p,) whether all servers of each host may move.
@@ -337,7 +350,9 @@ def _exchanged(
 def _bound(
     layout: layout_module.HostLayout, alike: list[list[int]], packed: Rows
 ) -> Marks:
-    """(p,) Hosts with an item that may not be on all hosts of their kind."""
+    """Return whether each host has an item that may not be on all hosts of
+    its kind, (p,).
+    """
     kinds = layout.hosts.kinds
     bound = np.zeros(len(kinds), dtype=bool)
     for items in alike:
@@ -350,7 +365,8 @@ def _bound(
 
 
 def _staying(at: Rows, new: Rows) -> Rows:
-    """New rows of items that are alike; as many as possible keep their host.
+    """Assign new hosts to interchangeable items, so that as many as possible
+    stay on their host.
 
     :param at: (k,) rows of their present hosts.
     :param new: (k,) rows of their new hosts, in any order.

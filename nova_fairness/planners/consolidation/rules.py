@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bounds of every goal, and the plan that a changed layout makes."""
+"""Limits of all consolidation goals, and the plan that results from a
+changed layout.
+"""
 
 from collections.abc import Sequence
 import dataclasses
@@ -19,16 +21,16 @@ _AT_ONCE = waves_module.AtOnce()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsolidationRules:
-    """Bounds that operators choose.
+    """Limits of a plan, chosen by operators.
 
     :ivar rule: chooses the host of a server among those with room.
-    :ivar depth: bounds of the search for a host.
-    :ivar at_once: most moves that run at the same time.
-    :ivar dearest_mb: most memory that is sent to empty one host, or for one
-        request, MB; ``None`` for no bound.
-    :ivar partial: whether servers of a host that cannot be emptied move to
-        fuller hosts that have room for them.
-    :ivar spare: hosts that are kept empty and ready, >= 0.
+    :ivar depth: limits of the search for a host.
+    :ivar at_once: largest number of simultaneous moves.
+    :ivar dearest_mb: largest amount of memory that is sent to empty one host,
+        or for one request, MB; ``None`` for no limit.
+    :ivar partial: whether servers move off a host that cannot be emptied, to
+        hosts with a higher load.
+    :ivar spare: number of empty hosts that stay ready, >= 0.
     """
 
     rule: weighers.Rule = weighers.fullest
@@ -39,7 +41,7 @@ class ConsolidationRules:
     spare: int = 0
 
     def is_dear(self, cost_mb: int) -> bool:
-        """Whether moves send more memory than may be sent."""
+        """Whether moves send more memory than the limit."""
         return self.dearest_mb is not None and cost_mb > self.dearest_mb
 
 
@@ -48,14 +50,14 @@ USUAL = ConsolidationRules()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsolidationPlan:
-    """Moves, and their results.
+    """Moves, with the hosts in use before and after them.
 
-    :ivar moves: moves in the order in which they are to be done.
+    :ivar moves: moves in the order in which they are executed.
     :ivar busy: number of hosts in use before and after the moves.
     :ivar off: names of empty hosts that are not needed after the moves,
         without the spare hosts.
-    :ivar is_whole: whether the search was complete; ``False`` if its time was
-        over: then heuristics may have made the plan.
+    :ivar is_whole: whether the search was complete; ``False`` if its time
+        limit ended it.
     """
 
     moves: tuple[plans.Move, ...]
@@ -65,7 +67,7 @@ class ConsolidationPlan:
 
     @property
     def cost_mb(self) -> int:
-        """Memory that is sent, MB."""
+        """Return the memory that all moves send, MB."""
         return sum(each.cost_mb for each in self.moves)
 
 
@@ -75,11 +77,12 @@ def made(
     parts: Sequence[Sequence[waves_module.Step]] = (),
     detours: bool = False,
 ) -> ConsolidationPlan | None:
-    """The plan that leads from the first state of a layout to its present one.
+    """Return the plan that leads from the first state of a layout to its
+    present state.
 
-    :param layout: it is in its first state afterwards.
-    :param parts: the same moves in an order in which there is room for each;
-        a server may move twice in it.
+    :param layout: layout with changes; afterwards it is in its first state.
+    :param parts: the same moves in an order in which each has room; a server
+        may move twice in it.
     :param detours: see :func:`.waves.waves`.
     :returns: ``None`` if no order of the moves is found.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A few servers leave one host, so that a request finds room there.
+"""Exchange of a few servers, so that a request fits on one host.
 
 The cheapest sets of servers of a host that leave enough room are tried first,
 on the hosts with the least lack. So little memory is sent where a search that
@@ -21,7 +21,9 @@ _HOSTS, _SETS, _LEAVE = 8, 16, 3
 """Most hosts that are tried, sets of servers per host, servers per set."""
 
 _MOST = 16
-"""Most servers of a host from which sets are made, the cheapest ones."""
+"""Largest number of servers of a host from which sets are made, the
+cheapest ones.
+"""
 
 
 def ways(
@@ -30,7 +32,7 @@ def ways(
     allowed: Marks,
     depth: displacement.Depth,
 ) -> Iterator[int]:
-    """Put an item that is on no host on one host after the other.
+    """Put an item that is on no host on one host after another.
 
     When a value is yielded, the item is on a host, and the servers that left
     this host are on other hosts. Before the next value the layout is restored.
@@ -57,7 +59,9 @@ def ways(
 def _nearest(
     layout: layout_module.HostLayout, new: int, allowed: Marks
 ) -> list[int]:
-    """Rows of hosts that could hold an item, the least lack first."""
+    """Return rows of hosts that can run an item when empty, the host with
+    the smallest lack first.
+    """
     shape = layout.items[new].shape
     if shape is None:
         return []
@@ -71,7 +75,8 @@ def _nearest(
 def _sets(
     layout: layout_module.HostLayout, new: int, row: int
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Sets of servers whose moves make enough room, and their cost in MB.
+    """Return sets of servers whose moves make enough room, and their cost in
+    MB.
 
     The cheapest set is the first.
     """

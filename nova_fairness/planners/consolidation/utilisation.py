@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Results of moves: hosts in use, and how unevenly they are used."""
+"""Figures about the use of hosts, before and after moves."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -15,7 +15,7 @@ from nova_fairness.planners.consolidation import layout as layout_module
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Figures:
-    """A cloud in a few numbers.
+    """Hosts in use, and the inequality of their use.
 
     :ivar busy: names of hosts in use.
     :ivar spread: largest use of a host beyond the average of all hosts, as a
@@ -28,7 +28,9 @@ class Figures:
 
 
 def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
-    """Hosts in use, and how much the fullest host exceeds the average."""
+    """Return the hosts in use, and how much the most used host exceeds the
+    average.
+    """
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     names = layout.hosts.names
     busy = [names[row] for row in np.flatnonzero(layout.busy)]
@@ -41,7 +43,7 @@ def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
 def after(
     snapshot: cluster.ClusterSnapshot, moves: Iterable[plans.Move]
 ) -> cluster.ClusterSnapshot:
-    """The snapshot after moves, made in their order."""
+    """Return the snapshot after moves, in their order."""
     rows = {each.name: row for row, each in enumerate(snapshot.providers)}
     at = {each.uuid: each for each in snapshot.running}
     used = snapshot.inventory.used.copy()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves in an order in which every one of them finds room.
+"""Order of moves in which each move has room.
 
 While a server moves, it takes room on both hosts. Moves that run at the same
 time are a *wave*; the room that they leave on a host is free for moves of the
@@ -23,15 +23,15 @@ Rows = layout_module.Rows
 Marks = layout_module.Marks
 
 _DETOURS, _IN_ALL = 2, 2000
-"""Most detours of a server, and of a plan."""
+"""Largest number of detours of a server, and of a plan."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AtOnce:
-    """Most moves that may run at the same time.
+    """Largest number of simultaneous moves.
 
-    :ivar cloud: most moves in the whole cloud, >= 1.
-    :ivar host: most moves to or from one host, >= 1.
+    :ivar cloud: largest number of moves in the whole cloud, >= 1.
+    :ivar host: largest number of moves to or from one host, >= 1.
     """
 
     cloud: int = 10
@@ -39,11 +39,12 @@ class AtOnce:
 
 
 Step = tuple[int, int]
-"""An item and the row of its new host."""
+"""An item, and the row of its new host."""
 
 
 def changed(before: Rows, after: Rows) -> list[Step]:
-    """Items with another host afterwards; new items are left out.
+    """Return the items that have another host afterwards; new items are left
+    out.
 
     :param before: (n,) rows of the hosts of items before.
     :param after: (n,) rows of the hosts of items afterwards.
@@ -58,7 +59,7 @@ def waves(
     at_once: AtOnce,
     detours: bool = False,
 ) -> list[list[Step]] | None:
-    """Put moves in an order in which each finds room.
+    """Put moves into waves, so that each move has room.
 
     :param layout: the layout before the moves; it is not changed.
     :param detours: whether servers may wait on a third host.
@@ -94,7 +95,7 @@ def straight(
     found: list[list[Step]],
     at_once: AtOnce,
 ) -> list[list[Step]]:
-    """Waves without detours and double moves that no other move needs.
+    """Remove detours and double moves that no other move needs.
 
     A detour is not needed if the server for which it made room has found room
     elsewhere since.
@@ -123,7 +124,7 @@ def _can_be_made(
     found: Sequence[Sequence[Step]],
     at_once: AtOnce,
 ) -> bool:
-    """Whether all moves of every wave can run together."""
+    """Whether all moves of each wave can run at the same time."""
     mark, can = layout.mark(), True
     for wave in found:
         pending = np.array(wave, dtype=np.intp).reshape(len(wave), 2)
@@ -139,7 +140,8 @@ def _can_be_made(
 def _detour(
     layout: layout_module.HostLayout, pending: Rows, left: Rows
 ) -> Step | None:
-    """The cheapest move of a server that makes room for another.
+    """Return the cheapest move that frees enough room on a host for another
+    pending move.
 
     Servers whose room is enough for another move are preferred, then servers
     that are to move anyway.
@@ -159,7 +161,7 @@ def _detour(
 
 
 def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
-    """(n,) Whether the room of each item is enough for a pending move.
+    """Return whether each item frees enough room for a pending move, (n,).
 
     The pending move is that of the smallest item bound for the same host.
     """
@@ -176,7 +178,7 @@ def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
 def _wave(
     layout: layout_module.HostLayout, pending: Rows, at_once: AtOnce
 ) -> list[int]:
-    """Indices of the pending moves that can run now."""
+    """Return the indices of the pending moves that can run now."""
     items, rows = pending.T
     at = layout.at[items]
     left = free_amounts.FreeAmounts(layout.free)
@@ -207,7 +209,7 @@ def _wave(
 def named(
     layout: layout_module.HostLayout, found: Sequence[Sequence[Step]]
 ) -> tuple[plans.Move, ...]:
-    """Moves of servers, wave by wave."""
+    """Return the moves of servers, wave by wave."""
     at = layout.at.copy()
     moves = []
     for number, wave in enumerate(found, 1):

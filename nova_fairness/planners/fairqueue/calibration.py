@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Errors of earlier estimates of starts, and corrections of the next ones.
+"""Errors of earlier estimates of starts, and corrections of the next
+estimates.
 
 The first estimate that is shown to the owner of a request is a promise. When
 the request starts or gives up, its wait is known. Events that are not foreseen
@@ -25,13 +26,13 @@ from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import expected_ends
 
 LEAST = 20
-"""Least number of known outcomes for which estimates are corrected."""
+"""Smallest number of known outcomes with which estimates are corrected."""
 
 REMEMBERED = 500
-"""Most outcomes that are stored, the newest ones."""
+"""Largest number of stored outcomes, the newest ones."""
 
 _SHORT_S = 60.0
-"""Time of cycles and builds, seconds; it is part of every wait."""
+"""Duration of cycles and builds, seconds; it is part of each wait."""
 
 
 class Promise(NamedTuple):
@@ -67,7 +68,7 @@ class PromiseOutcome(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """Promises and their outcomes.
+    """Promised start times, and their outcomes.
 
     :ivar promises: promises to waiting requests, by UUID of the request.
     :ivar past: outcomes of past promises, the oldest first.
@@ -79,7 +80,7 @@ class Calibration:
     def told(
         self, estimates: Mapping[str, cluster.Estimate], now: float
     ) -> dict[str, cluster.Estimate]:
-        """Estimates, corrected by the errors of past promises.
+        """Return estimates, corrected by the errors of past promises.
 
         :param now: time of the estimates, seconds of the epoch.
         """
@@ -96,7 +97,7 @@ class Calibration:
     def promised(
         self, estimates: Mapping[str, cluster.Estimate], now: float
     ) -> 'Calibration':
-        """A copy with promises to requests that have none yet.
+        """Return a copy with promises to requests that have none.
 
         :param estimates: estimates before correction.
         :param now: time of the estimates, seconds of the epoch.
@@ -122,14 +123,14 @@ class Calibration:
         started: Mapping[str, float],
         gave_up: Mapping[str, float],
     ) -> 'Calibration':
-        """A copy with the outcomes of some promises.
+        """Return a copy with the outcomes of some promises.
 
         UUIDs of requests without a promise are ignored.
 
         :param started: start times of requests, seconds of the epoch, by UUID.
         :param gave_up: times at which other requests stopped waiting, in the
-            same form. A request that stopped before its promised time gives
-            no outcome: it might have started in time.
+            same form. A request that stopped before its promised time gives no
+            outcome: it might have started in time.
         """
         left, past = dict(self.promises), list(self.past)
         for uuid, at in [*started.items(), *gave_up.items()]:
@@ -144,7 +145,8 @@ class Calibration:
         return Calibration(left, tuple(past[-REMEMBERED:]))
 
     def corrections(self) -> tuple[float, float]:
-        """Corrections of ``p50`` and ``p90``, as parts of waits, any sign.
+        """Return the corrections of ``p50`` and ``p90``, as parts of waits,
+        with sign.
 
         They are 0 while fewer than :data:`LEAST` outcomes are known.
         """
@@ -162,7 +164,9 @@ class Calibration:
         )
 
     def judged(self) -> cluster.EstimateQuality | None:
-        """Quality of past promises; ``None`` if no outcome is known."""
+        """Return the quality of past promises; ``None`` if no outcome is
+        known.
+        """
         if not self.past:
             return None
         count = len(self.past)
@@ -178,17 +182,18 @@ class Calibration:
 
 
 def _off(took_s: float, wait_s: float) -> float:
-    """Error of an estimated wait, as a part of this wait."""
+    """Return the error of an estimated wait, as a part of this wait."""
     return (took_s - wait_s) / max(wait_s, _SHORT_S)
 
 
 def _corrected(wait_s: float, off: float) -> float:
-    """An estimated wait with an error, a part of the wait, added."""
+    """Return an estimated wait plus an error, which is a part of the wait."""
     return max(wait_s + off * max(wait_s, _SHORT_S), 0.0)
 
 
 def _quantile(values: Sequence[float], part: float) -> float:
-    """Smallest value that the next value does not exceed with a probability.
+    """Return the smallest value that the next value does not exceed with a
+    given probability.
 
     If no value is large enough, this is the largest.
 

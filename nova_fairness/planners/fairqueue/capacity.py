@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Free room of hosts while a plan is made, and the units that fit.
+"""Free room of hosts while a plan is made, and placement of units.
 
 A server goes to the host that a rule of :mod:`.weighers` chooses. By default
 this is the fullest host, so that large requests find large room. Room may be
@@ -30,10 +30,12 @@ _UNLIMITED = np.iinfo(np.int64).max // 2
 _MOST = np.iinfo(np.int32).max
 
 FIRM = 1
-"""Bit of room that is kept until a known time."""
+"""Bit of room that is reserved until a known time."""
 
 LOOSE = 2
-"""Bit of room that is kept until an expected time, or until it is enough."""
+"""Bit of room that is reserved until an expected time, or until it is
+sufficient.
+"""
 
 BOTH = FIRM | LOOSE
 
@@ -45,13 +47,13 @@ _SOLVED = 10_000
 """Most pairs of a job and a host in all integer programs of a plan."""
 
 Placement = tuple[hosts_module.Rows, ...]
-"""Rows of hosts, one per server, for every request of a unit."""
+"""Rows of hosts, one for each server, for each request of a unit."""
 
 
 class FreeRoom:
-    """Free room of hosts while units take it.
+    """Free room of hosts while units are placed.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param rule: chooses the host of a server among the hosts with room.
     """
 
@@ -83,11 +85,13 @@ class FreeRoom:
 
     @property
     def hosts(self) -> hosts_module.Hosts:
-        """The hosts, as they are when a plan begins."""
+        """Return the hosts in the state at the start of the plan."""
         return self._hosts
 
     def never(self, unit: order.Unit) -> reason.Why | None:
-        """Why a unit could not start in an empty cloud; ``None``: it could."""
+        """Return why a unit could not start in an empty cloud; ``None`` if
+        it could.
+        """
         for each in unit.requests:
             why = self._hosts.shape(each.demand).never
             if why:
@@ -100,7 +104,8 @@ class FreeRoom:
         return too_many(unit, found.fit)
 
     def full_group(self, unit: order.Unit) -> reason.Why | None:
-        """Why a unit could not start if only members of its group ran.
+        """Return why a unit could not start if only members of its server
+        group ran.
 
         :returns: ``None`` if it could, if no member runs, or if the answer is
             not known.
@@ -113,7 +118,7 @@ class FreeRoom:
         return group_is_full(unit, found.fit)
 
     def may_hold(self, unit: order.Unit) -> bool:
-        """Whether a unit fits if only members of its group run.
+        """Whether a unit fits if only members of its server group run.
 
         Members of its server group limit its hosts as long as they run. A unit
         that is too large to be tried as a whole counts as one without room.
@@ -134,7 +139,7 @@ class FreeRoom:
         return self._placed(unit, empty, self._limit(unit)).rows is None
 
     def _in_empty(self, unit: order.Unit) -> groups.FoundHosts:
-        """Look for room in an empty cloud, also without group members.
+        """Search room in an empty cloud, without members of the server group.
 
         For a single job the result tells only whether it fits, not where.
         """
@@ -152,21 +157,24 @@ class FreeRoom:
     def _emptied(
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> Placement | None:
-        """Hosts for a unit if only members of its group run."""
+        """Return hosts for a unit if only members of its server group run."""
         return self._spread(unit, self._among_members(unit, prefer))
 
     def _among_members(
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> groups.FoundHosts:
-        """Look for room in a cloud with only members of the unit's group."""
+        """Search room in a cloud with only the members of the unit's server
+        group.
+        """
         empty = self._capacity - self._beside(unit.group)
         return self._placed(unit, empty, self._limit(unit), prefer)
 
     def find(self, unit: order.Unit, binds: int = BOTH) -> Placement | None:
-        """Find hosts for all servers of a unit.
+        """Return hosts for all servers of a unit; ``None`` if there is no
+        room.
 
-        :param binds: bits of kept room that the unit may not take, because it
-            does not end before this room is needed.
+        :param binds: bits of reserved room that the unit may not use, because
+            it does not end before this room is needed.
         """
         demand, binds = _plain(unit), binds & self._kept
         if demand in self._too_small or (demand, binds) in self._behind:
@@ -179,7 +187,8 @@ class FreeRoom:
         returned: cluster.Amounts,
         gone: cluster.Amounts | None = None,
     ) -> Placement | None:
-        """Find hosts for a unit after other servers have ended.
+        """Return hosts for a unit after other servers have ended; ``None`` if
+        there is no room.
 
         :param returned: (c, p) amounts of these servers.
         :param gone: (p,) number of members of its group among them.
@@ -189,7 +198,8 @@ class FreeRoom:
     def lacking(
         self, unit: order.Unit, binds: int = BOTH
     ) -> reason.Lazy | None:
-        """The lack of a unit even if no room were kept for others.
+        """Return the lack of a unit that remains even if no room were reserved
+        for others.
 
         :param binds: see :meth:`find`.
         :returns: a function that makes the reason; it is valid until more room
@@ -218,11 +228,11 @@ class FreeRoom:
     def take(
         self, unit: order.Unit, placement: Placement, binds: int = BOTH
     ) -> None:
-        """Take room of hosts for a unit that starts; see :meth:`find`."""
+        """Use room of hosts for a unit that starts; see :meth:`find`."""
         self._change(unit, placement, binds, 1)
 
     def give_back(self, unit: order.Unit, placement: Placement) -> None:
-        """Free the room that a unit took and no longer needs."""
+        """Free the room of a unit that no longer needs it."""
         self._change(unit, placement, BOTH, -1)
         self._too_small.clear()
         self._behind.clear()
@@ -255,7 +265,7 @@ class FreeRoom:
         placement: Placement,
         times: int,
     ) -> None:
-        """Count the servers of a unit as members of their group."""
+        """Count the servers of a unit as members of their server group."""
         beside = self._beside(group).copy()
         for each, rows in zip(unit.requests, placement, strict=True):
             shape = self._hosts.shape(each.demand)
@@ -266,7 +276,9 @@ class FreeRoom:
         ) + times * self._counted(np.concatenate(placement))
 
     def _left(self, binds: int) -> cluster.Amounts:
-        """Free amounts for units that may not take some kept room."""
+        """Return the free amounts for units that may not use some reserved
+        room.
+        """
         if not binds:
             return self._free
         if binds not in self._open:
@@ -282,7 +294,7 @@ class FreeRoom:
         self._open[binds][:, rows] = left
 
     def is_free(self, unit: order.Unit, placement: Placement) -> bool:
-        """Whether reserved hosts have room for a unit now.
+        """Whether the reserved hosts of a unit have room for it now.
 
         They have none while no servers may start on one of the hosts.
         """
@@ -300,7 +312,7 @@ class FreeRoom:
         )
 
     def _may_lie(self, unit: order.Unit, rows: hosts_module.Rows) -> bool:
-        """Whether the rule of the unit's group allows these hosts."""
+        """Whether the policy of the unit's server group allows these hosts."""
         if unit.group is None or not len(rows):
             return True
         limit = self._limit(unit)
@@ -315,7 +327,7 @@ class FreeRoom:
         returned: cluster.Amounts,
         kind: int,
     ) -> hosts_module.Rows:
-        """Keep room for a unit that starts after other servers have ended.
+        """Reserve room for a unit that starts after other servers have ended.
 
         :param returned: (c, p) amounts of these servers.
         :param kind: :data:`FIRM` or :data:`LOOSE`.
@@ -331,7 +343,7 @@ class FreeRoom:
     def keep(
         self, unit: order.Unit, returned: cluster.Amounts | None = None
     ) -> hosts_module.Rows:
-        """Keep the hosts with the least lack for a unit alone.
+        """Reserve the hosts with the smallest lack for one unit alone.
 
         Their number is that of hosts that would hold the unit when empty.
 
@@ -370,7 +382,7 @@ class FreeRoom:
         job: groups.AlikeServers,
         index: hosts_module.Rows,
     ) -> hosts_module.Fractions:
-        """Rank hosts: first by their lasting lack, then by their lack now.
+        """Rank hosts by their lasting lack, then by their present lack.
 
         The lasting lack is the lack after servers with known ends have ended.
 
@@ -389,18 +401,18 @@ class FreeRoom:
         return ranks
 
     def forget(self) -> None:
-        """End all reservations: no room is kept for any unit."""
+        """End all reservations."""
         self._spare.clear()
         self._kept = 0
         self._open.clear()
         self._behind.clear()
 
     def names(self, rows: hosts_module.Rows) -> tuple[str, ...]:
-        """Names of hosts."""
+        """Return the names of hosts by their rows."""
         return tuple(self._hosts.names[row] for row in rows)
 
     def _jobs(self, unit: order.Unit) -> list[groups.AlikeServers]:
-        """Jobs of a unit, the largest first."""
+        """Return the jobs of a unit, the largest first."""
         if _together(unit):
             shape = self._hosts.together(_counts(unit).items())
             return [groups.AlikeServers(shape, 1)]
@@ -413,7 +425,8 @@ class FreeRoom:
     def _limit(
         self, unit: order.Unit, present: cluster.Amounts | None = None
     ) -> cluster.Amounts:
-        """(p,) Most shapes of a unit that each host may still take.
+        """Return the largest number of servers of a unit that each host may
+        still accept, (p,).
 
         :param present: (p,) number of members of its group on each host;
             ``None`` for the present number.
@@ -435,7 +448,7 @@ class FreeRoom:
         free: cluster.Amounts,
         gone: cluster.Amounts | None = None,
     ) -> tuple[Placement | None, int]:
-        """Find hosts for a unit, and count servers that fit.
+        """Search hosts for a unit, and count the servers that fit.
 
         :param free: (c, p) free amounts of hosts.
         :param gone: see :meth:`find_later`.
@@ -461,7 +474,7 @@ class FreeRoom:
         limit: cluster.Amounts,
         prefer: groups.Preference | None = None,
     ) -> groups.FoundHosts:
-        """Hosts for the jobs of a unit; see :mod:`.groups`."""
+        """Return hosts for the jobs of a unit; see :mod:`.groups`."""
         jobs = self._jobs(unit)
         first = prefer or self._by_rule(unit, free)
         found = groups.in_turn(free, jobs, limit, first)
@@ -489,7 +502,7 @@ class FreeRoom:
         return prefer
 
     def _may_solve(self, project: str, pairs: int) -> bool:
-        """Whether a program may be solved; if so, count its pairs."""
+        """Whether an integer program may be solved; if so, count its pairs."""
         is_left = (
             self._solved[project] + pairs <= _SOLVED_OF_PROJECT
             and self._solved.total() + pairs <= _SOLVED
@@ -500,7 +513,7 @@ class FreeRoom:
     def _spread(
         self, unit: order.Unit, found: groups.FoundHosts
     ) -> Placement | None:
-        """Convert hosts of jobs to hosts of requests."""
+        """Convert the hosts of jobs to the hosts of requests."""
         if found.rows is None:
             return None
         if _together(unit):
@@ -518,7 +531,9 @@ class FreeRoom:
         return tuple(placement)
 
     def _missing(self, shape: hosts_module.Shape) -> hosts_module.Fractions:
-        """(k, m) Lack of each host, as a part of the host; < 0 for plenty."""
+        """Return the lack of each host, as a part of the host, (k, m);
+        negative if it has enough.
+        """
         have = self._free[shape.columns][:, shape.rows]
         missing: hosts_module.Fractions = (
             shape.amounts - have
@@ -549,12 +564,15 @@ class FreeRoom:
         )
 
     def _beside(self, group: request.Group | None) -> cluster.Amounts:
-        """(c, p) Amounts of the members of a group on each host."""
+        """Return the amounts of the members of a server group on each host,
+        (c, p).
+        """
         found = self._used_by.get(group.uuid) if group else None
         return np.zeros_like(self._free) if found is None else found
 
     def _own(self, unit: order.Unit) -> cluster.Amounts:
-        """(c, p) Amounts of servers of a unit's project without a known end.
+        """Return the amounts of servers of a unit's project without a known
+        end, (c, p).
 
         Members of the unit's group are left out, and so are preemptible
         servers, which can be evicted.
@@ -581,7 +599,9 @@ class FreeRoom:
         placement: Placement,
         times: int,
     ) -> None:
-        """Add amounts that a unit took in this plan, without known end."""
+        """Add amounts of a unit that this plan started and that has no
+        known end.
+        """
         for each, rows in zip(unit.requests, placement, strict=True):
             if each.time_limit_s is None and not unit.is_preemptible:
                 shape = self._hosts.shape(each.demand)
@@ -589,7 +609,9 @@ class FreeRoom:
 
     @functools.cached_property
     def _used_by(self) -> dict[str, cluster.Amounts]:
-        """(c, p) Amounts of members on each host, by UUID of the group."""
+        """Return the amounts of members on each host, (c, p), by UUID of
+        the server group.
+        """
         members: dict[str, list[cluster.Running]] = {}
         for each in self._running:
             group = self._group_of(each)
@@ -598,11 +620,13 @@ class FreeRoom:
         return {group: self._had(those) for group, those in members.items()}
 
     def _group_of(self, server: cluster.Running) -> str:
-        """UUID of the server group of a server; '' without one."""
+        """Return the UUID of the server group of a server; '' without a
+        group.
+        """
         return server.group or self._groups.get(server.uuid, '')
 
     def _had(self, servers: Iterable[cluster.Running]) -> cluster.Amounts:
-        """(c, p) Amounts of servers on each host."""
+        """Return the amounts of servers on each host, (c, p)."""
         row = {name: at for at, name in enumerate(self._hosts.names)}
         found = np.zeros_like(self._free)
         for each in servers:
@@ -623,7 +647,9 @@ class FreeRoom:
 
 
 def too_many(unit: order.Unit, most: int) -> reason.Why:
-    """The reason that an empty cloud has no room for all servers of a unit."""
+    """Return the reason that an empty cloud has no room for all servers of
+    a unit.
+    """
     return reason.why(
         reason.Reason.GROUP_TOO_LARGE,
         _where(unit),
@@ -633,7 +659,9 @@ def too_many(unit: order.Unit, most: int) -> reason.Why:
 
 
 def group_is_full(unit: order.Unit, most: int) -> reason.Why:
-    """The reason that a unit does not fit beside members of its group."""
+    """Return the reason that a unit does not fit beside the members of its
+    server group.
+    """
     return reason.why(
         reason.Reason.GROUP_IS_FULL,
         asked=float(unit.count),
@@ -642,7 +670,7 @@ def group_is_full(unit: order.Unit, most: int) -> reason.Why:
 
 
 def _counts(unit: order.Unit) -> dict[request.Demand, int]:
-    """Number of servers of a unit, by demand."""
+    """Return the number of servers of a unit, by demand."""
     found: dict[request.Demand, int] = {}
     for each in unit.requests:
         found[each.demand] = found.get(each.demand, 0) + len(each.servers)
@@ -654,7 +682,9 @@ def _salt(unit: order.Unit) -> int:
 
 
 def _where(unit: order.Unit) -> str:
-    """A text that says on which hosts the servers of a unit must be."""
+    """Return a text that describes on which hosts the servers of a unit
+    must be.
+    """
     if not unit.group:
         return 'on any hosts'
     return 'on one host' if _together(unit) else 'on different hosts'
@@ -666,5 +696,7 @@ def _together(unit: order.Unit) -> bool:
 
 
 def _plain(unit: order.Unit) -> request.Demand | None:
-    """The demand of a unit that is one server; ``None`` for others."""
+    """Return the demand of a unit that is a single server without group;
+    ``None`` for other units.
+    """
     return None if unit.group or unit.count > 1 else unit.requests[0].demand

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Units that could start, and requests that are left out of them.
+"""Division of units that are too large: some of their requests start without
+the others.
 
 Requests of one server group start together. If an empty cloud has no room for
 all of them, or together they exceed a ceiling, the oldest requests for which
@@ -33,7 +34,8 @@ _Requests = list[request_model.Request]
 def divided(
     units: Iterable[order.Unit], never: Never, beside: Never
 ) -> tuple[list[order.Unit], _Reasons]:
-    """Units that could start, each followed by its requests that are left out.
+    """Return units that could start, each followed by its requests that are
+    left out.
 
     :param never: returns why a unit could not start in an empty cloud.
     :param beside: returns why a unit could not start if only running members
@@ -54,7 +56,7 @@ def divided(
 
 
 def _reasons(unit: order.Unit, never: Never, beside: Never) -> _Reasons:
-    """Reasons of requests that are left out of a unit."""
+    """Return the reasons of requests that are left out of a unit."""
     alone = _left_out(unit, never) if never(unit) else {}
     if beside(unit) is None:
         return alone
@@ -67,7 +69,9 @@ def _reasons(unit: order.Unit, never: Never, beside: Never) -> _Reasons:
 
 
 def _left_out(unit: order.Unit, never: Never) -> _Reasons:
-    """Reasons of requests that are left out of a unit that is too large."""
+    """Return the reasons of requests that are left out of a unit that is
+    too large.
+    """
     known: dict[tuple[object, ...], reason.Why | None] = {}
     for each in unit.requests:
         kind = each.user, each.demand, len(each.servers)
@@ -91,7 +95,7 @@ def _left_out(unit: order.Unit, never: Never) -> _Reasons:
 
 
 def _held(there: _Requests, never: Never) -> _Requests:
-    """The oldest requests for which an empty cloud has room together.
+    """Return the oldest requests for which an empty cloud has room together.
 
     If one request does not fit, all requests with the same demand and at least
     as many servers are left out, too.
@@ -115,7 +119,9 @@ def _held(there: _Requests, never: Never) -> _Requests:
 def _longest(
     stay: Sequence[request_model.Request], there: _Requests, never: Never
 ) -> int:
-    """Most requests, from the first one on, that fit beside ``stay``."""
+    """Return the largest number of requests, from the first one on, that
+    fit beside ``stay``.
+    """
     least, most = 0, len(there)
     while least < most:
         middle = (least + most + 1) // 2

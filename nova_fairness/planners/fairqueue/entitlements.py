@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Guaranteed and shared parts of projects, in every resource class.
+"""Guaranteed and shared parts of projects, in each resource class.
 
 A project's guaranteed part is its own, used or not. Amounts of the cloud
 beyond all guaranteed parts are shared. A project's use beyond its guaranteed
@@ -32,11 +32,11 @@ UNLIMITED = np.iinfo(np.int64).max
 
 
 _EVERY = -1
-"""All bits: no kept room may be taken."""
+"""All bits: no reserved room may be used."""
 
 
 class _Kept(NamedTuple):
-    """Amounts that units may take beside the first that does not fit.
+    """Amounts that units may use beside the first unit that does not fit.
 
     :ivar slack: (c,) amounts of the shared part that other units may take.
     :ivar project: project of the first unit that does not fit.
@@ -50,7 +50,7 @@ class _Kept(NamedTuple):
 
 
 class _ProjectRequests:
-    """Amounts that units of a project ask for, and cached results about them.
+    """Amounts that units of a project need, and cached results about them.
 
     All attributes but ``rows`` and ``asked`` are cached, and are cleared when
     amounts are taken.
@@ -65,8 +65,8 @@ class _ProjectRequests:
     :ivar over: (n, 2c + 1) whether a unit exceeds each limit.
     :ivar passes: (n,) whether a unit exceeds any limit.
     :ivar why: reason for the first exceeded limit, by row.
-    :ivar looked: :attr:`.Quotas.takes` when results were computed; ``None``
-        if the project took amounts since.
+    :ivar looked: :attr:`.Quotas.takes` when results were computed; ``None`` if
+        the project took amounts since.
     :ivar changes: see :meth:`.Quotas.changes`.
     """
 
@@ -78,7 +78,7 @@ class _ProjectRequests:
         self.forget()
 
     def forget(self) -> None:
-        """Clear all results; only the requested amounts stay."""
+        """Clear all results, except the needed amounts."""
         self.excess: cluster.Amounts | None = None
         self.beyond: list[bool] | None = None
         self.steps: list[int] | None = None
@@ -87,7 +87,7 @@ class _ProjectRequests:
         self.why: dict[int, reason.Why | None] = {}
 
     def add(self, asked: Mapping[str, list[int]]) -> None:
-        """Add amounts (c,) of units, by UUID of their first request."""
+        """Add the amounts (c,) of units, by UUID of their first request."""
         for row, key in enumerate(asked, len(self.asked)):
             self.rows[key] = row
         self.asked = np.concatenate([self.asked, [*asked.values()]])
@@ -95,9 +95,9 @@ class _ProjectRequests:
 
 
 class Entitlements:
-    """Use and limits of every project, while a plan is made.
+    """Use and limits of each project, while a plan is made.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -141,7 +141,8 @@ class Entitlements:
     def owners_first(
         self, units: Sequence[order.Unit]
     ) -> Iterator[order.Unit]:
-        """Units in turn; units that ask for amounts that they own come first.
+        """Yield units in order; units that need amounts which their accounts
+        own are first.
 
         Amounts that are taken during the iteration count: after them, a later
         unit may own less.
@@ -175,7 +176,7 @@ class Entitlements:
         return known.steps[row]
 
     def owe(self, unit: order.Unit) -> bool:
-        """Forbid other units to borrow before a unit that may not start.
+        """Prevent other units from borrowing before a unit that may not start.
 
         This holds where an account has reached its borrowing limit, and the
         amount for which the unit asks is owned below this account: others
@@ -196,7 +197,7 @@ class Entitlements:
         return self._owed != before
 
     def owes(self, unit: order.Unit) -> bool:
-        """Whether a unit would borrow amounts owed to a unit before it."""
+        """Whether a unit would borrow amounts that an earlier unit owns."""
         if unit.is_preemptible or not self._owed:
             return False
         steps = self._steps(unit)
@@ -216,7 +217,9 @@ class Entitlements:
         return not known.beyond[row]
 
     def never(self, unit: order.Unit) -> reason.Why | None:
-        """The limit that a unit exceeds, whatever other projects use."""
+        """Return the limit that a unit exceeds, regardless of the use of
+        other projects.
+        """
         known, row = self._known(unit)
         if unit.is_preemptible:
             over = self._over_ceiling(*_kind(unit), self._sum(unit))
@@ -234,7 +237,7 @@ class Entitlements:
         return known.why[row]
 
     def too_large(self, unit: order.Unit) -> reason.Why | None:
-        """The ceiling of its project that a unit alone exceeds."""
+        """Return the ceiling of its project that a unit alone exceeds."""
         asked, top = np.array(self._sum_up(unit)), self._top(*_kind(unit))
         over = np.flatnonzero((asked > 0) & (asked > top))
         if not len(over):
@@ -244,7 +247,7 @@ class Entitlements:
     def _over(
         self, project: str, known: _ProjectRequests
     ) -> hosts_module.Marks:
-        """Whether units of a project exceed each limit, (n, 2c + 1).
+        """Return whether units of a project exceed each limit, (n, 2c + 1).
 
         The limits are the ceiling in each class, the shared part in each
         class, and the borrowing limits of the accounts above.
@@ -270,7 +273,7 @@ class Entitlements:
         return over
 
     def _limit(self, unit: order.Unit, column: int) -> reason.Why | None:
-        """The reason for a limit, by its column of :meth:`_over`."""
+        """Return the reason for a limit, by its column of :meth:`_over`."""
         asked, (which, c) = self._sum(unit), divmod(column, len(self._classes))
         if which == 0:
             return self._ceiling_passed(unit, c, asked)
@@ -301,7 +304,8 @@ class Entitlements:
         )
 
     def lacking(self, unit: order.Unit) -> reason.Lazy | None:
-        """The lack of a unit in the shared part, even without kept amounts.
+        """Return the lack of a unit in the shared part, even without reserved
+        amounts.
 
         :returns: a function that makes the reason; it is valid until more is
             taken. ``None`` if the unit lacks nothing.
@@ -333,7 +337,7 @@ class Entitlements:
         )
 
     def behind(self, unit: order.Unit, binds: int) -> bool:
-        """Whether a unit would take kept amounts for too long.
+        """Whether a unit would use reserved amounts for too long.
 
         :param binds: see :meth:`.FreeRoom.find`.
         """
@@ -354,7 +358,7 @@ class Entitlements:
         )
 
     def take(self, unit: order.Unit, binds: int = _EVERY) -> None:
-        """Take the amounts for which a unit asks.
+        """Subtract the amounts that a unit needs.
 
         :param binds: see :meth:`.FreeRoom.find`.
         """
@@ -389,7 +393,8 @@ class Entitlements:
         returned: Mapping[str, cluster.Amounts],
         kind: int,
     ) -> None:
-        """Reserve the amounts for which a unit waits; later units leave them.
+        """Reserve the amounts for which a unit waits; later units do not use
+        them.
 
         :param returned: (c,) amounts of servers that end before the unit
             starts, by project.
@@ -406,7 +411,7 @@ class Entitlements:
     def _later(
         self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
     ) -> tuple[cluster.Amounts, cluster.Amounts]:
-        """Amounts that stay free beside a unit that starts later.
+        """Return the amounts that stay free beside a unit that starts later.
 
         :returns: (c,) of the shared part, and (c,) below the ceiling of its
             project; missing amounts are negative.
@@ -433,7 +438,9 @@ class Entitlements:
         )
 
     def _sum(self, unit: order.Unit) -> cluster.Amounts:
-        """(c,) Amounts of a unit, without classes that no host has."""
+        """Return the amounts of a unit, without classes that no host has,
+        (c,).
+        """
         known, row = self._known(unit)
         one: cluster.Amounts = known.asked[row]
         return one
@@ -447,7 +454,9 @@ class Entitlements:
         return total
 
     def _excess(self, unit: order.Unit) -> cluster.Amounts:
-        """(c,) Amounts that the shared part loses if a unit starts."""
+        """Return the amounts that the shared part loses if a unit starts,
+        (c,).
+        """
         if unit.is_preemptible:
             return self._none()
         known, row = self._known(unit)
@@ -457,13 +466,17 @@ class Entitlements:
     def _excess_of(
         self, project: str, known: _ProjectRequests
     ) -> cluster.Amounts:
-        """(n, c) Amounts that the shared part loses, by unit of a project."""
+        """Return the amounts that the shared part loses, by unit of a
+        project, (n, c).
+        """
         if known.excess is None:
             known.excess = self._quotas.excess(project, known.asked)
         return known.excess
 
     def _known(self, unit: order.Unit) -> tuple[_ProjectRequests, int]:
-        """Cached results for the project of a unit, and the unit's row."""
+        """Return the cached results for the project of a unit, and the row
+        of the unit.
+        """
         key = unit.requests[0].uuid
         known = self._asking.get(unit.project)
         if known is None or key not in known.rows:
@@ -483,13 +496,17 @@ class Entitlements:
         return self._used[project]
 
     def _own(self, project: str, is_preemptible: bool) -> cluster.Amounts:
-        """(c,) Use of a project by preemptible servers, or by all others."""
+        """Return the use of a project by its preemptible servers, or by all
+        others, (c,).
+        """
         if is_preemptible:
             return self._lent.get(project, self._none())
         return self._use(project)
 
     def _top(self, project: str, is_preemptible: bool) -> cluster.Amounts:
-        """(c,) Ceiling of a project for preemptible servers, or all others."""
+        """Return the ceiling of a project for preemptible servers, or for
+        all others, (c,).
+        """
         key = project, is_preemptible
         if key not in self._ceiling:
             limits = self._limits.get(project, cluster.NO_LIMITS)
@@ -508,7 +525,9 @@ class Entitlements:
 
 
 def _supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
-    """(c,) Sum of the cloud; a host that takes no servers adds its use."""
+    """Return the amounts of the cloud, (c,); a host that accepts no servers
+    adds its used amounts.
+    """
     takes = np.array([each.takes for each in snapshot.providers], dtype=bool)
     there = np.where(
         takes[:, np.newaxis],

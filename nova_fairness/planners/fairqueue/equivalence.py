@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Kinds of units that are alike: a reason to wait holds for a whole kind.
+"""Kinds of equal units: a reason to wait holds for all units of a kind.
 
 Of thousands of waiting units most are alike, so a plan looks for the reason of
 each kind only once. In a round free amounts only get less, so a unit that
@@ -18,15 +18,16 @@ from nova_fairness.planners.fairqueue import order
 BEHIND: Literal[reason.Reason.BEHIND_OTHERS] = reason.Reason.BEHIND_OTHERS
 
 Failed = reason.Why | reason.Lazy | Literal[reason.Reason.BEHIND_OTHERS]
-"""Why a unit does not start. The number of requests before it is not part of
-the reason, as it differs for each unit."""
+"""Why a unit does not start. The number of requests before it is left out,
+because it differs for each unit.
+"""
 
 
 class Alike:
     """Kinds of units, and why units of a kind do not start.
 
     :param units: waiting units.
-    :param accounts: of the share tree.
+    :param accounts: accounts of the share tree.
 
     :ivar held_back: reasons for which units are not tried, by kind.
     :ivar failed: reasons for which tried units did not start, by kind.
@@ -53,14 +54,15 @@ class Alike:
         self.sharing.clear()
 
     def of(self, unit: order.Unit) -> int:
-        """Number of the kind of a unit."""
+        """Return the number of the kind of a unit."""
         return self._kinds[unit.requests[0].uuid]
 
 
 def _kinds(
     units: Iterable[order.Unit], accounts: Iterable[cluster.Account]
 ) -> dict[str, int]:
-    """Number of the kind of each unit, by UUID of its first request.
+    """Return the number of the kind of each unit, by UUID of its first
+    request.
 
     Units of server groups are kinds of their own.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimated starts of requests, by a simulation with the planner.
+"""Estimated starts of requests, from simulations with the planner.
 
 Every sample simulates one possible future of the cloud. The remaining time of
 running and started servers is drawn from the lifetimes of their kind that are
@@ -35,17 +35,19 @@ SAMPLES = 20
 """Number of simulated futures of the cloud."""
 
 FOLLOWED = 50
-"""Most requests with estimates, from the front of the queue."""
+"""Largest number of requests with estimates, from the front of the queue."""
 
 PLANS = 100
-"""Most plans in one sample; a request that none of them starts counts as not
-started in this sample.
+"""Largest number of plans in one sample; a request that none of them starts
+counts as not started in this sample.
 """
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
 Kept = Callable[[float], float]
-"""Part of use that still counts after a number of seconds, 0 to 1."""
+"""Returns the part of use that still counts after a number of seconds, 0 to
+1.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ Steps = Generator[None, None, Mapping[str, cluster.Estimate]]
 """Yields after every plan; returns estimates by UUID of the request."""
 
 _EXPIRY = -1
-"""Stands for the number of a server if a request expires."""
+"""Represents the number of a server in events in which a request expires."""
 
 _HOPELESS = frozenset(
     {
@@ -99,13 +101,14 @@ def forward(
 ) -> Steps:
     """Estimate starts, in steps between which other work may run.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param plan: the plan of the planner for the snapshot.
     :param now: seconds of the epoch.
     :param planner: makes the plans that follow.
     :param kept: decay of use.
-    :param chance: random generator of lifetimes; all else is deterministic.
-    :param delays: delays beside lifetimes.
+    :param chance: random generator of lifetimes; everything else is
+        deterministic.
+    :param delays: delays that are added to lifetimes.
     :param samples: number of simulated futures, >= 1.
     :raises PluginMisbehaved: if the planner raises it.
     """
@@ -132,7 +135,7 @@ def forward(
 def _followed(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
 ) -> list[request_model.Request]:
-    """Requests at the front of the queue.
+    """Return the requests at the front of the queue.
 
     They have either all waiting requests of a server group, or none.
     """
@@ -153,19 +156,21 @@ def _followed(
 
 
 def _quantile(times: Sequence[float], part: float) -> float:
-    """Time by which the request had started in this part of samples."""
+    """Return the time by which the request had started in a part of the
+    samples.
+    """
     return sorted(times)[math.ceil(part * len(times)) - 1]
 
 
 class _Course:
     """One simulated future of the cloud.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param followed: waiting requests that get estimates.
     :param now: seconds of the epoch.
     :param kept: decay of use.
     :param chance: random generator of lifetimes.
-    :param delays: delays beside lifetimes.
+    :param delays: delays that are added to lifetimes.
 
     :ivar began: start times of followed requests, seconds of the epoch, by
         UUID; infinite for requests that did not start.
@@ -216,7 +221,9 @@ class _Course:
             self._run(each, now)
 
     def run(self, planner: Planner) -> Generator[None, None, None]:
-        """Simulate at most :data:`PLANS` plans, until all have started."""
+        """Simulate at most :data:`PLANS` plans, until all requests have
+        started.
+        """
         for _ in range(PLANS):
             at = self._next()
             if at is None:
@@ -225,7 +232,7 @@ class _Course:
             yield
 
     def carry_out(self, plan: cluster.Plan, at: float) -> None:
-        """Carry out the actions of a plan at once."""
+        """Apply the actions of a plan at once."""
         for action in plan.actions:
             if action.verb is cluster.Verb.MAKE_ROOM:
                 # Its victims have known ends in the snapshot.
@@ -298,7 +305,8 @@ class _Course:
             heapq.heappush(self._ends, (at + self._delays.seen_s, number))
 
     def _change(self, each: cluster.Running, sign: int, counts: float) -> None:
-        """Take the amounts of a server, or give them back.
+        """Subtract the amounts of a server from the free amounts, or add them
+        back.
 
         :param sign: 1 or -1.
         :param counts: part of the amounts that changes the use of accounts.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Expected ends of servers, from the lifetimes of past servers like them.
+"""Expected ends of servers, from the lifetimes of similar past servers.
 
 Servers of one project with as many CPUs and as much memory are alike. The
 expectation is a quantile of the lifetimes of past servers that got older than
@@ -32,25 +32,27 @@ _Placed = tuple[cluster.Running, int]
 """A server and the row of its host."""
 
 LEAST = 5
-"""Least number of lifetimes of a kind for an expectation."""
+"""Smallest number of lifetimes of a kind for an expectation."""
 
 OVERDUE_S = 3600.0
-"""Seconds after its known end after which a server has no known end."""
+"""Seconds after its known end from which a server counts as one without
+known end.
+"""
 
 MEDIAN = 0.5
 LATE = 0.9
-"""Quantile by which nine of ten servers ended."""
+"""Quantile by which nine of ten servers have ended."""
 
 
 def expected(
     lifetimes: Sequence[float], age_s: float, quantile: float
 ) -> float | None:
-    """Expected lifetime of a server of some age, seconds.
+    """Return the expected lifetime of a server of some age, seconds.
 
     :param lifetimes: lifetimes of past servers like it, seconds, the shortest
         first.
     :param quantile: quantile of the lifetimes above the age, above 0 to 1.
-    :returns: ``None`` if it is not known.
+    :returns: ``None`` if it is unknown.
     """
     if len(lifetimes) < LEAST:
         return None
@@ -67,14 +69,14 @@ def end(
     now: float,
     quantile: float,
 ) -> float | None:
-    """Firm or expected end of a server, seconds of the epoch.
+    """Return the firm or expected end of a server, seconds of the epoch.
 
     A server after its known end ends now.
 
     :param lifetimes: seconds by kind, the shortest first.
     :param now: seconds of the epoch.
     :param quantile: see :func:`expected`.
-    :returns: ``None`` if it is not known.
+    :returns: ``None`` if it is unknown.
     """
     kind = cluster.kind_of(each.project, each.amounts)
     lasted = lifetimes.get(kind, ())
@@ -87,12 +89,12 @@ def end(
 
 
 def firm(each: cluster.Running, now: float) -> float | None:
-    """Firm end of a server, seconds of the epoch.
+    """Return the firm end of a server, seconds of the epoch.
 
     A server after its known end ends now, for up to :data:`OVERDUE_S`.
 
     :param now: seconds of the epoch.
-    :returns: ``None`` if it is not known.
+    :returns: ``None`` if it is unknown.
     """
     if each.ends_at is None or each.ends_at < now - OVERDUE_S:
         return None
@@ -102,7 +104,7 @@ def firm(each: cluster.Running, now: float) -> float | None:
 def started(
     each: request_model.Request, host: str, now: float
 ) -> cluster.Running:
-    """A server of a request that starts on a host."""
+    """Build the server of a request that starts on a host."""
     return cluster.Running(
         host,
         each.project,
@@ -116,7 +118,7 @@ def started(
 
 
 class _Table(NamedTuple):
-    """Ends of servers.
+    """Ends of servers, with their hosts and amounts.
 
     :ivar at: (n,) times, seconds of the epoch.
     :ivar rows: (n,) rows of the hosts.
@@ -138,7 +140,7 @@ def _nothing(classes: int) -> _Table:
 
 
 def _joined(tables: Sequence[_Table]) -> _Table:
-    """The ends of several tables in one, the next end first."""
+    """Join several tables, sorted by time, the next end first."""
     at = np.concatenate([each.at for each in tables])
     first = np.argsort(at, kind='stable')
     return _Table(
@@ -150,7 +152,7 @@ def _joined(tables: Sequence[_Table]) -> _Table:
 
 
 class _Alike(NamedTuple):
-    """Key of servers with the same expectation."""
+    """Key of servers with the same expected lifetime."""
 
     project: str
     amounts: tuple[tuple[str, int], ...]
@@ -158,11 +160,11 @@ class _Alike(NamedTuple):
 
 
 class ExpectedEnds:
-    """Ends of running servers and of servers that a plan starts.
+    """Ends of running servers, and of servers that a plan starts.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param now: seconds of the epoch.
-    :param hosts: of the cloud.
+    :param hosts: hosts of the cloud.
     """
 
     def __init__(
@@ -186,7 +188,7 @@ class ExpectedEnds:
         self._members = members_module.GroupMembers(snapshot, hosts)
 
     def last(self, unit: order.Unit, *, is_firm: bool) -> float | None:
-        """Latest end of a unit that starts now.
+        """Return the latest end of a unit that starts now.
 
         An expected end is the time by which nine of ten such servers end.
 
@@ -219,7 +221,7 @@ class ExpectedEnds:
             self._members.add(new)
 
     def times(self, *, is_firm: bool) -> npt.NDArray[np.float64]:
-        """Times of ends, seconds of the epoch, the next one first.
+        """Return the times of ends, seconds of the epoch, the next one first.
 
         :param is_firm: whether only firm ends count.
         """
@@ -228,7 +230,7 @@ class ExpectedEnds:
     def until(
         self, at: float, *, is_firm: bool
     ) -> tuple[cluster.Amounts, dict[str, cluster.Amounts]]:
-        """Amounts of servers that end until a time.
+        """Return the amounts of servers that end until a time.
 
         :param at: the time, seconds of the epoch.
         :param is_firm: see :meth:`times`.
@@ -249,7 +251,8 @@ class ExpectedEnds:
     def gone(
         self, unit: order.Unit, at: float, *, is_firm: bool
     ) -> cluster.Amounts | None:
-        """(p,) Number of members of a unit's group that end until a time.
+        """Return the number of members of a unit's server group that end until
+        a time, (p,).
 
         :param at: the time, seconds of the epoch.
         :param is_firm: see :meth:`times`.
@@ -281,14 +284,16 @@ class ExpectedEnds:
         return self._sorted[is_firm]
 
     def _placed(self, is_firm: bool) -> Iterator[_Placed]:
-        """Running servers and their rows; if firm, only with a known end."""
+        """Yield running servers with the rows of their hosts; if firm, only
+        those with a known end.
+        """
         rows = {name: row for row, name in enumerate(self._names)}
         for each in self._running:
             if each.host in rows and not (is_firm and each.ends_at is None):
                 yield each, rows[each.host]
 
     def _add(self, servers: Iterable[_Placed], is_firm: bool) -> None:
-        """Add ends of servers to a table, one kind after the other."""
+        """Add the ends of servers to a table, one kind after another."""
         found: dict[_Alike, list[tuple[float, float, int]]] = {}
         # Most servers share few amounts objects; comparing ids is fast.
         known: dict[tuple[str, int, bool], list[tuple[float, float, int]]] = {}
@@ -317,7 +322,9 @@ class ExpectedEnds:
         at: npt.NDArray[np.float64],
         rows: npt.NDArray[np.float64],
     ) -> _Table:
-        """Ends of servers that are alike; infinite ends are left out."""
+        """Return the ends of servers of one kind; infinite ends are left
+        out.
+        """
         ends = np.isfinite(at)
         # Amounts of preemptible servers belong to no project's part.
         project = '' if alike.is_preemptible else alike.project
@@ -335,7 +342,9 @@ class ExpectedEnds:
 def _medians(
     lifetimes: Sequence[float], since: npt.NDArray[np.float64], now: float
 ) -> npt.NDArray[np.float64]:
-    """(n,) Ends by the median of :func:`expected`; infinite if not known."""
+    """Return ends by the median of :func:`expected`, (n,); infinite if
+    unknown.
+    """
     if len(lifetimes) < LEAST:
         return np.full(len(since), math.inf)
     lasted = np.array([*lifetimes, math.inf])

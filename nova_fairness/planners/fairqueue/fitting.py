@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts on which one request fits now, whatever its position in the queue.
+"""Hosts on which one request fits now, regardless of its position in the
+queue.
 
 Room that is promised to other requests, or reserved for them, is not used.
 Limits, shares and the order do not count: an operator has decided.
@@ -19,11 +20,11 @@ from nova_fairness.planners.fairqueue import order
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Hosts for a request, or its lack.
+    """Hosts for a request, or the resources that it lacks.
 
     :ivar hosts: names, one per server; empty if there is no room for all.
-    :ivar why: its lack; ``None`` if it lacks nothing, or only room that is
-        kept for others.
+    :ivar why: why it lacks room; ``None`` if it lacks nothing, or only room
+        that is reserved for others.
     """
 
     hosts: tuple[str, ...] = ()
@@ -35,9 +36,9 @@ def fit(
     request: request_model.Request,
     kept: Mapping[str, Iterable[str]],
 ) -> Fit:
-    """Find hosts for one request in room that is free and not promised.
+    """Find hosts for one request in room that is free and not reserved.
 
-    :param snapshot: of the cloud, with the request.
+    :param snapshot: state of the cloud, with the request.
     :param request: the waiting request.
     :param kept: names of reserved hosts, by UUID of their request.
     """
@@ -59,7 +60,9 @@ def fit(
 def _others(
     kept: Mapping[str, Iterable[str]], request: request_model.Request
 ) -> frozenset[str]:
-    """Hosts that are kept for other requests, and not for this one."""
+    """Return the hosts that are reserved for other requests, and not for
+    this one.
+    """
     own = frozenset(kept.get(request.uuid, ()))
     return frozenset(h for hosts in kept.values() for h in hosts) - own
 
@@ -67,7 +70,7 @@ def _others(
 def _closed(
     snapshot: cluster.ClusterSnapshot, names: frozenset[str]
 ) -> cluster.ClusterSnapshot:
-    """A snapshot in which no servers start on some hosts."""
+    """Return a snapshot in which no servers start on some hosts."""
     return dataclasses.replace(
         snapshot,
         providers=tuple(
@@ -84,7 +87,9 @@ def _take_promised(
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,
 ) -> None:
-    """Take the room promised to other requests, if all its hosts exist."""
+    """Use the room that is reserved for other requests, if all their hosts
+    exist.
+    """
     for each in snapshot.requests:
         rows = room.hosts.rows(snapshot.promised.get(each.uuid, ()))
         if each.uuid != request.uuid and len(rows) == len(each.servers):

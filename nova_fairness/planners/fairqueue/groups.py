@@ -30,17 +30,17 @@ from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.shares import programs
 
 PAIRS = 600
-"""Most pairs of a job and a host in the integer program."""
+"""Largest number of pairs of a job and a host in the integer program."""
 
 NODES = 100
-"""Most nodes of the search tree of the integer program."""
+"""Largest number of nodes in the search tree of the integer program."""
 
 Rows = hosts_module.Rows
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AlikeServers:
-    """Servers that are alike.
+    """Interchangeable servers, called a job.
 
     :ivar shape: shape of one server, or of all servers that must be on one
         host.
@@ -52,18 +52,20 @@ class AlikeServers:
 
 
 Preference = Callable[[AlikeServers, Rows], hosts_module.Fractions]
-"""Scores hosts for a job. The hosts are indices in the rows of its shape. The
-host with the lowest score is taken first."""
+"""Scores hosts for a job; the hosts are indices in the rows of its shape.
+The host with the lowest score is used first.
+"""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundHosts:
-    """Hosts that were found.
+    """Hosts that a search found.
 
-    :ivar rows: rows of hosts for every job; ``None`` if not all servers have
-        a host.
+    :ivar rows: rows of hosts for every job; ``None`` if not all servers have a
+        host.
     :ivar fit: number of servers that have a host.
-    :ivar is_known: whether ``fit`` is certainly the largest possible number.
+    :ivar is_known: whether ``fit`` is proved to be the largest possible
+        number.
     """
 
     rows: tuple[Rows, ...] | None
@@ -77,7 +79,7 @@ def fill(
     limit: cluster.Amounts,
     prefer: Preference,
 ) -> Rows:
-    """Rows of hosts for as many servers of one job as fit.
+    """Return rows of hosts for as many servers of one job as fit.
 
     :param free: (c, p) free amounts of hosts.
     :param limit: (p,) most servers that each host may take.
@@ -115,7 +117,7 @@ def in_turn(
     limit: cluster.Amounts,
     prefer: Preference,
 ) -> FoundHosts:
-    """Place one job after the other, until one lacks room.
+    """Place one job after another, until one lacks room.
 
     :param free: see :func:`fill`.
     :param jobs: the largest first.
@@ -155,7 +157,7 @@ def exactly(
     prefer: Preference,
     may_solve: Callable[[int], bool],
 ) -> FoundHosts:
-    """Find hosts for all jobs by a flow or an integer program.
+    """Find hosts for all jobs by a network flow or an integer program.
 
     :param free: see :func:`fill`.
     :param jobs: several jobs.
@@ -184,7 +186,9 @@ def exactly(
 def _fit_per_host(
     free: cluster.Amounts, job: AlikeServers, limit: cluster.Amounts
 ) -> cluster.Amounts:
-    """(p,) Number of servers of one job that each host takes alone."""
+    """Return the number of servers of one job that fit on each host alone,
+    (p,).
+    """
     shape, found = job.shape, np.zeros_like(limit)
     have = np.maximum(free[shape.columns][:, shape.rows], 0)
     most = hosts_module.smallest(have // shape.amounts, len(shape.rows))
@@ -197,7 +201,7 @@ def _fit_per_host(
 def _one_each(
     fits: hosts_module.Marks, jobs: Sequence[AlikeServers], prefer: Preference
 ) -> FoundHosts:
-    """A different host for every server, by a flow.
+    """Find a different host for each server, by a network flow.
 
     :param fits: (j, p) whether each host has room for a server of each job.
     """
@@ -234,7 +238,7 @@ def _solved(
     whole: cluster.Amounts,
     may_solve: Callable[[int], bool],
 ) -> FoundHosts | None:
-    """Hosts by the integer program.
+    """Find hosts by the integer program.
 
     :param whole: (j, p) number of servers of each job that each host takes
         alone.
@@ -283,7 +287,7 @@ def _constraints(
     job: Rows,
     row: Rows,
 ) -> programs.ProgramRows:
-    """Constraints of the integer program.
+    """Build the constraints of the integer program.
 
     A variable is the number of servers of a job on a host: a pair.
 
@@ -311,7 +315,9 @@ def _checked(
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
 ) -> FoundHosts | None:
-    """Check the choice of the solver with integers; ``None``: it is wrong."""
+    """Check the choice of the solver with integers; ``None`` if it is
+    wrong.
+    """
     left = free.copy()
     taken = np.zeros_like(left)
     for job, rows in zip(jobs, found, strict=True):
@@ -331,7 +337,9 @@ def _few_of_each(
     limit: cluster.Amounts,
     whole: cluster.Amounts,
 ) -> Rows:
-    """Rows of hosts, of each kind at most as many as there are servers."""
+    """Return rows of hosts, of each kind at most as many as there are
+    servers.
+    """
     columns = np.unique(np.concatenate([job.shape.columns for job in jobs]))
     hosts = np.flatnonzero(whole.any(axis=0))
     seen = np.vstack([free[columns], limit[np.newaxis], whole])[:, hosts]
@@ -343,7 +351,7 @@ def _few_of_each(
 
 
 class _ConstraintRows:
-    """Rows of an integer program, added in blocks."""
+    """Rows of an integer program, which are added in blocks."""
 
     def __init__(self) -> None:
         self._row: list[Rows] = []
@@ -382,7 +390,7 @@ class _ConstraintRows:
         self._count += len(which)
 
     def rows(self) -> programs.ProgramRows:
-        """All rows that were added."""
+        """Return all rows that were added."""
         return programs.ProgramRows(
             np.concatenate(self._row),
             np.concatenate(self._column),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running servers of server groups, and members that end.
+"""Running members of server groups, and members that end.
 
 The hosts of the members of a group are known. The servers that are the members
 are not always known. An unknown member counts as ended only when all servers
@@ -25,8 +25,8 @@ _Servers = list[tuple[cluster.Running, int]]
 class GroupMembers:
     """Members of server groups, including servers that a plan starts.
 
-    :param snapshot: of the cloud.
-    :param hosts: of the cloud.
+    :param snapshot: state of the cloud.
+    :param hosts: hosts of the cloud.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class GroupMembers:
         self._known: dict[str, tuple[_Servers, dict[int, int]]] = {}
 
     def add(self, servers: Iterable[tuple[cluster.Running, int]]) -> None:
-        """Add servers that a plan starts; they name their groups."""
+        """Add servers that a plan starts; their attribute ``group`` is set."""
         for each, row in servers:
             if each.group:
                 self._added.setdefault(each.group, []).append((each, row))
@@ -46,7 +46,8 @@ class GroupMembers:
     def gone(
         self, group: str, project: str, ended: Ended
     ) -> cluster.Amounts | None:
-        """(p,) Number of ended members; ``None`` if there are no members.
+        """Return the number of ended members on each host, (p,); ``None`` if
+        there are no members.
 
         :param group: UUID of the group.
         :param project: project of the group.
@@ -66,7 +67,9 @@ class GroupMembers:
         return found
 
     def _of(self, group: str) -> tuple[_Servers, dict[int, int]]:
-        """Known members, and the number of unknown members by row of host."""
+        """Return the known members, and the number of unknown members by
+        row of host.
+        """
         if group not in self._known:
             names = self._snapshot.members.get(group, ())
             rows = self._hosts.rows(names)
@@ -82,13 +85,15 @@ class GroupMembers:
         return self._known[group]
 
     def _may_be(self, row: int, project: str) -> list[cluster.Running]:
-        """Servers on a host without a known group: they may be members."""
+        """Return servers on a host whose group is unknown, so that they may
+        be members.
+        """
         there = self._index.get(('', self._hosts.names[row]), ())
         return [each for each in there if each.project == project]
 
     @functools.cached_property
     def _index(self) -> dict[tuple[str, str], list[cluster.Running]]:
-        """Servers by group, or by host if their group is not known."""
+        """Return servers by group, or by host if their group is unknown."""
         found: dict[tuple[str, str], list[cluster.Running]] = {}
         for each in self._snapshot.running:
             group = self._group(each)

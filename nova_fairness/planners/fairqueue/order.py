@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that start together, and the order of the queue."""
+"""Units: requests that start together; and the contract of orders of the
+queue.
+"""
 
 import abc
 from collections.abc import Iterable
@@ -28,12 +30,12 @@ class Unit:
 
     @functools.cached_property
     def project(self) -> str:
-        """The account that pays."""
+        """Return the project of the requests."""
         return self.requests[0].project
 
     @property
     def group(self) -> request_model.Group | None:
-        """The server group of all servers of the unit."""
+        """Return the server group of all servers of the unit."""
         return self.requests[0].group
 
     @functools.cached_property
@@ -48,12 +50,12 @@ class Unit:
 
     @property
     def count(self) -> int:
-        """Number of servers."""
+        """Return the number of servers."""
         return sum(len(each.servers) for each in self.requests)
 
 
 def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
-    """Units of requests; a group has the position of its first request.
+    """Return units of requests; a group has the position of its first request.
 
     :param arranged: waiting requests, the next one first.
     """
@@ -79,14 +81,14 @@ def first(
 
 
 def key_of(each: request_model.Request) -> tuple[str, ...]:
-    """Key that requests share if they start together."""
+    """Return a key that requests share if they start together."""
     if each.group is None:
         return (each.uuid,)
     return (each.project, each.group.uuid, each.band.value)
 
 
 class Order(abc.ABC):
-    """Order of the queue; subclasses are loaded by stevedore.
+    """Order of the queue; stevedore loads subclasses.
 
     Arguments of the constructor are numbers that operators may set, each with
     a default. The constructor raises ``ValueError`` for a number that is out
@@ -94,7 +96,7 @@ class Order(abc.ABC):
     """
 
     description: ClassVar[str]
-    """One sentence for operators."""
+    """Sentence for operators."""
 
     @abc.abstractmethod
     def arrange(
@@ -103,13 +105,13 @@ class Order(abc.ABC):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Sequence[request_model.Request]:
-        """Put waiting requests in order, the next one first.
+        """Sort waiting requests, the next one first.
 
         The result depends on the arguments only, not on the order in which
         requests are given, and has every request once.
 
-        :param waiting: requests to put in order.
-        :param snapshot: of the cloud.
+        :param waiting: requests to sort.
+        :param snapshot: state of the cloud.
         :param now: seconds of the epoch.
         """
 
@@ -119,10 +121,11 @@ class Order(abc.ABC):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Numbers that explain the places of requests in a queue (``sprio``).
+        """Return numbers that explain the positions of requests in a queue
+        (``sprio``).
 
-        Owners read the factors of their own requests. So a factor is about
-        the request, its user or its project, never about another project.
+        Owners read the factors of their own requests. So a factor is about the
+        request, its user or its project, never about another project.
 
         :returns: finite numbers by name, by UUID of the request; a request
             without an entry has no factors.
@@ -133,7 +136,7 @@ class Order(abc.ABC):
 def oldest_first(
     requests: Iterable[request_model.Request],
 ) -> list[request_model.Request]:
-    """Requests by the time of the request; of equal times by UUID."""
+    """Return requests sorted by the time of the request, then by UUID."""
     return sorted(requests, key=lambda each: (each.asked_at, each.uuid))
 
 
@@ -148,7 +151,7 @@ class OldestFirst(Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Sequence[request_model.Request]:
-        """Order by the time of the request; see :func:`oldest_first`."""
+        """Sort by the time of the request; see :func:`oldest_first`."""
         return oldest_first(waiting)
 
     def factors(
@@ -157,7 +160,7 @@ class OldestFirst(Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Seconds waited."""
+        """Return the seconds that each request has waited."""
         return {
             each.uuid: {'waited_s': max(now - each.asked_at, 0.0)}
             for each in waiting
@@ -205,7 +208,8 @@ def arranged(
 ) -> list[request_model.Request]:
     """Call :meth:`Order.arrange`, and check the result.
 
-    :raises PluginMisbehaved: if the order failed, lost or doubled a request.
+    :raises PluginMisbehaved: if the order failed, or lost or duplicated a
+        request.
     """
     name = type(order).__name__
     try:

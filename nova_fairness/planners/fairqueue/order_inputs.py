@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Use and shares of accounts with waiting requests, for orders."""
+"""Use and shares of accounts with waiting requests, as input of orders."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,10 @@ Requests = Sequence[request_model.Request]
 
 
 class WaitingAccounts:
-    """Accounts of waiting requests, and their use.
+    """Accounts of waiting requests, with their use.
 
     :param waiting: requests.
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param charge: part of granted amounts that counts as used, 0 to 1.
 
     :ivar classes: (c,) names of the classes.
@@ -64,17 +64,20 @@ class WaitingAccounts:
         self._told: dict[str, cluster.Factors] = {}
 
     def asked(self, request: request_model.Request) -> Floats:
-        """(c,) Amounts of all servers of a request."""
+        """Return the amounts of all servers of a request, (c,)."""
         each = cluster.vector(dict(request.demand.amounts), self.classes)
         return each.astype(np.float64) * len(request.servers)
 
     def asked_part(self, request: request_model.Request) -> Floats:
-        """(c,) Amounts of a request as weighted parts of the cloud."""
+        """Return the amounts of a request as weighted parts of the cloud,
+        (c,).
+        """
         asked = ledger.parts(self.asked(request), self.capacity)
         return asked * self._counts
 
     def uses(self, request: request_model.Request) -> cluster.Factors:
-        """Use of a request's project and of its user, divided by their shares.
+        """Return the use of a request's project and of its user, divided by
+        their shares.
 
         Accounts without a share are left out.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders by shares: the known ones of other schedulers.
+"""Orders by shares, as other schedulers have them.
 
 An order in turns takes one request after the other. It charges each request
 before it takes the next. So a user who is far below their share does not start
@@ -75,7 +75,9 @@ class FairTree(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Use per share, and Slurm's rank; see :func:`.factors.fair_tree`."""
+        """Return the use per share, and Slurm's rank; see
+        :func:`.factors.fair_tree`.
+        """
         standing = order_inputs.WaitingAccounts(waiting, snapshot, self.charge)
         tree = standing.tree
         use = standing.history.max(axis=1, initial=0.0)
@@ -101,11 +103,11 @@ _Entry = tuple[float, _Key, int]
 
 
 class _TreeOfTurns:
-    """Takes requests from a share tree, one after the other.
+    """Yields requests from a share tree, one after another.
 
     Each node has a heap of the branches below it that still have requests. A
-    start changes only the branches above it, and each of these is the first
-    of its heap. Accounts with equal ``use / share`` are treated as one account
+    start changes only the branches above it, and each of these is the first of
+    its heap. Accounts with equal ``use / share`` are treated as one account
     with the children of both; children keep their value below their own
     parent. So the key of an account ends with the key of its first child.
     """
@@ -152,7 +154,7 @@ class _TreeOfTurns:
         return taken
 
     def _part(self, taken: request_model.Request) -> list[float]:
-        """(c,) Charge of a start, as parts of the cloud."""
+        """Return the charge of a start, as parts of the cloud, (c,)."""
         key = taken.demand.amounts, len(taken.servers)
         if key not in self._asked:
             part = self._charge * self._standing.asked_part(taken)
@@ -173,7 +175,9 @@ class _TreeOfTurns:
         return max(0.0, *self._use[at])
 
     def _key_below(self, at: int) -> _Key | None:
-        """Key of the first request of a branch; ``None`` without a request."""
+        """Return the key of the first request of a branch; ``None`` without
+        a request.
+        """
         if self._queues.get(at):
             return _USER, self._age[self._queues[at][-1].uuid]
         heap = self._heaps.get(at)
@@ -189,12 +193,14 @@ class _TreeOfTurns:
 
 
 def _rounded(level: float) -> float:
-    """A level without rounding errors, so that equal levels stay equal."""
+    """Return a level without rounding errors, so that equal levels stay
+    equal.
+    """
     return float(f'{level:.12g}')
 
 
 class _ByPriority(order_module.Order):
-    """Orders by a number for each request, the largest first."""
+    """Sorts requests by a priority for each request, the largest first."""
 
     def arrange(
         self,
@@ -202,7 +208,7 @@ class _ByPriority(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Requests:
-        """Order by the number; see :meth:`.order.Order.arrange`."""
+        """Sort by the priority; see :meth:`.order.Order.arrange`."""
         summands = self._summands(
             order_inputs.WaitingAccounts(waiting, snapshot), waiting, now
         )
@@ -218,7 +224,9 @@ class _ByPriority(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Use per share, the summands of the number, and the number."""
+        """Return the use per share, the summands of the priority, and the
+        priority.
+        """
         standing = order_inputs.WaitingAccounts(waiting, snapshot)
         summands = self._summands(standing, waiting, now)
         return {
@@ -237,15 +245,15 @@ class _ByPriority(order_module.Order):
         waiting: Requests,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Factors whose sum is the number of each request, by UUID."""
+        """Return the summands of the priority of each request, by UUID."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Multifactor(_ByPriority):
-    """A sum of factors from 0 to 1, the largest first (Slurm).
+    """Priority that is a sum of factors from 0 to 1 (Slurm).
 
-    :ivar fair_share: weight of ``2^(-U_E / S)``, see
-        :func:`.factors.classic`; >= 0.
+    :ivar fair_share: weight of ``2^(-U_E / S)``, see :func:`.factors.classic`;
+        >= 0.
     :ivar age: weight of the time waited, 1 after ``longest_s``; >= 0.
     :ivar size: weight of the largest part of the cloud for which the request
         asks; >= 0.
@@ -293,7 +301,7 @@ class Multifactor(_ByPriority):
 
 @dataclasses.dataclass(frozen=True)
 class Synergy(_ByPriority):
-    """``vcpus x F_vcpus + memory x F_memory``, the largest first.
+    """Priority ``vcpus x F_vcpus + memory x F_memory``, the largest first.
 
     :ivar vcpus: weight, >= 0; Synergy's code has 100.
     :ivar memory: weight, >= 0; 70.
@@ -395,7 +403,7 @@ class Fass(_ByPriority):
 
 
 class _ByProject(order_module.Order):
-    """Takes the oldest request of the project that comes first, in turns."""
+    """Yields the oldest request of the project that is first, in turns."""
 
     def arrange(
         self,
@@ -420,7 +428,8 @@ class _ByProject(order_module.Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Mapping[str, cluster.Factors]:
-        """Use per share, and how far each project is ahead of its share.
+        """Return the use per share, and how far each project is ahead of its
+        share.
 
         These are the numbers before the first turn. Requests of a project
         without a share have no number.
@@ -438,15 +447,15 @@ class _ByProject(order_module.Order):
         }
 
     factor: ClassVar[str]
-    """Name of the factor that says how far a project is ahead."""
+    """Name of the factor that describes how far a project is ahead."""
 
     @abc.abstractmethod
     def _ahead(self, turns: '_Projects') -> Floats:
-        """How far each project is ahead of its share, (p,)."""
+        """Return how far each project is ahead of its share, (p,)."""
 
 
 class _Projects:
-    """Amounts that projects have and ask for while requests are taken.
+    """Amounts that projects use and need while requests are taken in turns.
 
     :ivar names: (p,) names of projects with waiting requests.
     :ivar classes: (c,) names of the classes.
@@ -514,7 +523,7 @@ class _Projects:
             self._load_next(p)
 
     def take(self, p: int) -> request_model.Request:
-        """Take the next request of a project."""
+        """Remove the next request of a project, and return it."""
         taken = self._queues[p].pop()
         self.used[p] += self.next[p]
         self.taken[p] += self._standing.asked_part(taken).sum()
@@ -530,7 +539,9 @@ class _Projects:
 
 
 class DominantShare(_ByProject):
-    """First the project that would borrow least with its request (Kueue)."""
+    """Orders by the amount that a project would borrow with its request,
+    the smallest first (Kueue).
+    """
 
     description = (
         'First those who have borrowed least beyond their nominal quota, as '
@@ -579,7 +590,8 @@ class AdmissionFairSharing(_ByProject):
 
 @dataclasses.dataclass(frozen=True)
 class Distribution(_ByProject):
-    """First the project furthest below its desired part (Cloud Scheduler).
+    """Orders by the distance to the desired part of a project, the project
+    furthest below first (Cloud Scheduler).
 
     Projects without a desired part come last, whatever they have.
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests within guaranteed parts start at once; others start in order.
+"""Planner of the queue: requests within guaranteed parts start at once; others
+start in order.
 
 Preemptible requests come after all others, and have limits of their own.
 
@@ -77,9 +78,10 @@ _OLDEST_FIRST = order_module.OldestFirst()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Backfill:
-    """Limits of starts before the first unit that does not fit.
+    """Limits of starts that are allowed before the first unit that does not
+    fit.
 
-    :ivar depth: most units that are tried behind this unit, >= 0.
+    :ivar depth: largest number of units that are tried behind this unit, >= 0.
     :ivar patience_s: wait of this unit, seconds, >= 0, up to which others may
         start on its reserved hosts because of expected ends.
     """
@@ -91,17 +93,19 @@ class Backfill:
 _USUAL = Backfill()
 
 _FAR_S = 86400.0
-"""Seconds after which a known end is far, so that expected ends count, too."""
+"""Seconds after which a known end is distant, so that expected ends count,
+too.
+"""
 
 _OWN_MEMBERS = 5
 """Most units of a project per round that are blocked by members of their
 groups and for which ends are searched."""
 
 _Told = tuple[order_module.Unit, reason.Why]
-"""A waiting unit, and the reason."""
+"""A waiting unit, and the reason why it waits."""
 
 _Judged = tuple[order_module.Unit, reason.Why | reason.Lazy]
-"""A waiting unit, and the reason or a function that makes it."""
+"""A waiting unit, and the reason or a function that returns it."""
 
 _Kept = tuple[hosts_module.Rows, float | None]
 """Rows of hosts where room is kept, and the time until which it is kept,
@@ -117,9 +121,10 @@ def plan(
     *,
     tells: bool = True,
 ) -> cluster.Plan:
-    """Plan the requests that start now and their hosts; others get reasons.
+    """Plan which requests start now and on which hosts; other requests get
+    reasons.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param now: seconds of the epoch.
     :param order: order of units beyond guaranteed parts.
     :param backfill: limits of starts before the first unit that does not fit.
@@ -158,7 +163,7 @@ def _without_held(
     snapshot: cluster.ClusterSnapshot,
     stopped: Sequence[request_model.Request],
 ) -> cluster.ClusterSnapshot:
-    """The snapshot without requests that are held."""
+    """Return the snapshot without requests that are held."""
     names = {each.uuid for each in stopped}
     return dataclasses.replace(
         snapshot,
@@ -169,7 +174,9 @@ def _without_held(
 def _held(
     stopped: Iterable[request_model.Request], before: int
 ) -> dict[str, cluster.Waiting]:
-    """Positions of held requests: behind all others, the oldest first."""
+    """Return the positions of held requests: behind all others, the oldest
+    first.
+    """
     return {
         each.uuid: cluster.Waiting(place, each.hold.why)
         for place, each in enumerate(
@@ -186,7 +193,9 @@ def _by_bands(
     order: order_module.Order,
     tells: bool,
 ) -> tuple[list[request_model.Request], dict[str, cluster.Factors]]:
-    """Requests in order, one priority class after the other, and factors."""
+    """Return requests in order, one priority class after another, and their
+    factors.
+    """
     arranged: list[request_model.Request] = []
     factors: dict[str, cluster.Factors] = {}
     for band in request_model.Band:
@@ -206,7 +215,9 @@ def _by_bands(
 def _with_preemptible(
     snapshot: cluster.ClusterSnapshot,
 ) -> cluster.ClusterSnapshot:
-    """The snapshot with amounts of preemptible servers counted as granted."""
+    """Return the snapshot in which amounts of preemptible servers count as
+    granted.
+    """
     granted = dict(snapshot.granted)
     for name, part in tree_module.preemptible_parts(snapshot).items():
         granted[name] = granted.get(name, 0.0) + part
@@ -214,9 +225,9 @@ def _with_preemptible(
 
 
 class _Rounds:
-    """Rounds until no further unit starts.
+    """Executes rounds until no further unit starts.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param now: seconds of the epoch.
     :param backfill: limits of starts before the first unit that does not fit.
     :param rule: chooses the host of a server among the hosts with room.
@@ -260,7 +271,7 @@ class _Rounds:
     def run(
         self, arranged: list[request_model.Request]
     ) -> tuple[list[cluster.Action], list[_Told]]:
-        """The starts, and the units that wait with their reasons.
+        """Return the starts, and the units that wait with their reasons.
 
         :param arranged: requests, the next one first.
         """
@@ -290,7 +301,7 @@ class _Rounds:
     def _divided(
         self, units: list[order_module.Unit]
     ) -> tuple[list[order_module.Unit], dict[str, reason.Why]]:
-        """Units that could start; see :mod:`.divisions`."""
+        """Return units that could start; see :mod:`.divisions`."""
         return divisions.divided(units, self._too_large, self._room.full_group)
 
     def _final_reason(
@@ -299,7 +310,7 @@ class _Rounds:
         why: reason.Why | reason.Lazy,
         left_out: Mapping[str, reason.Why],
     ) -> reason.Why:
-        """The final reason of a unit.
+        """Return the final reason of a unit.
 
         A request that was left out of its unit at first keeps that reason.
         """
@@ -311,7 +322,8 @@ class _Rounds:
     def _regrouped(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Units as the next plan would form them, after starts in groups.
+        """Return units as the next plan would form them, after starts in
+        groups.
 
         The waiting requests of these groups are divided again.
         """
@@ -340,7 +352,7 @@ class _Rounds:
     def _in_order(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Sort units that were divided, as the next plan would do."""
+        """Sort units after a division, as the next plan would do."""
         if not self._left_out and not self._snapshot.promised:
             return units
         return self._sorted(units)
@@ -348,7 +360,7 @@ class _Rounds:
     def _sorted(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
-        """Units by the position of their first request."""
+        """Return units sorted by the position of their first request."""
         return sorted(
             units, key=lambda unit: self._place[unit.requests[0].uuid]
         )
@@ -378,7 +390,7 @@ class _Rounds:
         return others
 
     def _start_elsewhere(self, *, is_preemptible: bool) -> None:
-        """Start preemptors that find room on other hosts now."""
+        """Start preemptors that have room on other hosts now."""
         for unit, rows in self._promises.elsewhere(
             is_preemptible=is_preemptible
         ):
@@ -422,7 +434,9 @@ class _Rounds:
         return waiting
 
     def _start_within_guarantee(self, unit: order_module.Unit) -> bool:
-        """Start a unit within its project's guaranteed part, if it fits."""
+        """Start a unit within the guaranteed part of its project, if it
+        fits.
+        """
         kind = self._alike.of(unit)
         if kind in self._alike.sharing:
             return False
@@ -455,7 +469,7 @@ class _Rounds:
         return why
 
     def _held_back(self, unit: order_module.Unit) -> equivalence.Failed | None:
-        """Why a unit is not tried at all; ``None`` if it is."""
+        """Return why a unit is not tried at all; ``None`` if it is tried."""
         kind, known = self._alike.of(unit), self._alike.held_back
         if kind in known or kind in self._alike.tried:
             return known.get(kind)
@@ -474,7 +488,7 @@ class _Rounds:
     def _start_or_lack(
         self, unit: order_module.Unit
     ) -> equivalence.Failed | None:
-        """Start a unit if there is room, or return its lack."""
+        """Start a unit if there is room; otherwise return what it lacks."""
         kind, known = self._alike.of(unit), self._alike.failed
         if kind in known:
             return known[kind]
@@ -494,7 +508,7 @@ class _Rounds:
         return why
 
     def _binding(self, unit: order_module.Unit) -> int:
-        """Bits of kept room that a unit may not take.
+        """Return the bits of reserved room that a unit may not use.
 
         These are the kinds of room that are needed before the unit ends.
         """
@@ -513,7 +527,7 @@ class _Rounds:
         return binds
 
     def _is_behind(self, unit: order_module.Unit, binds: int) -> bool:
-        """Whether a unit would take kept room for too long.
+        """Whether a unit would use reserved room for too long.
 
         This also holds for another unit of the server group for which room is
         kept: its servers would limit the hosts of this group.
@@ -524,7 +538,9 @@ class _Rounds:
         return self._parts.behind(unit, binds)
 
     def _reserved(self, unit: order_module.Unit) -> cluster.Reservation | None:
-        """Reserve room for a unit; ``None`` if it will find none."""
+        """Reserve room for a unit; ``None`` if no room can become free for
+        it.
+        """
         may_be = self._room.may_hold(unit)
         if not may_be:
             self._looked[unit.project] += 1
@@ -581,7 +597,7 @@ class _Rounds:
         found: tuple[float, capacity.Placement],
         kind: int,
     ) -> _Kept:
-        """Keep room until the time at which there is enough."""
+        """Reserve room until the time at which there is enough."""
         at, placement = found
         is_firm = kind == capacity.FIRM
         hosts, projects = self._ends.until(at, is_firm=is_firm)
@@ -590,7 +606,7 @@ class _Rounds:
         return self._room.reserve(unit, placement, hosts, kind), at
 
     def _kept_alone(self, unit: order_module.Unit, *, is_known: bool) -> _Kept:
-        """Keep hosts for a unit alone.
+        """Reserve hosts for one unit alone.
 
         :param is_known: whether servers with known ends count as gone.
         """
@@ -607,7 +623,8 @@ class _Rounds:
     def _first_fit(
         self, unit: order_module.Unit, *, is_firm: bool
     ) -> tuple[float, capacity.Placement] | None:
-        """The first time at which a unit fits, and its hosts at this time.
+        """Return the first time at which a unit fits, and its hosts at this
+        time.
 
         This is a binary search: a unit that fits after an end fits after all
         later ends, too.
@@ -635,7 +652,9 @@ class _Rounds:
     def _placed_at(
         self, unit: order_module.Unit, at: float, *, is_firm: bool
     ) -> capacity.Placement | None:
-        """Hosts that have room for a unit at a time."""
+        """Return hosts that have room for a unit at a given time; ``None``
+        if there are none.
+        """
         hosts, projects = self._ends.until(at, is_firm=is_firm)
         if not self._parts.fits_later(unit, projects):
             return None
@@ -643,7 +662,9 @@ class _Rounds:
         return self._room.find_later(unit, hosts, gone)
 
     def _lasting_reason(self, unit: order_module.Unit) -> reason.Why | None:
-        """Why a unit cannot start, whatever other units do."""
+        """Return why a unit cannot start, regardless of other units;
+        ``None`` if it can.
+        """
         kind = self._alike.of(unit)
         if kind not in self._never:
             # These reasons do not change while a plan is made.
@@ -660,7 +681,9 @@ class _Rounds:
         )
 
     def _too_large(self, unit: order_module.Unit) -> reason.Why | None:
-        """Why a unit could not start if no other server ran."""
+        """Return why a unit could not start if no other server ran;
+        ``None`` if it could.
+        """
         return _first(
             self._room.never(unit),
             self._parts.too_large(unit),
@@ -668,7 +691,9 @@ class _Rounds:
         )
 
     def _closed_window(self, unit: order_module.Unit) -> reason.Why | None:
-        """The closed window that opens last, as a reason."""
+        """Return the closed window that opens last, as a reason; ``None``
+        if all are open.
+        """
         for each in unit.requests:
             aside = self._openings.set_aside(each.project, each.user)
             if aside is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preemptors and their reservations, while a plan is made.
+"""Reservations of preemptors, while a plan is made.
 
 A preemptor's reservation is for the preemptor alone. Later requests of its
 server group have no part in it, and take none of it away. If other hosts have
@@ -22,8 +22,8 @@ from nova_fairness.planners.fairqueue import order
 class Promises:
     """Reservations of preemptors.
 
-    :param snapshot: of the cloud.
-    :param room: the free room.
+    :param snapshot: state of the cloud.
+    :param room: free room of the hosts.
     """
 
     def __init__(
@@ -35,7 +35,8 @@ class Promises:
         self._left: list[tuple[order.Unit, capacity.Placement]] = []
 
     def divided(self, units: list[order.Unit]) -> list[order.Unit]:
-        """Units, with preemptors that have a reservation separated.
+        """Return units, in which preemptors with a reservation are separated
+        from other requests.
 
         :returns: units of such preemptors are before the rest of their group.
         """
@@ -56,12 +57,14 @@ class Promises:
         return found
 
     def _has(self, each: request_model.Request) -> bool:
-        """Whether all hosts that were promised to a request exist."""
+        """Whether all reserved hosts of a request exist."""
         rows = self._room.hosts.rows(self._promised.get(each.uuid, ()))
         return len(rows) == len(each.servers)
 
     def of(self, unit: order.Unit) -> capacity.Placement | None:
-        """Rows of the hosts that were promised to a unit; ``None`` if none."""
+        """Return the rows of the reserved hosts of a unit; ``None`` without
+        a reservation.
+        """
         # If one of the hosts is gone, the promise is void.
         if not all(self._has(each) for each in unit.requests):
             return None
@@ -71,14 +74,14 @@ class Promises:
         )
 
     def keep(self, unit: order.Unit, placement: capacity.Placement) -> None:
-        """Let a unit wait for hosts that are not free yet."""
+        """Let a unit wait for reserved hosts that are not free yet."""
         self._room.take(unit, placement)
         self._left.append((unit, placement))
 
     def elsewhere(
         self, *, is_preemptible: bool
     ) -> Iterator[tuple[order.Unit, capacity.Placement]]:
-        """Units that start after all, with their hosts.
+        """Yield units that can start now, with their hosts.
 
         They start on other hosts, or on their own ones if another preemptor
         that was promised room there starts elsewhere.
@@ -100,14 +103,18 @@ class Promises:
             yield unit, found
 
     def waiting(self) -> list[tuple[order.Unit, reason.Why]]:
-        """Units that wait for their promised hosts, and the reason."""
+        """Return the units that wait for their reserved hosts, and the
+        reason.
+        """
         why = reason.why(
             reason.Reason.ROOM_IS_MADE, servers=float(self._leaving)
         )
         return [(unit, why) for unit, _ in self._left]
 
     def reserved(self) -> dict[str, cluster.Reservation]:
-        """Hosts kept for waiting preemptors, by UUID of the request."""
+        """Return the hosts that are reserved for waiting preemptors, by
+        UUID of the request.
+        """
         return {
             each.uuid: cluster.Reservation(
                 self._room.names(np.concatenate(placement))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Waits of past requests, replayed with other shares or another order.
+"""Replay of past requests with other shares or another order, to compare their
+waits.
 
 Room becomes free as it did in the past: at each time at which a request was
 sent, its part of the cloud becomes free for the requests that wait then. The
@@ -29,7 +30,7 @@ from nova_fairness.shares import ledger
 from nova_fairness.shares import tree as tree_module
 
 _ROUNDING = 1e-9
-"""Rounding error of sums of parts of the cloud."""
+"""Tolerated rounding error of sums of parts of the cloud."""
 
 Waits = Mapping[str, float]
 """Wait in seconds, by UUID of the request."""
@@ -58,10 +59,10 @@ def waits(
     order: order_module.Order,
     kept: estimates.Kept,
 ) -> Steps:
-    """Replay requests; each priority class has room of its own.
+    """Replay requests; each priority class has its own room.
 
     :param past: requests, in any sequence.
-    :param snapshot: has the accounts and the capacity.
+    :param snapshot: snapshot with the accounts and the capacity.
     :param order: order of the queue.
     :param kept: decay of use.
     :returns: wait of each request in the replay.
@@ -75,7 +76,7 @@ def waits(
 
 
 class _Replay:
-    """One replay of the requests of one priority class."""
+    """Replay of the requests of one priority class."""
 
     def __init__(
         self,
@@ -142,11 +143,15 @@ class _Replay:
         return found
 
     def _size(self, uuid: str) -> float:
-        """Part of the cloud for which a request asks, in its largest class."""
+        """Return the part of the cloud that a request needs, in its largest
+        class.
+        """
         return float(self._parts[uuid].max(initial=0.0))
 
     def _next(self, now: float) -> str | None:
-        """The first request, if there is room for it."""
+        """Return the first request if there is room for it; otherwise
+        ``None``.
+        """
         room = self._room + _ROUNDING
         if not any(self._size(uuid) <= room for uuid in self._waiting):
             return None

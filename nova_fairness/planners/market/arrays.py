@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers and hosts of a market as arrays.
+"""Servers and hosts of a market, as arrays.
 
 Servers with the same needs and the same rate are one *type*: they are
 interchangeable. A *group* has the servers that are to be together on one host,
@@ -25,7 +25,7 @@ Marks = hosts_module.Marks
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Type:
-    """Servers that are alike.
+    """Interchangeable servers: they have the same needs and the same rate.
 
     :ivar rate: rate of each server.
     :ivar shape: amounts that each server needs, and its possible hosts.
@@ -42,21 +42,21 @@ class Type:
 
 
 class MarketArrays:
-    """Input of a plan, in arrays.
+    """Input of a market plan, as arrays.
 
-    :param given: the market.
+    :param given: state of the market.
     :param now: seconds of the epoch.
     :param hold_s: seconds for which a server stays after a move.
 
     :ivar hosts: the hosts.
-    :ivar sold: (k,) columns of the classes that are sold.
-    :ivar running: (n,) servers on known hosts, in the order of UUIDs.
+    :ivar sold: (k,) columns of the resource classes that are sold.
+    :ivar running: (n,) servers on known hosts, sorted by UUID.
     :ivar rate: (n,) rates of servers.
     :ivar cost: (n,) cost of a move of each server.
     :ivar amounts: (n, c) amounts of servers.
     :ivar at: (n,) rows of the hosts of servers.
-    :ivar types: types of servers that may move, those with the highest rate
-        and the largest size first.
+    :ivar types: types of servers that may be moved, sorted by rate and size,
+        the largest first.
     :ivar room: (c, p) room of hosts for these servers.
     :ivar staying: (k, p) sum of the rates of all other servers.
     """
@@ -99,7 +99,9 @@ class MarketArrays:
 
     @functools.cached_property
     def supply(self) -> Floats:
-        """(k, p) Supply of each host in sold classes; 1 is the mean host."""
+        """Return the capacity of each host in sold classes, (k, p); 1 is
+        the mean host.
+        """
         capacity = self.hosts.capacity[self.sold].astype(np.float64)
         mean = capacity.mean(axis=1, keepdims=True)
         found: Floats = capacity / np.where(mean > 0, mean, 1.0)
@@ -107,17 +109,18 @@ class MarketArrays:
 
     @functools.cached_property
     def index(self) -> Rows:
-        """(n,) Type of each server, -1 for servers that stay."""
+        """Return the type of each server, (n,); -1 for servers that stay."""
         found = np.full(len(self.running), -1, dtype=np.intp)
         for t, each in enumerate(self.types):
             found[each.servers] = t
         return found
 
     def prices(self, at: Rows, which: Marks | None = None) -> Floats:
-        """(k, p) Sums of the rates on every host, for each class.
+        """Return the sum of the rates on each host, for each sold class, (k,
+        p).
 
         :param at: (n,) rows of the hosts of servers.
-        :param which: (n,) servers that count; ``None`` for all.
+        :param which: (n,) servers that are counted; ``None`` for all.
         """
         rate = self.rate if which is None else self.rate * which
         found = [
@@ -127,14 +130,16 @@ class MarketArrays:
         return np.array(found)
 
     def levels(self, prices: Floats) -> Floats:
-        """(p,) Price per supply of hosts, in the dearest class.
+        """Return the price per supply of each host, in its most expensive
+        class, (p,).
 
         :param prices: (k, p).
         """
         return level(prices, self.supply)
 
     def mean_level(self, at: Rows) -> float:
-        """Mean level over all rates, times number of hosts / sum of rates.
+        """Return the mean level, weighted by rates, times number of hosts /
+        sum of rates.
 
         :param at: (n,) rows of the hosts of servers.
         """
@@ -147,7 +152,9 @@ class MarketArrays:
     def _shape(
         self, n: int, now: float, hold_s: float, known: set[str]
     ) -> hosts_module.Shape | None:
-        """Shape of a server; ``None`` if it stays where it is."""
+        """Return the shape of a server; ``None`` if the server must stay on
+        its host.
+        """
         each, bid = self.running[n], self.bids[n]
         if (
             bid.demand is None
@@ -193,10 +200,10 @@ class MarketArrays:
 
 
 def level(prices: Floats, supply: Floats) -> Floats:
-    """Price per supply, in the dearest class.
+    """Return the price per supply, in the most expensive class.
 
-    Classes without supply do not count: no server that needs them can be put
-    there.
+    Classes without supply do not count, because no server that needs them can
+    be placed there.
 
     :param prices: (k, ...).
     :param supply: (k, ...).

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Phase 2: the cores of the host on which the VCPUs of a server run.
+"""Phase 2 of the market plan: the core on which each VCPU of a server runs.
 
 In the published algorithm (Rajagopalan 2012, figure 2) every VCPU goes to the
 cheapest core, and two VCPUs of one server can be on one core while other cores

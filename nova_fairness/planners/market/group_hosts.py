@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Phase 3: the host of each group, so that moves cost the least.
+"""Phase 3 of the market plan: the host of each group, so that the moves cost
+least.
 
 The published search (Rajagopalan 2012, figure 3) is greedy. Here the choice is
 optimal, as an assignment problem. Servers of one type are interchangeable, and
@@ -24,7 +25,7 @@ _SAME = 1e-9
 def placed(
     field: arrays.MarketArrays, counts: server_groups.Counts, slack: float
 ) -> Rows:
-    """Put groups on hosts.
+    """Assign groups to hosts, and return the new host of each server.
 
     :param counts: (g, t) servers of each type in each group, from
         :func:`.server_groups.grouped`.
@@ -44,7 +45,8 @@ def placed(
 
 
 def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
-    """Cost of the servers that leave each host if it gets each group.
+    """Return the cost of the servers that leave each host if it gets each
+    group, (p, g).
 
     If the host has more servers of a type than the group, the cheapest leave.
 
@@ -69,7 +71,9 @@ def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
 def permitted(
     field: arrays.MarketArrays, counts: server_groups.Counts, slack: float
 ) -> Marks:
-    """(g, p) Whether a group fits on each host and its level is low enough."""
+    """Return whether each group fits on each host with a low enough level,
+    (g, p).
+    """
     amounts = np.array([each.amounts for each in field.types], np.int64)
     amounts = amounts.reshape(len(field.types), field.room.shape[0])
     needs = counts @ amounts
@@ -93,7 +97,7 @@ def permitted(
 
 
 def _by_rows(field: arrays.MarketArrays) -> list[tuple[Rows, list[int]]]:
-    """Types, grouped by the hosts that could hold them."""
+    """Return the types, grouped by the hosts that can run them."""
     found: dict[bytes, tuple[Rows, list[int]]] = {}
     for t, kind in enumerate(field.types):
         rows = kind.shape.rows
@@ -104,7 +108,7 @@ def _by_rows(field: arrays.MarketArrays) -> list[tuple[Rows, list[int]]]:
 def _by_host(
     field: arrays.MarketArrays, servers: Rows
 ) -> list[tuple[int, Rows]]:
-    """Hosts and the given servers on each."""
+    """Return the hosts, and the given servers on each."""
     at = field.at[servers]
     order = np.argsort(at, kind='stable')
     rows, first = np.unique(at[order], return_index=True)
@@ -115,7 +119,8 @@ def _by_host(
 def _settled(
     field: arrays.MarketArrays, servers: Rows, there: server_groups.Counts
 ) -> Rows:
-    """New rows of the servers of one type, with as few moves as possible.
+    """Return the new rows of the servers of one type, with as few moves as
+    possible.
 
     :param there: (p,) number of servers of the type that each host gets.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves in an order in which each finds room.
+"""Order of the moves of a market plan, in which each move has room.
 
 While a server moves, it takes room on both hosts. Moves that have room at the
 same time are a wave. If all remaining moves wait for each other, one server
@@ -20,7 +20,7 @@ from nova_fairness.planners.market import arrays
 
 Rows = arrays.Rows
 _Step = tuple[int, int]
-"""A server and the row of its new host."""
+"""A server, and the row of its new host."""
 
 Wave = list[_Step]
 """Moves that have room at the same time."""
@@ -30,7 +30,7 @@ _SAME = 1e-9
 
 
 def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
-    """Put moves to new hosts in an order in which each finds room.
+    """Put moves into an order in which each has room.
 
     :param after: (n,) rows of the wanted hosts of servers.
     :returns: waves that lead to these hosts; if some moves find no room, waves
@@ -43,7 +43,9 @@ def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
 
 
 def _waves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
-    """Waves that lead to the wanted hosts, as far as moves find room."""
+    """Return waves that lead to the wanted hosts, as far as moves have
+    room.
+    """
     at = field.at.copy()
     free = free_amounts.FreeAmounts(field.hosts.free)
     pending = [
@@ -70,7 +72,7 @@ def _make(
     free: free_amounts.FreeAmounts,
     wave: Iterable[_Step],
 ) -> None:
-    """Apply the moves of a wave."""
+    """Apply the moves of a wave to the free amounts."""
     for n, row in wave:
         free.give_back(at[n], field.amounts[n])
         free.take(row, field.amounts[n])
@@ -78,7 +80,7 @@ def _make(
 
 
 def reached(field: arrays.MarketArrays, waves: Iterable[Wave]) -> Rows:
-    """(n,) Rows of the hosts of servers after waves."""
+    """Return the row of the host of each server after the waves, (n,)."""
     at = field.at.copy()
     for wave in waves:
         for n, row in wave:
@@ -87,7 +89,9 @@ def reached(field: arrays.MarketArrays, waves: Iterable[Wave]) -> Rows:
 
 
 def _best(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
-    """The first waves, up to the one with the lowest mean level."""
+    """Return the first waves, up to the wave after which the mean level is
+    lowest.
+    """
     at, least, count = field.at.copy(), field.mean_level(field.at), 0
     for number, wave in enumerate(waves, 1):
         for n, row in wave:
@@ -102,7 +106,7 @@ def _best(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
 def _needed(
     field: arrays.MarketArrays, waves: list[Wave], after: Rows
 ) -> list[Wave]:
-    """Waves without detours that do not lower the mean level."""
+    """Return the waves without detours that do not lower the mean level."""
     stranded = np.flatnonzero(
         (reached(field, waves) != after) & (after != field.at)
     )
@@ -119,7 +123,9 @@ def _needed(
 
 
 def straight(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
-    """Waves in which a server moves twice only if other moves need that."""
+    """Return waves in which a server moves twice only if other moves need
+    that.
+    """
     legs: dict[int, list[int]] = {}
     for number, wave in enumerate(waves):
         for n, _ in wave:
@@ -148,7 +154,7 @@ def _without(waves: Iterable[Wave], n: int) -> list[Wave]:
 
 
 def _has_room(field: arrays.MarketArrays, waves: Iterable[Wave]) -> bool:
-    """Whether every move of every wave finds room."""
+    """Whether each move of each wave has room."""
     at = field.at.copy()
     free = free_amounts.FreeAmounts(field.hosts.free)
     for wave in waves:
@@ -164,7 +170,7 @@ def _wave(
     free: free_amounts.FreeAmounts,
     pending: Sequence[_Step],
 ) -> tuple[Wave, Wave]:
-    """Moves that have room now, and those that do not."""
+    """Return the moves that have room now, and the other moves."""
     left = free_amounts.FreeAmounts(free.free)
     wave, later = [], []
     for n, row in pending:
@@ -183,7 +189,8 @@ def _aside(
     pending: Sequence[_Step],
     detoured: set[int],
 ) -> _Step | None:
-    """The best waiting server for a detour, and a host with room for it.
+    """Return the best waiting server for a detour, and a host with room for
+    it.
 
     A server whose move makes room for another one comes first, then the
     cheapest. It goes to a host for which no move waits, if one has room.
@@ -211,7 +218,7 @@ def _frees(
     pending: Sequence[_Step],
     n: int,
 ) -> bool:
-    """Whether another move finds room when a server has left its host."""
+    """Whether another move has room after a server has left its host."""
     room = free.free[:, at[n]] + field.amounts[n]
     return any(
         row == at[n]
@@ -224,7 +231,7 @@ def _frees(
 def named(
     field: arrays.MarketArrays, waves: Sequence[Wave]
 ) -> tuple[plans.Move, ...]:
-    """Moves of servers, wave by wave."""
+    """Return the moves of servers, wave by wave."""
     names, at, moves = field.hosts.names, field.at.copy(), []
     for number, wave in enumerate(waves, 1):
         for n, row in wave:

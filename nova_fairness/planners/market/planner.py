@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers move so that a rate buys as much on every host.
+"""Planner that moves servers so that a spending rate buys the same amount on
+every host.
 
 This is the proportional-share market of Rajagopalan (2012), for hosts of
 different size and several resources. A plan depends on the market alone.
@@ -25,7 +26,7 @@ from nova_fairness.planners.market import server_groups
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MarketRules:
-    """Bounds that operators choose.
+    """Limits of a market plan, chosen by operators.
 
     :ivar margin: part by which a plan must lower the mean level, 0 to 1;
         otherwise no server moves. Each plan makes new groups: with a small
@@ -43,15 +44,17 @@ class MarketRules:
 USUAL = MarketRules()
 
 _PARTS = 20
-"""Most times that a plan starts again from a state that moves reached."""
+"""Largest number of times that a plan starts again from a state that moves
+reached.
+"""
 
 
 def plan(
     given: market.MarketState, now: float, rules: MarketRules = USUAL
 ) -> market.MarketPlan:
-    """Plan moves, and compute what all servers get after them.
+    """Plan moves, and compute what each server gets after them.
 
-    :param given: the market.
+    :param given: state of the market.
     :param now: seconds of the epoch.
     :param rules: bounds of operators.
     """
@@ -82,7 +85,8 @@ def plan(
 def _wanted(
     field: arrays.MarketArrays, rules: MarketRules
 ) -> tuple[arrays.Rows, str]:
-    """New hosts of servers, and the UUID of a server without room, or ''.
+    """Return the new hosts of servers, and the UUID of a server without room,
+    or ''.
 
     :returns: (n,) rows of hosts; the present ones if a change is not worth it.
     """
@@ -98,7 +102,7 @@ def _wanted(
 def _after(
     given: market.MarketState, field: arrays.MarketArrays, at: arrays.Rows
 ) -> market.MarketState:
-    """The market after servers have moved.
+    """Return the market after servers have moved.
 
     :param at: (n,) rows of the new hosts of servers.
     """
@@ -156,7 +160,7 @@ def _stands(
     at: arrays.Rows,
     prices: arrays.Floats,
 ) -> dict[str, market.Stand]:
-    """Host, amounts and cores of each server, by UUID."""
+    """Return the host, the amounts and the cores of each server, by UUID."""
     paid = field.buys * field.rate[:, np.newaxis]
     part = paid / np.where(paid > 0, prices[:, at].T, 1.0)
     shares = part * field.hosts.capacity[field.sold][:, at].T
@@ -174,7 +178,7 @@ def _stands(
 def _pinned(
     field: arrays.MarketArrays, given: market.MarketState, at: arrays.Rows
 ) -> dict[str, tuple[int, ...]]:
-    """Cores of VCPUs, by UUID, on hosts whose cores are known."""
+    """Return the cores of VCPUs, by UUID, on hosts whose cores are known."""
     by_host: dict[str, list[tuple[str, float, int]]] = {}
     for n, each in enumerate(field.running):
         bid = field.bids[n]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Phase 1: groups of servers, such that a rate buys as much in every group.
+"""Phase 1 of the market plan: groups of servers in which a rate buys the same
+amount.
 
 The server with the highest rate goes first, to the host with the lowest level
 (Rajagopalan 2012, figure 1; Nisan et al. 2007, theorem 20.6). Here hosts may
@@ -20,7 +21,7 @@ _TRIES = 16
 
 
 def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
-    """Make groups.
+    """Assign servers to groups, one group for each host.
 
     A type that finds no room because other types went first is put before
     them, and all groups are made again, a few times.
@@ -41,7 +42,7 @@ def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
 
 
 def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
-    """Deal servers out, type by type.
+    """Distribute servers to groups, type by type.
 
     :returns: (p, t) counts, and the type that did not fit, or -1.
     """

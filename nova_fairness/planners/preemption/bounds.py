@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The cheapest parties on one host: bounds for all hosts, and the search.
+"""Search for the cheapest victims on one host, and lower bounds of their price
+on all hosts.
 
 The bound is that of the fractional knapsack; the search is branch and bound.
 """
@@ -12,16 +13,19 @@ import numpy as np
 from nova_fairness.planners.preemption import candidates
 
 _NODES = 2000
-"""Most nodes of branch and bound on one host; then the best so far counts."""
+"""Largest number of nodes of branch and bound on one host; then the best
+result so far is used.
+"""
 
 
 class OnHost(NamedTuple):
-    """Parties on one host, the best ratio of use to price first.
+    """Candidates on one host, the one with the best ratio of use to price
+    first.
 
-    :ivar lack: (k,) lack of the host in each asked class.
-    :ivar party: (e,) numbers of the parties.
-    :ivar price: (e,) prices of the parties.
-    :ivar amounts: (e, k) amounts of the parties on the host.
+    :ivar lack: (k,) lack of the host in each needed class.
+    :ivar party: (e,) numbers of the candidates.
+    :ivar price: (e,) prices of the candidates.
+    :ivar amounts: (e, k) amounts of the candidates on the host.
     """
 
     lack: list[int]
@@ -31,13 +35,14 @@ class OnHost(NamedTuple):
 
 
 class HostEntries(NamedTuple):
-    """Hosts on which parties could make room, with a bound of the price.
+    """Hosts on which candidates could make room, with a lower bound of the
+    price.
 
     :ivar rows: (h,) rows of the hosts.
     :ivar bound: (h,) lower bound of the price of room on each host.
     :ivar first: (h + 1,) index of the first entry of each host.
-    :ivar party: (e,) party of each entry.
-    :ivar price: (e,) price of this party.
+    :ivar party: (e,) candidate of each entry.
+    :ivar price: (e,) price of this candidate.
     :ivar amounts: (e, k) amounts of the entry in the asked classes.
     :ivar lack: (e, k) lack of the host of the entry.
     """
@@ -51,7 +56,9 @@ class HostEntries(NamedTuple):
     lack: candidates.Rows
 
     def of(self, host: int) -> OnHost:
-        """Entries and lack of one host, by its index in ``rows``."""
+        """Return the candidates and the lack of one host, by its index in
+        ``rows``.
+        """
         some = slice(int(self.first[host]), int(self.first[host + 1]))
         return OnHost(
             self.lack[some.start].tolist(),
@@ -67,7 +74,7 @@ def entries(
     may: candidates.Marks,
     pool: candidates.FreeCapacity,
 ) -> HostEntries | None:
-    """Entries by host; the bound is that of the fractional knapsack.
+    """Return candidates by host; the bound is that of the fractional knapsack.
 
     A candidate covers a part of the lack in every class, at most all of it.
     The victims together cover at least all of each lack.
@@ -109,7 +116,9 @@ def _bounds(
     wanted: candidates.Rows,
     first: candidates.Rows,
 ) -> candidates.Floats:
-    """(h,) Least price for each host if parts of parties could leave."""
+    """Return the lowest price of room on each host if parts of candidates
+    could be evicted, (h,).
+    """
     sizes = np.diff(np.append(first, len(use)))
 
     def within(values: candidates.Floats) -> candidates.Floats:
@@ -132,7 +141,7 @@ def _bounds(
 
 
 class BranchAndBound:
-    """Branch and bound among the parties on one host."""
+    """Search for the cheapest victims on one host, by branch and bound."""
 
     def __init__(self, here: OnHost, most: float) -> None:
         self._here = here
@@ -155,7 +164,9 @@ class BranchAndBound:
         self._unit.reverse()
 
     def run(self) -> tuple[float, list[int]] | None:
-        """Price and parties; ``None`` if none are as cheap as ``most``."""
+        """Return the price and the candidates; ``None`` if no set costs at
+        most ``most``.
+        """
         self._go(0, self._here.lack, 0.0, [])
         if self._found is None:
             return None

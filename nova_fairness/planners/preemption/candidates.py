@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that could leave, their prices, and the needs for their room.
+"""Candidates for eviction, their prices, and the needs that they make room
+for.
 
 A *party* leaves together: it is one server, or all servers of a server group.
 Rows of hosts are those of :class:`.hosts.Hosts`. The order of all items does
@@ -37,8 +38,8 @@ class VictimCandidates:
     :ivar servers: (v,) UUIDs of the servers of each candidate.
     :ivar owner: (v,) number of the account of each candidate.
     :ivar since: (v,) start of the oldest server of each, seconds of the epoch.
-    :ivar price: (v,) cost if it leaves, > 0; prices add up.
-    :ivar level: (o,) use of each owner divided by its share.
+    :ivar price: (v,) cost of the eviction, > 0; prices are added up.
+    :ivar level: (o,) use of each owner divided by the owner's share.
     :ivar step: (v,) decrease of its owner's level if the candidate leaves.
     :ivar now: seconds of the epoch.
     """
@@ -58,10 +59,10 @@ class VictimCandidates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Piece:
-    """Servers that are alike, or one item for all servers on one host.
+    """Equal servers, or one item that represents all servers on one host.
 
     :ivar amounts: (c,) amounts of each server.
-    :ivar rows: (p,) whether each host could hold a server when empty.
+    :ivar rows: (p,) whether each host can run such a server when empty.
     :ivar count: number of servers, >= 1.
     """
 
@@ -72,11 +73,11 @@ class Piece:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Need:
-    """Pieces that start together or not at all, if there is room.
+    """Pieces that start together or not at all.
 
     :ivar pieces: the pieces, the largest first.
-    :ivar limit: (p,) most servers of all pieces on each host.
-    :ivar may: (v,) whether each candidate may leave for this need.
+    :ivar limit: (p,) largest number of servers of all pieces on each host.
+    :ivar may: (v,) whether each candidate may be evicted for this need.
     """
 
     pieces: tuple[Piece, ...]
@@ -86,10 +87,10 @@ class Need:
 
 @dataclasses.dataclass(frozen=True)
 class VictimChoice:
-    """Hosts for a need, and the parties that leave for it.
+    """Hosts for a need, and the candidates that are evicted for it.
 
-    :ivar rows: rows of hosts, for every piece.
-    :ivar parties: numbers of the parties that leave, none twice.
+    :ivar rows: rows of hosts, for each piece.
+    :ivar parties: numbers of the evicted candidates, each once.
     """
 
     rows: tuple[tuple[int, ...], ...]
@@ -97,11 +98,11 @@ class VictimChoice:
 
 
 class FreeCapacity(free_amounts.FreeAmounts):
-    """Free room and remaining parties while choices are made.
+    """Free amounts and remaining candidates while choices are made.
 
     :param field: hosts and candidates before the first choice.
 
-    :ivar here: (v,) whether each party remains.
+    :ivar here: (v,) whether each candidate remains.
     """
 
     def __init__(self, field: VictimCandidates) -> None:
@@ -110,20 +111,20 @@ class FreeCapacity(free_amounts.FreeAmounts):
         self.here: Marks = np.ones(len(field.servers), dtype=bool)
 
     def copy(self) -> 'FreeCapacity':
-        """A copy that can be changed independently."""
+        """Return a copy that can be changed independently."""
         other = FreeCapacity.__new__(FreeCapacity)
         other.field = self.field
         other.free, other.here = self.free.copy(), self.here.copy()
         return other
 
     def leave(self, party: int) -> None:
-        """Remove a party, and free its room."""
+        """Remove a candidate, and free its amounts."""
         for entry in np.flatnonzero(self.field.party == party):
             self.give_back(self.field.row[entry], self.field.amounts[entry])
         self.here[party] = False
 
     def put_back(self, party: int) -> bool:
-        """Keep a victim after all, if its room was not taken.
+        """Keep a victim if the room that it freed is not used.
 
         :returns: whether the victim stays.
         """
@@ -137,7 +138,7 @@ class FreeCapacity(free_amounts.FreeAmounts):
         return True
 
     def place(self, piece: Piece, row: int) -> None:
-        """Take room on a host for one server of a piece."""
+        """Use room on a host for one server of a piece."""
         self.take(row, piece.amounts)
 
     def carry_out(self, need: Need, choice: VictimChoice) -> None:
@@ -150,12 +151,15 @@ class FreeCapacity(free_amounts.FreeAmounts):
                 self.place(piece, row)
 
     def fits(self, piece: Piece, rows: Marks) -> Rows:
-        """Rows of the marked hosts that have room for one server."""
+        """Return the rows of the marked hosts that have room for one
+        server.
+        """
         found = np.flatnonzero(rows)
         return found[self.having(found, piece.amounts[:, np.newaxis])]
 
     def entries(self, piece: Piece, rows: Marks, may: Marks) -> Rows:
-        """Entries on hosts that have room for one server without all of them.
+        """Return entries on hosts that have room for one server without all
+        candidates.
 
         :param piece: the piece of the server.
         :param rows: (p,) hosts on which the server may be.
@@ -173,7 +177,7 @@ class FreeCapacity(free_amounts.FreeAmounts):
 def price(
     field: VictimCandidates, choices: Sequence[VictimChoice | None]
 ) -> float:
-    """Sum of the prices of all victims of choices."""
+    """Return the sum of the prices of all victims of choices."""
     left = sorted({v for each in choices if each for v in each.parties})
     return float(field.price[left].sum())
 
@@ -183,7 +187,8 @@ def assigned(
     rows: Sequence[tuple[tuple[int, ...], ...]],
     parties: Iterable[int],
 ) -> list[VictimChoice]:
-    """Choices in which each victim leaves for the first need on its host.
+    """Return choices in which each victim is evicted for the first need on its
+    host.
 
     :param rows: rows of hosts, for every piece of every need.
     :param parties: parties that leave for all needs together.

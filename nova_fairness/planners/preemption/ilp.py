@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The least price for all needs at once, by an integer program.
+"""Integer program that finds the lowest price for all needs at once.
 
 The variables are candidates that leave (0 or 1) and the number of servers of
 each piece on each host. The constraints are: every server has a host; no host
@@ -21,11 +21,11 @@ Needs = Sequence[candidates.Need]
 
 _Entry = tuple[int, float]
 _Row = tuple[list[_Entry], float, float]
-"""Entries, and the lower and upper bound of their sum."""
+"""Entries of a row, and the lower and upper bound of their sum."""
 
 
 def size(needs: Needs, field: candidates.VictimCandidates) -> int:
-    """Number of variables of the program."""
+    """Return the number of variables of the program."""
     spots = sum(
         int(piece.rows.sum()) for need in needs for piece in need.pieces
     )
@@ -35,7 +35,7 @@ def size(needs: Needs, field: candidates.VictimCandidates) -> int:
 def best(
     needs: Needs, field: candidates.VictimCandidates
 ) -> list[candidates.VictimChoice] | None:
-    """Choices for all needs with the least possible price.
+    """Return choices for all needs with the lowest possible price.
 
     :returns: ``None`` if not all needs can have room, or if different
         candidates may leave for different needs: then the preemptor of each

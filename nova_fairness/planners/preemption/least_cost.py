@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The default choice of victims: those with the least price.
+"""Default choice of victims: those with the lowest price.
 
 A price depends on the excess of the account over its share, on lost work, and
 on the number of servers; see :mod:`.pricing`. A small problem is solved
@@ -23,12 +23,14 @@ from nova_fairness.planners.preemption import local_search
 from nova_fairness.planners.preemption import victims
 
 _EQUAL_HOSTS = 20
-"""Most hosts that are tried although their bound equals the best price."""
+"""Largest number of hosts that are tried although their bound equals the
+best price.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Least(victims.OneByOne):
-    """Chooses the victims with the least price.
+    """Chooses the victims with the lowest price.
 
     :ivar exact: largest number of variables of the integer program, 0 to
         10,000; 0 never uses the program.
@@ -52,7 +54,9 @@ class Least(victims.OneByOne):
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
     ) -> Sequence[candidates.VictimChoice | None]:
-        """Choose for all needs at once if they are few; see the module."""
+        """Choose victims for all needs at once if they are few; see the
+        module.
+        """
         first = _without_needless(super().choose(needs, field), needs, field)
         # If different parties may leave for different needs, the need of each
         # victim matters.
@@ -81,7 +85,7 @@ class Least(victims.OneByOne):
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
     ) -> list[list[candidates.VictimChoice]]:
-        """Choices made from the last need to the first.
+        """Return choices that are made from the last need to the first.
 
         :returns: a list with them, or an empty list if one is missing.
         """
@@ -101,7 +105,9 @@ class Least(victims.OneByOne):
         may: candidates.Marks,
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Choose by trying hosts, the lowest bound first."""
+        """Choose victims for one server; the host with the lowest bound is
+        tried first.
+        """
         found = bounds.entries(piece, rows, may, pool)
         if found is None:
             return None
@@ -132,7 +138,8 @@ def _left_over(
     parties: Sequence[int],
     pool: candidates.FreeCapacity,
 ) -> float:
-    """Room left on a host beside a server, relative to the server.
+    """Return the room that remains on a host beside a server, relative to the
+    server.
 
     This is the sum over the classes for which the server asks.
     """
@@ -148,7 +155,7 @@ def _without_needless(
     needs: Sequence[candidates.Need],
     field: candidates.VictimCandidates,
 ) -> list[candidates.VictimChoice | None]:
-    """Choices without the victims whose room is not used.
+    """Return the choices without victims whose room is not used.
 
     The victims with the highest price are put back first.
     """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preemptors change hosts as long as that lowers the price (local search).
+"""Local search that exchanges the hosts of preemptors while that lowers the
+price.
 
 The victims on one host, for all servers that are put there, are found exactly
 as in :mod:`.bounds`. A step puts one server on another host, or exchanges the
@@ -19,22 +20,26 @@ from nova_fairness.planners.preemption import bounds
 from nova_fairness.planners.preemption import candidates
 
 LOOKS = 600
-"""Most evaluations of a host with some servers in one search."""
+"""Largest number of evaluations of a host with some servers in one search."""
 
 _NEAR = 8
-"""Most further hosts that are tried for a server, the cheapest ones."""
+"""Largest number of further hosts that are tried for a server, the cheapest
+ones.
+"""
 
 _MOST = 12
-"""Most servers for which the search runs: more need too many evaluations."""
+"""Largest number of servers for which the search runs."""
 
 _PAIRS = 6
-"""Most servers for which any two may move to any hosts in one step."""
+"""Largest number of servers for which any two may change hosts in one step."""
 
 _Layout = tuple[int, ...]
 """Row of the host of each server."""
 
 _LEAST_GAIN = 1e-9
-"""Least gain, as a part of the price; less is a rounding error."""
+"""Smallest gain, as a part of the price; a smaller gain is a rounding
+error.
+"""
 
 
 def improved(
@@ -42,7 +47,7 @@ def improved(
     field: candidates.VictimCandidates,
     choices: Sequence[candidates.VictimChoice],
 ) -> list[candidates.VictimChoice]:
-    """Choices that cost the same or less.
+    """Return choices that cost the same or less.
 
     :param needs: needs with the same candidates.
     :param choices: choices that make room for all needs.
@@ -64,7 +69,9 @@ def improved(
 
 
 class _Search:
-    """Evaluates layouts that differ by one step from the best so far."""
+    """Evaluates layouts that differ by one step from the best layout so
+    far.
+    """
 
     def __init__(
         self,
@@ -85,7 +92,9 @@ class _Search:
         self._near: dict[tuple[int, int], list[int]] = {}
 
     def run(self, layout: _Layout) -> tuple[_Layout, list[int]] | None:
-        """The best layout that steps reach, and the parties that leave."""
+        """Return the best layout that steps reach, and the candidates that
+        are evicted for it.
+        """
         paid = self._price(layout)
         if paid is None:
             return None
@@ -106,7 +115,7 @@ class _Search:
         return layout, sorted(left)
 
     def shaped(self, layout: _Layout) -> list[tuple[tuple[int, ...], ...]]:
-        """A layout as rows of hosts for every piece of every need."""
+        """Return a layout as rows of hosts for each piece of each need."""
         rows = iter(layout)
         return [
             tuple(
@@ -137,7 +146,9 @@ class _Search:
                     yield _moved(layout, {i: row, j: other})
 
     def _cheapest(self, n: int, k: int) -> list[int]:
-        """Hosts with the lowest bound of the price for one server alone."""
+        """Return the hosts with the lowest bound of the price for one
+        server alone.
+        """
         if (n, k) not in self._near:
             need, piece = self._needs[n], self._needs[n].pieces[k]
             rows = piece.rows & (need.limit > 0)
@@ -150,7 +161,9 @@ class _Search:
         return self._near[n, k]
 
     def _by_row(self, layout: _Layout) -> dict[int, tuple[int, ...]]:
-        """Servers on each host; alike ones have the same number."""
+        """Return the servers on each host; equal servers have the same
+        number.
+        """
         found: dict[int, list[int]] = {}
         for i, row in enumerate(layout):
             found.setdefault(row, []).append(
@@ -159,7 +172,9 @@ class _Search:
         return {row: tuple(those) for row, those in found.items()}
 
     def _price(self, layout: _Layout) -> float | None:
-        """Price of a layout; ``None`` if it is not possible."""
+        """Return the price of a layout; ``None`` if the layout is not
+        possible.
+        """
         total = 0.0
         for row, those in self._by_row(layout).items():
             found = self._at(row, those)
@@ -171,7 +186,9 @@ class _Search:
     def _at(
         self, row: int, those: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
-        """Price of room for some servers on one host, and the parties."""
+        """Return the price of room for some servers on one host, and the
+        candidates; ``None`` if impossible.
+        """
         key = row, those
         if key not in self._known:
             self._known[key] = self._evaluated(row, those)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Excess of accounts over their shares, and evictions that it permits.
+"""Excess of accounts over their shares, and the evictions that it permits.
 
 The use of an account is its ledger, its grants since, and the present amounts
 of its preemptible servers. Its level is this use divided by its part of the
@@ -22,11 +22,11 @@ Marks = npt.NDArray[np.bool_]
 Places = tree_module.Places
 
 _HIGHEST = 7
-"""Highest grade of a level: 64 times the share and more."""
+"""Largest grade of a level: 64 times the share or more."""
 
 
 def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
-    """(c,) Weights of the classes, 0 to 1.
+    """Return the weights of the resource classes, 0 to 1, (c,).
 
     They are the weights by which use is charged, divided by the largest
     weight. They are 0 if no class has a weight.
@@ -38,9 +38,10 @@ def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
 
 
 class Levels:
-    """Levels of all accounts with servers or requests.
+    """Levels of all accounts with servers or requests: their use divided by
+    their share.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -67,15 +68,18 @@ class Levels:
         self.level = self._over(self._use, self._part)
 
     def place(self, project: str, user: str) -> int:
-        """The row of a user's account."""
+        """Return the row of the account of a user."""
         return self._tree.place(request_model.account_of(project, user))
 
     def part(self, place: int) -> float:
-        """Part of the cloud of an account by shares, 0 to 1."""
+        """Return the part of the cloud that the shares give to an account,
+        0 to 1.
+        """
         return float(self._part[place])
 
     def grades(self) -> Floats:
-        """(a,) Excess of accounts over their shares, for a comparison.
+        """Return the excess of accounts over their shares as comparable
+        numbers, (a,).
 
         As in Slurm's fair tree, levels count from the top of the tree down:
         all accounts in a branch with a larger excess have a larger grade. At
@@ -100,7 +104,8 @@ class Levels:
         lost: Floats,
         margin: float = 1.0,
     ) -> Marks:
-        """(v,) Whether preemptible servers may leave for a preemptible one.
+        """Return whether preemptible servers may be evicted for a preemptible
+        request, (v,).
 
         Two branches are compared below the last common account: the branch of
         the preemptor with its request, and the branch of the victim's account
@@ -125,7 +130,9 @@ class Levels:
         return may
 
     def _branches(self, place: int, owners: Places) -> tuple[Places, Places]:
-        """Rows of the accounts just below the last common account."""
+        """Return the rows of the accounts just below the last common
+        account.
+        """
         path = self._path(place)
         found = {}
         for other in np.unique(owners).tolist():
@@ -138,7 +145,9 @@ class Levels:
         return pairs[:, 0], pairs[:, 1]
 
     def _path(self, place: int) -> Sequence[int]:
-        """Rows of the accounts from the top down to an account."""
+        """Return the rows of the accounts from the top of the tree down to
+        an account.
+        """
         path = []
         while place != tree_module.ROOT:
             path.append(place)
@@ -147,7 +156,9 @@ class Levels:
 
     @staticmethod
     def _over(use: Floats, part: Floats) -> Floats:
-        """Largest use divided by the part; infinite without a part."""
+        """Return the largest use divided by the part; infinite without a
+        part.
+        """
         most = use.max(axis=-1, initial=0.0)
         none = np.where(most > 0, np.inf, 0.0)
         level: Floats = np.divide(most, part, out=none, where=part > 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The queue's plan, and evictions for requests that it cannot start.
+"""Planner that adds evictions to the plan of the queue, for requests that the
+queue cannot start.
 
 First the queue plans. Then the queue plans again for a cloud without all
 candidates: the requests that start only now can be preemptors. The victims
@@ -38,7 +39,7 @@ from nova_fairness.shares import ledger
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
 LEAST = least_cost.Least()
-"""The default choice of victims."""
+"""Default choice of victims."""
 
 _FAILED, _TRIES = 5, 4
 """Bounds of attempts in one plan, so that impossible requests do not delay
@@ -55,16 +56,20 @@ _LEAST_OF_RULES = {
 class PreemptionRules:
     """Conditions and limits of evictions.
 
-    :ivar patience_s: seconds that a request waits before servers leave for
-        it, >= 0.
-    :ivar least_run_s: seconds that a server runs before it may leave, >= 0.
-    :ivar per_hour: most servers that leave in an hour, >= 0.
+    :ivar patience_s: seconds that a request waits before servers are evicted
+        for it, >= 0.
+    :ivar least_run_s: seconds that a server runs before it may be evicted, >=
+        0.
+    :ivar per_hour: largest number of servers that are evicted in an hour, >=
+        0.
     :ivar step_s: seconds of lost work that count as much as one grade of
         over-share, >= 0; see :meth:`.over_share.Levels.grades`.
-    :ivar by_shares: whether preemptible servers leave for preemptible ones.
+    :ivar by_shares: whether preemptible servers are evicted for preemptible
+        requests.
     :ivar margin: factor by which the level of an account must exceed that of
         the preemptor for its server to leave for a preemptible one, >= 1.
-    :ivar at_once: most requests for which room is made in one plan, >= 1.
+    :ivar at_once: largest number of requests for which room is made in one
+        plan, >= 1.
     :raises ValueError: if a value is out of its range, not a number or
         infinite.
     """
@@ -97,12 +102,12 @@ def plan(
     victims: victims_module.Victims = LEAST,
     rules: PreemptionRules = USUAL,
 ) -> cluster.Plan:
-    """Plan starts, and evictions with their preemptors.
+    """Plan starts, and the evictions that make room for other requests.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param now: seconds of the epoch.
-    :param queue: the queue's planner.
-    :param victims: chooses victims.
+    :param queue: planner of the queue.
+    :param victims: chooses the victims.
     :param rules: conditions and limits of evictions.
     :raises PluginMisbehaved: if the queue raises it, if the plugin failed, or
         if it chose victims that make no room.
@@ -123,14 +128,15 @@ def plan(
 
 
 class _RoomMaker:
-    """Makes room, for one request after the other.
+    """Plans evictions, for one request after another.
 
-    :param snapshot: of the cloud, with the requests that the queue starts.
-    :param runs: UUIDs of servers that run already; only these may leave.
+    :param snapshot: state of the cloud, in which the requests run that the
+        queue starts.
+    :param runs: UUIDs of servers that run now; only these may be evicted.
 
-    :ivar parties: parties that may leave.
+    :ivar parties: candidates for eviction.
     :ivar actions: actions that make room.
-    :ivar told: why room is not made yet, by UUID of the request.
+    :ivar told: why no room is made yet, by UUID of the request.
     """
 
     def __init__(
@@ -170,7 +176,8 @@ class _RoomMaker:
                 self._make([unit])
 
     def large(self) -> None:
-        """After a quiet hour, let more victims leave than the hourly limit.
+        """After an hour without evictions, allow more victims than the hourly
+        limit for one request.
 
         So the first unit that needs so many victims starts, too. No server
         leaves for another unit until the time has passed in which so many
@@ -185,7 +192,7 @@ class _RoomMaker:
                 return
 
     def by_shares(self, first: cluster.Plan) -> None:
-        """Make room for preemptible requests, one after the other."""
+        """Make room for preemptible requests, one after another."""
         known = {each.uuid: each for each in self._snapshot.requests}
         lacking = [
             known[uuid]
@@ -204,7 +211,9 @@ class _RoomMaker:
                 self._by_shares(unit)
 
     def _by_shares(self, unit: order_module.Unit) -> None:
-        """Make room for a preemptible unit, if victims may leave for it."""
+        """Make room for a preemptible request, if victims may be evicted
+        for it.
+        """
         asked, place = self._asked(unit), self._place(unit)
         lost = pricing.lost(self._snapshot, self.parties)
         owners = np.array([e.place for e in self.parties], dtype=np.intp)
@@ -221,7 +230,7 @@ class _RoomMaker:
 
     @property
     def _is_tried_out(self) -> bool:
-        """Whether this plan has reached its bound of attempts."""
+        """Whether this plan has reached its limit of attempts."""
         tried = self._made + sum(self._failed.values())
         return self._made >= self._units or tried >= _TRIES * self._units
 
@@ -229,7 +238,7 @@ class _RoomMaker:
         self._failed[unit.project] = self._failed.get(unit.project, 0) + 1
 
     def _is_due(self, unit: order_module.Unit) -> bool:
-        """Whether room may be made for a unit now; if not, set its reason."""
+        """Whether room may be made for a unit now; if not, set the reason."""
         if not self._waited(unit):
             return False
         until = self._snapshot.in_vain.get(unit.project, 0.0)
@@ -258,7 +267,9 @@ class _RoomMaker:
     def waiting(
         self, before: Mapping[str, cluster.Waiting]
     ) -> dict[str, cluster.Waiting]:
-        """Reasons of preemptors, and of requests that get no room yet."""
+        """Return the reasons of preemptors, and of requests for which no
+        room is made yet.
+        """
         told = {
             uuid: before[uuid]._replace(why=why)
             for uuid, why in self.told.items()
@@ -274,7 +285,7 @@ class _RoomMaker:
 
     @property
     def _is_some(self) -> bool:
-        """Whether there are candidates, or victims that leave now."""
+        """Whether there are candidates, or victims that are being evicted."""
         return bool(self.parties or self._snapshot.leaving)
 
     def _listed(self) -> list[pricing.Party]:
@@ -295,7 +306,7 @@ class _RoomMaker:
         return self._levels.place(unit.project, unit.requests[0].user)
 
     def _asked(self, unit: order_module.Unit) -> candidates.Floats:
-        """(c,) Weighted part of the cloud for which a unit asks."""
+        """Return the weighted part of the cloud that a unit needs, (c,)."""
         snapshot = self._snapshot
         total = np.zeros(len(snapshot.classes))
         for each in unit.requests:
@@ -312,7 +323,8 @@ class _RoomMaker:
         lost: candidates.Floats,
         choice: candidates.VictimChoice,
     ) -> bool:
-        """Whether all victims may leave, also all of one branch together.
+        """Whether all victims may be evicted, including all victims of one
+        branch together.
 
         Each branch is tested with the loss of all victims, an upper bound of
         its own loss.
@@ -382,7 +394,7 @@ class _RoomMaker:
         choices: Sequence[candidates.VictimChoice | None],
         field: candidates.VictimCandidates,
     ) -> int:
-        """Turn choices into actions, up to one with too many victims.
+        """Turn choices into actions, up to the first with too many victims.
 
         :returns: number of units done, including that one.
         """
@@ -411,7 +423,9 @@ class _RoomMaker:
         return done
 
     def _limit(self, unit: order_module.Unit, servers: int) -> None:
-        """Set a unit aside because it needs more victims than may leave."""
+        """Set the reason of a unit that needs more victims than may be
+        evicted now.
+        """
         self._count_failed(unit)
         most = self._rules.per_hour
         self._say(
@@ -457,7 +471,7 @@ class _RoomMaker:
     def _without(
         self, gone: set[int], pool: candidates.FreeCapacity
     ) -> cluster.ClusterSnapshot:
-        """The snapshot after all choices are carried out."""
+        """Return the snapshot after all choices are executed."""
         snapshot = self._snapshot
         left = {s.uuid for v in gone for s in self.parties[v].servers}
         row = {name: at for at, name in enumerate(self._hosts.names)}
@@ -481,7 +495,7 @@ def _gained(
     queue: Planner,
     parties: Sequence[pricing.Party],
 ) -> list[request_model.Request]:
-    """Normal requests that start if all parties are gone."""
+    """Return the normal requests that would start without all candidates."""
     if not parties and not after.leaving:
         return []
     gone = {each.uuid for party in parties for each in party.servers}
@@ -508,7 +522,7 @@ def _gained(
 def left_by(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> cluster.Amounts:
-    """(p, c) Free amounts of providers after some servers are gone.
+    """Return the free amounts of providers without some servers, (p, c).
 
     They are negative where more is used than there is.
 
@@ -533,7 +547,9 @@ def _freed(
 def _leaving(
     snapshot: cluster.ClusterSnapshot, given: Mapping[str, tuple[str, ...]]
 ) -> frozenset[str]:
-    """Servers that leave, without victims whose preemptor starts elsewhere."""
+    """Return the servers that are being evicted, without victims whose
+    preemptor starts on other hosts.
+    """
     kept, vain = set[str](), set[str]()
     for uuid, hosts in snapshot.promised.items():
         (kept if given.get(uuid, hosts) == hosts else vain).update(hosts)
@@ -546,7 +562,7 @@ def _leaving(
 def _after(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
 ) -> cluster.ClusterSnapshot:
-    """The snapshot after the queue's plan, with reservations used.
+    """Return the snapshot after the plan of the queue, with reservations used.
 
     Preemptors run, and the victims that leave for them are gone.
     """

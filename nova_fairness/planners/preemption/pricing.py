@@ -23,12 +23,13 @@ from nova_fairness.planners.preemption import candidates
 from nova_fairness.planners.preemption import over_share
 
 _EACH_S = 60.0
-"""Seconds of one host that each server costs."""
+"""Cost of each evicted server, in seconds of one host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Party:
-    """Servers that leave together.
+    """Servers that are evicted together: one server, or all servers of a
+    server group.
 
     :ivar servers: the servers, in the order of their UUIDs.
     :ivar place: row of their account in the share tree.
@@ -44,7 +45,7 @@ def parties(
     now: float,
     least_s: float,
 ) -> list[Party]:
-    """All candidates, in an order that depends on UUIDs alone.
+    """Return all candidates, in an order that depends only on UUIDs.
 
     All servers of a group may leave, or none.
 
@@ -76,10 +77,11 @@ def field(
     now: float,
     step_s: float,
 ) -> candidates.VictimCandidates:
-    """The hosts with their free amounts, and the price of each party.
+    """Return the hosts with their free amounts, and the price of each
+    candidate.
 
-    :param hosts: of the cloud.
-    :param listed: parties that may leave.
+    :param hosts: hosts of the cloud.
+    :param listed: candidates that may be evicted.
     :param now: seconds of the epoch.
     :param step_s: seconds of lost work that a grade costs; see
         :meth:`.over_share.Levels.grades`.
@@ -119,7 +121,8 @@ def field(
 def lost(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
 ) -> candidates.Floats:
-    """(v, c) Weighted parts of the cloud that owners lose with parties.
+    """Return the weighted parts of the cloud that owners lose with candidates,
+    (v, c).
 
     The weights are those of :func:`.over_share.counts`.
     """
@@ -139,7 +142,8 @@ def lost(
 def _parts(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
 ) -> tuple[candidates.Rows, candidates.Floats]:
-    """(s,) Party of each server, and (s, c) its weighted part of the cloud.
+    """Return the candidate of each server, (s,), and the weighted part of the
+    cloud of the server, (s, c).
 
     The weights are those of :func:`.over_share.counts`.
     """

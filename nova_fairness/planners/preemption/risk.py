@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers at risk: those that would be the next victims.
+"""Servers at risk: those that would be evicted next.
 
 They are the servers with the lowest price for the room that they free, of
 owners over their shares. There are some only while requests wait for room. The
@@ -25,12 +25,12 @@ _R = reason.Reason
 _NEEDS_ROOM = frozenset({_R.NO_ROOM, _R.GROUP_HAS_NO_ROOM, _R.ROOM_IS_MADE})
 
 _MOST_TIMES = 1000.0
-"""Largest use, in times of the share, that a reason shows."""
+"""Largest ratio of use to share that a reason shows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Next:
-    """A server that is among the next victims.
+    """A server that would be evicted next.
 
     :ivar server: UUID of the server.
     :ivar times: use of its owner divided by the owner's share; infinite
@@ -43,7 +43,7 @@ class Next:
     waiting: int
 
     def why(self, token: reason.Reason) -> reason.Why:
-        """A reason with these numbers."""
+        """Return a reason that contains these numbers."""
         return reason.why(
             token,
             times=min(self.times, _MOST_TIMES),
@@ -58,15 +58,15 @@ def servers(
     rules: planner.PreemptionRules,
     most: int,
 ) -> list[Next]:
-    """Servers that would be evicted next, the cheapest first.
+    """Return the servers that would be evicted next, the cheapest first.
 
     All servers of a group are included, or none.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param plan: the plan for this snapshot.
     :param now: seconds of the epoch.
     :param rules: conditions and limits of evictions.
-    :param most: most servers to return, >= 0.
+    :param most: largest number of returned servers, >= 0.
     """
     waiting = list(_waiting(snapshot, plan))
     if not most or not waiting:
@@ -108,7 +108,7 @@ def _least_level(
     levels: over_share.Levels,
     rules: planner.PreemptionRules,
 ) -> float:
-    """Level above which owners are at risk, at least 1.
+    """Return the level above which servers of owners are at risk, at least 1.
 
     For preemptible requests, only servers leave whose owner's level exceeds
     that of the request's owner by the margin.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The choice of victims: the contract of the plugins."""
+"""Contract of the plugins that choose victims."""
 
 import abc
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from nova_fairness.model import wording
 from nova_fairness.planners.preemption import candidates
 
 Found = tuple[int, Sequence[int]]
-"""Row of a host, and the parties that leave to make room on it."""
+"""Row of a host, and the candidates that are evicted to make room on it."""
 
 
 class Victims(abc.ABC):
-    """Chooses victims; subclasses are loaded by stevedore.
+    """Chooses victims; stevedore loads subclasses.
 
     Arguments of the constructor are numbers that operators may set, each with
     a default. The constructor raises ``ValueError`` for a number that is out
@@ -25,7 +25,7 @@ class Victims(abc.ABC):
     """
 
     description: ClassVar[str]
-    """One sentence for operators."""
+    """Sentence for operators."""
 
     @abc.abstractmethod
     def choose(
@@ -33,25 +33,26 @@ class Victims(abc.ABC):
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
     ) -> Sequence[candidates.VictimChoice | None]:
-        """Choose hosts and victims for needs, the next one first.
+        """Choose hosts and victims for needs, in their order.
 
         Each choice assumes that the victims of earlier needs have left, and
         that earlier needs have taken their room. The result depends on the
         arguments only.
 
-        :returns: one choice per need; ``None`` if the need can have no room.
+        :returns: one choice for each need; ``None`` if no victims make room
+            for it.
         """
 
 
 class OneByOne(Victims):
-    """Chooses for one server after the other."""
+    """Chooses victims for one server after another."""
 
     def choose(
         self,
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
     ) -> Sequence[candidates.VictimChoice | None]:
-        """Choose for each server; see :meth:`Victims.choose`."""
+        """Choose victims for each server; see :meth:`Victims.choose`."""
         pool = candidates.FreeCapacity(field)
         found: list[candidates.VictimChoice | None] = []
         for need in needs:
@@ -70,7 +71,7 @@ class OneByOne(Victims):
         may: candidates.Marks,
         pool: candidates.FreeCapacity,
     ) -> Found | None:
-        """Choose for one server for which no host has room.
+        """Choose a host and victims for one server for which no host has room.
 
         :param piece: the piece of the server.
         :param rows: (p,) hosts on which the server may be.
@@ -145,7 +146,9 @@ def wrong(
     field: candidates.VictimCandidates,
     found: Sequence[candidates.VictimChoice | None],
 ) -> str:
-    """The fault of choices, as a part of a sentence; '' if there is none."""
+    """Return the fault of choices, as a part of a sentence; '' if there is
+    none.
+    """
     if len(found) != len(needs):
         wanted = wording.counted(len(needs), 'need')
         return f'must choose for {wanted}, and did for {len(found)}'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A part of the cloud is kept free before requests ask for it.
+"""Watermarks: a part of the cloud stays free before requests need it.
 
 Preemptible requests start only if a part of the cloud stays free (the upper
 mark). If other requests use this part, preemptible servers leave until a
@@ -31,10 +31,11 @@ _START = cluster.Verb.START
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
-    """Parts of the cloud that are to be free.
+    """Parts of the cloud that stay free.
 
-    :ivar upper: free part down to which preemptible requests start, 0 to 1.
-    :ivar lower: free part below which preemptible servers leave, 0 to
+    :ivar upper: free part that must remain when preemptible requests start, 0
+        to 1.
+    :ivar lower: free part below which preemptible servers are evicted, 0 to
         ``upper``.
     :raises ValueError: if a part is out of its range.
     """
@@ -59,14 +60,15 @@ def plan(
     queue: planner.Planner,
     upper: float,
 ) -> cluster.Plan:
-    """The queue's plan, without starts of preemptible requests below the mark.
+    """Return the plan of the queue, without starts of preemptible requests
+    that would leave too little free.
 
     The first preemptible request whose start would leave too little free
     waits, and so do all preemptible requests after it.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param now: seconds of the epoch.
-    :param queue: the queue's planner.
+    :param queue: planner of the queue.
     :param upper: see :attr:`Marks.upper`.
     """
     snapshot = alternatives.chosen(snapshot)
@@ -98,11 +100,12 @@ def leaving(
     rules: planner.PreemptionRules,
     lower: float,
 ) -> tuple[str, ...]:
-    """Servers that leave so that a part is free again.
+    """Return the servers that are evicted so that the lower part is free
+    again.
 
     Victims that leave already count as gone, and planned starts as running.
 
-    :param snapshot: of the cloud.
+    :param snapshot: state of the cloud.
     :param made: the present plan.
     :param now: seconds of the epoch.
     :param rules: conditions and limits of evictions.
@@ -142,10 +145,11 @@ def needless(
     told: list[str],
     lower: float,
 ) -> list[str]:
-    """Servers that got notice and may stay: enough is free without them.
+    """Return servers that received a notice and may stay, because enough is
+    free without their eviction.
 
-    :param told: servers that leave only because of the mark; the last ones
-        are put back first, all servers of a group or none.
+    :param told: servers that leave only because of the mark; the last ones are
+        put back first, all servers of a group or none.
     """
     spare = _spare(snapshot, made, lower)
     running = {each.uuid: each for each in snapshot.running}
@@ -170,7 +174,9 @@ def needless(
 def why(
     snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
 ) -> reason.Why:
-    """The reason, with the class that has the least free part."""
+    """Return the reason, with the resource class that has the smallest free
+    part.
+    """
     capacity = _capacity(snapshot)
     spare = _spare(snapshot, made, part)
     ratio = np.divide(
@@ -191,7 +197,7 @@ def _cheapest(
     frees: cluster.Amounts,
     lack: candidates.Floats,
 ) -> list[int]:
-    """Parties that cover a lack at a low price.
+    """Return candidates that cover a lack at a low price.
 
     Parties that are not needed stay; the dearest are tested first.
     """
@@ -216,7 +222,7 @@ def _cheapest(
 def _spare(
     snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
 ) -> candidates.Floats:
-    """(c,) Amounts that are free beyond a part, after a plan."""
+    """Return the amounts that are free beyond a part, after a plan, (c,)."""
     used = snapshot.inventory.used.sum(axis=0, dtype=np.float64)
     for each in snapshot.running:
         if each.uuid in snapshot.leaving:
@@ -243,7 +249,7 @@ def _capacity(snapshot: cluster.ClusterSnapshot) -> candidates.Floats:
 def _amounts(
     request: request_model.Request, snapshot: cluster.ClusterSnapshot
 ) -> candidates.Floats:
-    """(c,) Amounts that one server of a request needs."""
+    """Return the amounts that one server of a request needs, (c,)."""
     amounts = dict(request.demand.amounts)
     one = cluster.vector(amounts, snapshot.classes)
     return np.asarray(one, dtype=np.float64)
@@ -256,7 +262,9 @@ def _without(
     names: set[str],
     upper: float,
 ) -> cluster.Plan:
-    """A plan in which some requests wait behind all others, not start."""
+    """Return a plan in which some requests wait behind all others instead
+    of starting.
+    """
     actions = tuple(each for each in made.actions if each.request not in names)
     kept = cluster.Plan(actions, made.waiting)
     said, first = why(snapshot, kept, upper), len(made.waiting) + 1

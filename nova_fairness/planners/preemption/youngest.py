@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A plugin that chooses the youngest servers as victims."""
+"""Plugin that chooses the youngest servers as victims."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,9 @@ class Youngest(victims.OneByOne):
         may: candidates.Marks,
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Remove servers one after the other; those on other hosts stay."""
+        """Remove servers one after another until a host has room; victims
+        on other hosts are kept.
+        """
         since = pool.field.since
         order = sorted(
             np.flatnonzero(may).tolist(), key=lambda v: (-since[v], v)
@@ -36,7 +38,9 @@ def first_fit(
     order: Iterator[int],
     pool: candidates.FreeCapacity,
 ) -> victims.Found | None:
-    """Add victims until a host has room; those that are not needed stay."""
+    """Add victims until a host has room; victims that are not needed are
+    kept.
+    """
     tried, gone = pool.copy(), []
     for v in order:
         tried.leave(v)

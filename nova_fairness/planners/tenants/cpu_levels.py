@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""CPU time of owners over all hosts, now and after a move.
+"""CPU time of owners on all hosts, now and after a move.
 
 The *level* of an owner is the CPU time of all its servers, as a part of the
 time that they would get if the whole cloud were one host that is divided by
@@ -23,15 +23,17 @@ Rows = hosts_module.Rows
 
 _NOTHING = 1e-9
 _LEAST_PART = 0.5
-"""Least part of its CPUs that a host is assumed to give."""
+"""Smallest part of its CPUs that a host is assumed to provide."""
 
 BREADTH = 32
-"""Most hosts that are tried for a server, those with most spare CPUs."""
+"""Largest number of hosts that are tried for a server, those with the most
+spare CPUs.
+"""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Results of a move of one server to each of several hosts.
+    """Results of moving one server to each of several hosts.
 
     :ivar rows: (j,) rows of the hosts.
     :ivar level: (j,) level of the helped owner after the move.
@@ -90,23 +92,27 @@ class CpuLevels:
 
     @property
     def levels(self) -> Floats:
-        """(u,) Levels of all owners, 0 to 1."""
+        """Return the levels of all owners, 0 to 1, (u,)."""
         return self._level(self._sums, np.arange(len(self.owners)))
 
     def lacking(self, owner: int) -> Rows:
-        """Rows of the hosts on which servers of an owner lack CPU time."""
+        """Return the rows of hosts on which servers of an owner lack CPU
+        time.
+        """
         lacks = self.got < self.wanted * (1 - _NOTHING) - _NOTHING
         return np.unique(self.layout.at[(self.owner == owner) & lacks])
 
     def most(self, n: int, owner: int) -> float:
-        """Upper bound of the rise of an owner's level if an item moves."""
+        """Return an upper bound of the rise of an owner's level if an item
+        moves.
+        """
         gives = self.got[n]
         if self.owner[n] == owner:
             gives = self.wanted[n]
         return float(gives / self.ideal[owner])
 
     def outcomes(self, n: int, owner: int, allowed: Rows) -> Outcomes:
-        """Results of moves of an item, for an owner.
+        """Return the results of moves of an item, for an owner.
 
         :param allowed: rows of hosts that have room for the item.
         """
@@ -132,7 +138,7 @@ class CpuLevels:
         self.foresee()
 
     def back(self, mark: int) -> None:
-        """Undo moves since a mark of the layout."""
+        """Undo all moves since a mark of the layout."""
         self.layout.back(mark)
         self.foresee()
 
@@ -144,7 +150,8 @@ class CpuLevels:
         self._sums = self._summed(self.got)
 
     def _given(self, used: Floats) -> Floats:
-        """(p,) CPUs that hosts give: all, or less if less was seen.
+        """Return the CPUs that hosts provide for servers, (p,): all of them,
+        or fewer if fewer were measured.
 
         If servers wanted more than they used, their use is all that the host
         had for them: the host itself and quiet hours take the rest.
@@ -168,7 +175,7 @@ class CpuLevels:
         return found
 
     def _summed(self, amounts: Floats) -> Floats:
-        """(u,) Sums of amounts by owner."""
+        """Return the sums of amounts by owner, (u,)."""
         known = self.owner >= 0
         found = np.bincount(
             self.owner[known], amounts[known], len(self.owners)
@@ -190,14 +197,17 @@ class CpuLevels:
         return np.sort(allowed[first])
 
     def _left(self, n: int) -> tuple[Rows, Floats]:
-        """Other items on an item's host, and their gain if the item leaves."""
+        """Return the other items on the host of an item, and their gain if
+        the item leaves.
+        """
         row = int(self.layout.at[n])
         on = self.layout.on(row)
         others = on[on != n]
         return others, self._fill(others, row) - self.got[others]
 
     def _there(self, n: int, rows: Rows) -> tuple[Rows, Rows]:
-        """Items on hosts, with the arriving item on each, and their places.
+        """Return the items on hosts, with the arriving item on each, and their
+        places.
 
         A place is an index in ``rows``.
         """
@@ -220,7 +230,8 @@ class CpuLevels:
     def _judged(
         self, owner: int, items: Rows, place: Rows, change: Floats, count: int
     ) -> tuple[Floats, Floats]:
-        """(j,) Level of an owner, and lowest level of owners who get less.
+        """Return the level of an owner, and the lowest level of owners who get
+        less, (j,).
 
         :param place: index of the target of each change.
         :param count: number of targets.

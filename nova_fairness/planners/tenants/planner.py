@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers move so that the owner with the lowest level gets more CPU time.
+"""Planner that moves servers so that the owner with the lowest level gets more
+CPU time.
 
 Weights divide a host; they do not help an owner on a crowded host while other
 hosts have room. So servers of any owner move one after the other: each time
@@ -22,7 +23,7 @@ from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import cpu_levels
 
 _LEAST = 0.005
-"""Least rise of a level that a move must bring."""
+"""Smallest rise of a level that a move must cause."""
 
 _MB = 1024.0
 _AT_ONCE = waves.AtOnce()
@@ -30,19 +31,19 @@ _AT_ONCE = waves.AtOnce()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TenantRules:
-    """Bounds that operators choose.
+    """Limits of a plan, chosen by operators.
 
-    :ivar margin: least rise of an owner's level by all moves for this owner
+    :ivar margin: smallest rise of an owner's level by all moves for this owner
         together, 0 to 1.
-    :ivar price: additional rise that each move must bring per GiB of memory
+    :ivar price: additional rise that each move must cause, per GiB of memory
         that it sends, >= 0.
     :ivar hold_s: seconds for which a server stays after a move.
-    :ivar seen_s: seconds for which an agent must have seen a server before it
-        moves.
-    :ivar most: most moves of a plan; ``None`` for any number.
-    :ivar effort: most servers that are tried; then the plan has the moves
-        found so far.
-    :ivar at_once: most moves that run at the same time.
+    :ivar seen_s: seconds for which an agent must have measured a server before
+        it is moved.
+    :ivar most: largest number of moves of a plan; ``None`` for any number.
+    :ivar effort: largest number of servers that are tried; then the plan
+        contains the moves found so far.
+    :ivar at_once: largest number of simultaneous moves.
     """
 
     margin: float = 0.05
@@ -73,12 +74,12 @@ class Help:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TenantPlan:
-    """Moves, and their results.
+    """Moves, and the levels of owners before and after them.
 
     :ivar plan: the moves.
     :ivar helped: owners, in the order in which they were helped.
-    :ivar worst: lowest level of an owner before and after; 1 if no owner
-        lacks CPU time.
+    :ivar worst: lowest level of an owner before and after; 1 if no owner lacks
+        CPU time.
     :ivar is_whole: whether the search was complete.
     """
 
@@ -91,7 +92,7 @@ class TenantPlan:
 def plan(
     given: tenants.Tenants, now: float, rules: TenantRules = USUAL
 ) -> TenantPlan:
-    """Plan moves that help the owners with the lowest levels.
+    """Plan moves that give more CPU time to the owners with the lowest levels.
 
     :param given: the cloud and the CPU time that servers want.
     :param now: seconds of the epoch.
@@ -102,7 +103,7 @@ def plan(
 
 
 class _Helping:
-    """Helps one owner after the other."""
+    """Searches moves for one owner after another."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class _Helping:
         self._helped: list[Help] = []
 
     def plan(self) -> TenantPlan:
-        """Help owners until no move helps any more."""
+        """Search moves until no further move helps an owner."""
         before = self._worst()
         while self._pass():
             pass
@@ -150,7 +151,7 @@ class _Helping:
         return float(self._field.levels.min(initial=1.0))
 
     def _pass(self) -> bool:
-        """Try every owner once, the lowest level first.
+        """Try each owner once, the one with the lowest level first.
 
         :returns: whether any server was moved.
         """
@@ -204,7 +205,9 @@ class _Helping:
         return False
 
     def _step(self, owner: int) -> waves.Step | None:
-        """The move with the largest gain of an owner, less its cost."""
+        """Return the move with the largest gain of an owner minus its cost;
+        ``None`` if there is none.
+        """
         field = self._field
         best, most = None, 0.0
         hosts = field.lacking(owner)
@@ -220,12 +223,14 @@ class _Helping:
         return best
 
     def _least(self, n: int) -> float:
-        """Least rise of a level that a move of an item must bring."""
+        """Return the smallest rise of a level that a move of an item must
+        cause.
+        """
         cost = float(self._field.layout.cost[n]) / _MB
         return _LEAST + self._rules.price * cost
 
     def _gained(self, n: int, owner: int) -> tuple[int, float]:
-        """The best host for an item, and the gain of the move.
+        """Return the best host for an item, and the gain of the move.
 
         The gain is the rise from the owner's level to its new level, or to the
         new level of an owner who gets less and ends lower.

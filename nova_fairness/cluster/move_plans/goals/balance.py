@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``balance``: no host is much fuller than the others."""
+"""Goal ``balance``: the use of all hosts is nearly equal."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -18,11 +18,11 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class BalanceGoal(goal.PlanGoal):
-    """Makes hosts more evenly full.
+    """Plans moves that make the use of hosts more equal.
 
-    :ivar spread: a host gives servers away if its use exceeds the average by
-        more than this fraction of the average.
-    :ivar margin: smallest improvement of the spread that is worth a plan.
+    :ivar spread: a host is unbalanced if its use exceeds the average by more
+        than this fraction of the average.
+    :ivar margin: smallest reduction of the spread that justifies a plan.
     :ivar rules: bounds of the search for moves.
     """
 
@@ -34,13 +34,13 @@ class BalanceGoal(goal.PlanGoal):
 
     @classmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
         return cls(
             options.spread, options.margin, goal.consolidation_rules(options)
         )
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
-        """Moves that make hosts even enough."""
+        """Yield moves that reduce the spread by at least the margin."""
         tolerance = balance.BalanceTolerance(self.spread)
         found = balance.balance(seen.snapshot, self.rules, tolerance)
         draft = goal.draft(self.name, '', seen.snapshot, found)

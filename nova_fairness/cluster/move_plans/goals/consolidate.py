@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``consolidate``: fewer hosts are in use."""
+"""Goal ``consolidate``: servers run on fewer hosts."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -18,7 +18,7 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class ConsolidationGoal(goal.PlanGoal):
-    """Empties hosts.
+    """Plans moves that empty hosts.
 
     :ivar least_emptied: smallest number of hosts that a plan must empty.
     :ivar rules: bounds of the search for moves.
@@ -35,11 +35,11 @@ class ConsolidationGoal(goal.PlanGoal):
 
     @classmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
         return cls(options.least_emptied, goal.consolidation_rules(options))
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
-        """Moves that empty enough hosts."""
+        """Yield moves that empty at least the required number of hosts."""
         found = planner.consolidate(seen.snapshot, self.rules)
         draft = goal.draft(self.name, '', seen.snapshot, found)
         if draft.promised.emptied >= self.least_emptied:
@@ -47,7 +47,9 @@ class ConsolidationGoal(goal.PlanGoal):
 
     @classmethod
     def is_in_vain(cls, plan: model.MigrationPlan, move: model.Move) -> bool:
-        """Whether the host that a move helps to empty cannot be emptied."""
+        """Whether a move is useless, because another server stays on the
+        host that it helps to empty.
+        """
         return move.source in plan.empties and any(
             each.source == move.source and goal.is_left(each)
             for each in plan.moves

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``empty``: empty a host that an operator named.
+"""Goal ``empty``: a host that an operator selected becomes empty.
 
-Operators can request such plans with any configured goals.
+Operators can request such plans, regardless of the configured goals.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class EmptyHostGoal(goal.PlanGoal):
-    """Empties a host as far as possible.
+    """Plans moves of all servers off a host, as far as possible.
 
     :ivar rules: bounds of the search for moves.
     """
@@ -38,11 +38,13 @@ class EmptyHostGoal(goal.PlanGoal):
 
     @classmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
         return cls(goal.consolidation_rules(options))
 
     def drafts(self, seen: goal.GoalInput) -> tuple[goal.Draft, ...]:
-        """No drafts: a host is emptied only when an operator requests it."""
+        """Return no drafts: a host is emptied only when an operator
+        requests it.
+        """
         return ()
 
     def emptied(
@@ -51,9 +53,10 @@ class EmptyHostGoal(goal.PlanGoal):
         known: candidates.ServerFacts,
         host: str,
     ) -> goal.Draft:
-        """Moves off a host, and the servers that stay there with the reasons.
+        """Return the moves off a host, and the servers that stay on it with
+        their reasons.
 
-        :param snapshot: of the cloud.
+        :param snapshot: state of the cloud.
         :param known: facts about its servers.
         :param host: name of a host in the snapshot.
         """
@@ -72,7 +75,9 @@ class EmptyHostGoal(goal.PlanGoal):
     def left(
         cls, plan: model.MigrationPlan, servers: Iterable[nova.Server]
     ) -> list[str]:
-        """Names of servers that no move takes off the host of a plan."""
+        """Return the names of servers on the host of a plan that no move of
+        the plan moves away.
+        """
         moved = {each.server for each in plan.moves}
         return [
             each.name or each.uuid
@@ -82,7 +87,9 @@ class EmptyHostGoal(goal.PlanGoal):
 
     @classmethod
     def kept(cls, plan: model.MigrationPlan) -> set[str]:
-        """UUIDs of servers whose moves off the host of a plan failed."""
+        """Return the UUIDs of servers whose moves off the host of a plan
+        failed.
+        """
         return {
             each.server
             for each in plan.moves
@@ -95,7 +102,7 @@ def _stay(
     snapshot: cluster.ClusterSnapshot,
     known: candidates.ServerFacts,
 ) -> model.Stay:
-    """A server that stays, with the reason."""
+    """Return a server that stays on its host, with the reason."""
     server = known.servers.get(running.uuid)
     cause, text = candidates.why_stays(running, snapshot, known) or (
         model.PlanCause.NOWHERE,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Contract of a goal of migration plans, and the shared parts of goals."""
+"""Contract of the goals of migration plans, and code that several goals
+use.
+"""
 
 import abc
 from collections.abc import Callable
@@ -24,21 +26,21 @@ from nova_fairness.planners.consolidation import utilisation
 from nova_fairness.planners.consolidation import waves
 
 _HARMLESS = frozenset({model.PlanCause.SERVER_GONE, model.PlanCause.ELSEWHERE})
-"""Causes of skipped moves whose server left its host anyway."""
+"""Causes of skipped moves whose server is no longer on the old host."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """Moves that are worth a plan.
+    """Moves that are worth a plan, before the plan is stored.
 
     :ivar goal: goal of the moves.
-    :ivar subject: UUID of the request, or name of the host, that they are for;
-        '' without one.
-    :ivar moves: in the order in which they are to be made.
-    :ivar empties: names of hosts that are empty afterwards.
+    :ivar subject: UUID of the request, or name of the host, for which the
+        moves are made; '' if there is none.
+    :ivar moves: moves in the order in which they are executed.
+    :ivar empties: names of hosts that are empty after the moves.
     :ivar promised: expected outcome.
-    :ivar text: expected outcome for people, if numbers do not tell it.
-    :ivar stays: servers that stay on the host that is to be emptied.
+    :ivar text: expected outcome as a text, if the numbers do not describe it.
+    :ivar stays: servers that stay on the host that the plan empties.
     """
 
     goal: model.Goal
@@ -52,18 +54,20 @@ class Draft:
 
 @dataclasses.dataclass(frozen=True)
 class GoalInput:
-    """State of the cloud, and further input of goals.
+    """State of the cloud, and further data that goals use.
 
-    :ivar snapshot: with the demands of servers that may move.
-    :ivar waiting: requests that do not start now, by UUID, in their order.
+    :ivar snapshot: state of the cloud, with the demands of servers that may be
+        moved.
+    :ivar waiting: requests that do not start now, by UUID, in the order of the
+        queue.
     :ivar at: seconds of the epoch.
-    :ivar servers: as Nova lists them, by UUID.
-    :ivar moved_at: when the last server arrived on its new host, seconds of
-        the epoch.
-    :ivar lacking: tells how much CPU servers want; ``None`` if no agent is
-        asked.
-    :ivar rates: returns the rates of servers, by UUID.
-    :ivar plans: returns plans that are open, or changed since a time in
+    :ivar servers: servers as Nova lists them, by UUID.
+    :ivar moved_at: time at which the last moved server arrived on its new
+        host, seconds of the epoch.
+    :ivar lacking: CPU that servers want and get; ``None`` if no agent is
+        queried.
+    :ivar rates: returns the spending rates of servers, by UUID.
+    :ivar plans: returns the plans that are open, or changed since a time in
         seconds of the epoch.
     """
 
@@ -78,19 +82,21 @@ class GoalInput:
 
 
 class PlanGoal(abc.ABC):
-    """A goal of migration plans, with the bounds that operators chose.
+    """Goal of migration plans, with the limits that operators configured.
 
-    A plan goes on, and is measured, even if its goal is no longer chosen. So
-    plans are judged by class methods, which need no bounds.
+    A plan continues and is measured even if its goal is no longer configured.
+    Therefore the methods that check plans are class methods, which need no
+    limits.
 
-    :cvar name: of the goal.
+    :cvar name: token of the goal.
     :cvar conflicts: goals that would move the same servers back; it is enough
-        if one of two goals names the other.
-    :cvar asks_agents: whether the goal needs the CPU wants of servers.
+        if one of two goals lists the other.
+    :cvar asks_agents: whether the goal needs the CPU that servers want, from
+        the agents.
     :cvar closes: whether nothing starts on hosts that its plans empty, from
-        the begin of a plan until it is measured.
+        the begin of a plan until its outcome is measured.
     :cvar holds_host: whether the subject of its plans is a host that nothing
-        else uses until it is empty, and that is disabled then.
+        else uses until it is empty, and that is then disabled.
     :cvar is_for_request: whether the subject of its plans is a request.
     """
 
@@ -104,11 +110,13 @@ class PlanGoal(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
 
     @abc.abstractmethod
     def drafts(self, seen: GoalInput) -> Iterable[Draft]:
-        """Moves that are worth a plan, the most important ones first."""
+        """Return moves that are worth a plan, the most important draft
+        first.
+        """
 
     @classmethod
     def is_of_use(
@@ -116,7 +124,7 @@ class PlanGoal(abc.ABC):
         plan: model.MigrationPlan,
         waiting: Mapping[str, cluster.Waiting],
     ) -> bool:
-        """Whether the reason for a proposed plan still holds.
+        """Whether a proposed plan is still useful.
 
         :param waiting: requests that do not start now, by UUID.
         """
@@ -124,14 +132,15 @@ class PlanGoal(abc.ABC):
 
     @classmethod
     def is_in_vain(cls, plan: model.MigrationPlan, move: model.Move) -> bool:
-        """Whether a move that has not begun is no longer useful."""
+        """Whether a move that has not started is no longer useful."""
         return False
 
     @classmethod
     def left(
         cls, plan: model.MigrationPlan, servers: Iterable[nova.Server]
     ) -> list[str]:
-        """Names of servers that no move takes off the host of a plan.
+        """Return the names of servers on the host of a plan that no move of
+        the plan moves away.
 
         :param servers: all servers of the cloud.
         """
@@ -139,8 +148,8 @@ class PlanGoal(abc.ABC):
 
     @classmethod
     def kept(cls, plan: model.MigrationPlan) -> set[str]:
-        """UUIDs of servers that stay on the host of a plan despite moves for
-        them.
+        """Return the UUIDs of servers that stay on the host of a plan
+        because their moves failed.
         """
         return set()
 
@@ -150,12 +159,14 @@ class PlanGoal(abc.ABC):
         plan: model.MigrationPlan,
         requests: Iterable[records.RequestRecord],
     ) -> int:
-        """Number of requests that an ended plan has served."""
+        """Return the number of requests that started because of an ended
+        plan.
+        """
         return 0
 
 
 def is_left(move: model.Move) -> bool:
-    """Whether a move has ended with its server still on the old host."""
+    """Whether a move has ended and its server is still on the old host."""
     state = model.MoveState
     return move.state is state.FAILED or (
         move.state is state.SKIPPED and move.cause not in _HARMLESS
@@ -163,7 +174,7 @@ def is_left(move: model.Move) -> bool:
 
 
 def drafts(goals: Iterable[PlanGoal], seen: GoalInput) -> Iterator[Draft]:
-    """Drafts with moves, those for the first goal first."""
+    """Yield the drafts that contain moves, those of the first goal first."""
     for each in goals:
         yield from (found for found in each.drafts(seen) if found.moves)
 
@@ -174,9 +185,9 @@ def draft(
     snapshot: cluster.ClusterSnapshot,
     plan: rules_module.ConsolidationPlan,
 ) -> Draft:
-    """A draft of a planner's moves, with their expected outcome.
+    """Build a draft from the moves of a planner, with their expected outcome.
 
-    :param snapshot: the cloud before the moves.
+    :param snapshot: state of the cloud before the moves.
     """
     before = utilisation.figures(snapshot)
     after = utilisation.figures(utilisation.after(snapshot, plan.moves))
@@ -196,7 +207,7 @@ def draft(
 def consolidation_rules(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> rules_module.ConsolidationRules:
-    """Bounds of ``[fairness_plans]`` for every search for room."""
+    """Return the limits of the search for moves, from ``[fairness_plans]``."""
     return rules_module.ConsolidationRules(
         depth=displacement.Depth(tight=options.packed_anew),
         at_once=at_once(options),
@@ -206,5 +217,7 @@ def consolidation_rules(
 
 
 def at_once(options: cfg.ConfigOpts.GroupAttr) -> waves.AtOnce:
-    """Largest number of moves of a plan at the same time."""
+    """Return the largest number of moves of a plan at the same time, in
+    total and per host.
+    """
     return waves.AtOnce(options.at_once, options.at_once_per_host)

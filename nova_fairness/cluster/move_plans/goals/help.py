@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``help``: the owner who gets least of the CPU due to it gets more."""
+"""Goal ``help``: the owner who gets the smallest part of the CPU due to it
+gets more.
+"""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ _USUAL = planner.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class HelpGoal(goal.PlanGoal):
-    """Moves servers so that owners get more of the CPU due to them.
+    """Plans moves by which owners get more of the CPU that is due to them.
 
     :ivar rules: bounds of the search for moves.
     """
@@ -35,7 +37,7 @@ class HelpGoal(goal.PlanGoal):
 
     @classmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
         return cls(
             planner.TenantRules(
                 margin=options.margin,
@@ -45,7 +47,9 @@ class HelpGoal(goal.PlanGoal):
         )
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
-        """Moves by which the owner with the lowest level gains enough."""
+        """Yield moves by which the owner with the lowest level gets enough
+        more CPU.
+        """
         wants = self._wants(seen)
         if wants is None:
             return
@@ -61,10 +65,8 @@ class HelpGoal(goal.PlanGoal):
             yield dataclasses.replace(draft, text=model.listed(told))
 
     def _wants(self, seen: goal.GoalInput) -> tenants.Tenants | None:
-        """CPU wants of servers; recently moved servers stay in any case.
-
-        ``None`` until agents have watched the effect of the last moves long
-        enough.
+        """Return the CPU that servers want. ``None`` until agents have
+        measured long enough after the last move.
         """
         if seen.lacking is None:
             return None
@@ -82,9 +84,10 @@ class HelpGoal(goal.PlanGoal):
 def _without_blind_hosts(
     found: tenants.Tenants, servers: Mapping[str, nova.Server]
 ) -> tenants.Tenants:
-    """The wants without hosts where no agent has seen a running server yet.
+    """Return the wants, without hosts that have a running server which no
+    agent has measured yet.
 
-    The wants of a new server are not known, so its host only seems to have
+    The wants of such a server are unknown, so that its host seems to have
     room.
     """
     blind = {
@@ -99,7 +102,9 @@ def _without_blind_hosts(
 
 
 def _due_shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
-    """Fractions of the cloud due to owners, > 0, by project and user."""
+    """Return the part of the cloud that is due to each owner, > 0, by
+    project and user.
+    """
     found: dict[str, float] = {}
     for each in overview.standings(snapshot):
         # An identifier of a user may hold a slash, that of a project none.

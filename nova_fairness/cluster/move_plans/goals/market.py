@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``market``: a rate buys the same amount on every host."""
+"""Goal ``market``: a spending rate buys the same amount on every host."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ _MEMORY = 'MEMORY_MB'
 
 @dataclasses.dataclass(frozen=True)
 class MarketGoal(goal.PlanGoal):
-    """Moves servers to hosts where their rates buy more.
+    """Plans moves of servers to hosts where their spending rates buy more.
 
-    :ivar margin: smallest fall of the mean price that is worth a plan, as a
-        fraction.
+    :ivar margin: smallest reduction of the mean price that justifies a plan,
+        as a fraction.
     """
 
     name = model.Goal.MARKET
@@ -35,11 +35,11 @@ class MarketGoal(goal.PlanGoal):
 
     @classmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
         return cls(options.margin)
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
-        """Moves by which the mean price falls enough."""
+        """Yield moves that reduce the mean price by at least the margin."""
         rates = seen.rates()
         if not rates or prices.SOLD not in seen.snapshot.classes:
             return
@@ -61,7 +61,9 @@ class MarketGoal(goal.PlanGoal):
 def _market(
     snapshot: cluster.ClusterSnapshot, rates: Mapping[str, float]
 ) -> market.MarketState:
-    """The state of the market; members of server groups with a rule stay."""
+    """Return the rates and demands of servers. Members of server groups
+    with a policy have no demand, so that they stay.
+    """
     bids = {
         each.uuid: market.Bid(
             rates[each.uuid],

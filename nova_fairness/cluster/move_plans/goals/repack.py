@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``repack``: pack all servers again, on fewer hosts."""
+"""Goal ``repack``: all servers are packed from scratch, on fewer hosts."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -18,10 +18,10 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class RepackGoal(goal.PlanGoal):
-    """Packs all servers from scratch from time to time.
+    """Plans to pack all servers from scratch, at intervals.
 
     :ivar least_emptied: smallest number of hosts that a plan must empty.
-    :ivar every_s: seconds from one plan to the next.
+    :ivar every_s: interval between two plans of this goal, seconds.
     :ivar rules: bounds of the search for moves.
     """
 
@@ -37,7 +37,7 @@ class RepackGoal(goal.PlanGoal):
 
     @classmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
         return cls(
             options.least_emptied,
             options.repack_every,
@@ -45,7 +45,9 @@ class RepackGoal(goal.PlanGoal):
         )
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
-        """Moves that empty enough hosts, if a plan is due."""
+        """Yield moves that empty at least the required number of hosts, if
+        the interval has passed.
+        """
         if not self._is_due(seen):
             return
         found = repack.repack(seen.snapshot, self.rules)
@@ -54,7 +56,7 @@ class RepackGoal(goal.PlanGoal):
             yield draft
 
     def _is_due(self, seen: goal.GoalInput) -> bool:
-        """Whether the last plan of this goal is long enough ago."""
+        """Whether the interval since the last plan of this goal has passed."""
         return not any(
             each.goal is self.name
             and each.state is not model.PlanState.EXPIRED

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Goal ``rescue``: make room for a request that fits on no host."""
+"""Goal ``rescue``: moves make room for a request that fits on no host."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ from nova_fairness.planners.consolidation import planner
 from nova_fairness.planners.consolidation import rules as rules_module
 
 _LOOKED_AT = 3
-"""Number of requests for which moves are searched at once, the next ones
-first.
+"""Number of requests for which moves are searched in one cycle, the first
+in the queue.
 """
 
 _R = request_model.State
@@ -31,7 +31,7 @@ _USUAL = rules_module.USUAL
 
 @dataclasses.dataclass(frozen=True)
 class RescueGoal(goal.PlanGoal):
-    """Makes room for a request that lacks room only.
+    """Plans moves that make room for a request that waits only for room.
 
     :ivar rules: bounds of the search for moves.
     """
@@ -43,11 +43,13 @@ class RescueGoal(goal.PlanGoal):
 
     @classmethod
     def configured(cls, options: cfg.ConfigOpts.GroupAttr) -> Self:
-        """Make the goal with the bounds of ``[fairness_plans]``."""
+        """Build the goal from the options of ``[fairness_plans]``."""
         return cls(goal.consolidation_rules(options))
 
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
-        """Moves for each of the next requests that lack room."""
+        """Yield moves for each of the first requests that wait only for
+        room.
+        """
         for request in _next_lacking_room(seen):
             found = planner.rescue(seen.snapshot, request, self.rules)
             if found is not None and found.moves:
@@ -72,7 +74,7 @@ class RescueGoal(goal.PlanGoal):
         plan: model.MigrationPlan,
         requests: Iterable[records.RequestRecord],
     ) -> int:
-        """1 if the request of a plan starts or runs, otherwise 0."""
+        """Return 1 if the request of a plan starts or runs, otherwise 0."""
         return sum(
             each.request.uuid == plan.subject and each.request.state in _SERVED
             for each in requests
@@ -80,9 +82,9 @@ class RescueGoal(goal.PlanGoal):
 
 
 def _next_lacking_room(seen: goal.GoalInput) -> list[request_model.Request]:
-    """The next requests that lack room only.
+    """Return the first requests in the queue that wait only for room.
 
-    Preemptible requests use what is left: no server moves for them.
+    Preemptible requests are left out: no server is moved for them.
     """
     by_uuid = {each.uuid: each for each in seen.snapshot.requests}
     found = [
