@@ -37,6 +37,7 @@ COMMANDS = 'unit/cmd/test_cluster.py'
 CLIENT = 'unit/client/test_with_interface.py'
 
 TYPED = {
+    r'\./tools/deb\.sh --out .*': 'functional/conftest.py::packages',
     r'ansible-playbook .*': 'functional/test_ansible.py::'
     'the_example_playbook_is_valid',
     r'apt-get install \./build/.*': f'{DEBIAN}::the_package_replaces',
