@@ -322,8 +322,8 @@ def test_a_preview_names_its_gaps(cloud, caplog):
     code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
     assert (code, len(told)) == (base.INCOMPLETE, 1)
     for text in (
-        'already enforces',
-        'not foreseen: memory',
+        'Host already enforces',
+        'the preview does not include: memory',
         'Metric M1: the weights never become constant',
         'M2 has no preview: it fails',
     ):
