@@ -46,8 +46,9 @@ bytes ...
 class Change:
     """A new value for one control of a VM.
 
-    :ivar knob: the control. :ivar before: present value, kernel units;
-    ``None`` if unknown. :ivar after: wanted value, kernel units.
+    :ivar knob: the control.
+    :ivar before: present value, kernel units; ``None`` if unknown.
+    :ivar after: wanted value, kernel units.
     """
 
     knob: Knob

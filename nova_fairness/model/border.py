@@ -211,10 +211,12 @@ class HostCause(enum.Enum):
 class SharedHost:
     """A machine that both systems can use, as configured by an operator.
 
-    :ivar name: name of the machine. :ivar batch: its name in the batch system.
-    :ivar cloud: its name in Nova. :ivar cores: CPUs that either system can
-    use, > 0. :ivar fixed: whether the host never moves. A host that was
-    removed from the configuration is fixed, too.
+    :ivar name: name of the machine.
+    :ivar batch: its name in the batch system.
+    :ivar cloud: its name in Nova.
+    :ivar cores: CPUs that either system can use, > 0.
+    :ivar fixed: whether the host never moves. A host that was removed from the
+        configuration is fixed, too.
     """
 
     name: str
@@ -250,12 +252,14 @@ REMEMBERED = 64
 class BorderHost:
     """A host that moves between batch system and cloud, with its state.
 
-    :ivar host: the machine. :ivar state: state of the host. :ivar since: time
-    at which it entered this state, seconds of the epoch. :ivar until: time at
-    which the work on it must have ended, seconds of the epoch; ``None`` unless
-    its system is closed. :ivar history: the newest steps, the last one last.
+    :ivar host: the machine.
+    :ivar state: state of the host.
+    :ivar since: time at which it entered this state, seconds of the epoch.
+    :ivar until: time at which the work on it must have ended, seconds of the
+        epoch; ``None`` unless its system is closed.
+    :ivar history: the newest steps, the last one last.
     :ivar version: number of its steps. An action contains the version for
-    which it was decided.
+        which it was decided.
     """
 
     host: SharedHost
@@ -308,10 +312,11 @@ class Way(enum.Enum):
 class RunningWork:
     """A VM, or the part of a job, on one host.
 
-    :ivar name: number of the job or UUID of the VM. :ivar cores: cores that it
-    uses on this host, >= 0. :ivar gone_at: latest time at which it ends or
-    moves away if its host is drained from now on, seconds of the epoch;
-    ``None`` if unknown. :ivar way: how it disappears from the host.
+    :ivar name: number of the job or UUID of the VM.
+    :ivar cores: cores that it uses on this host, >= 0.
+    :ivar gone_at: latest time at which it ends or moves away if its host is
+        drained from now on, seconds of the epoch; ``None`` if unknown.
+    :ivar way: how it disappears from the host.
     """
 
     name: str
@@ -324,10 +329,12 @@ class RunningWork:
 class SideStatus:
     """State of a host, as one system reports it.
 
-    :ivar takes: whether work may start on the host. :ivar up: whether the
-    system's own service on the host answers. :ivar ours: whether this product
-    closed the host: the reason begins with :data:`MARK`. :ivar reason: reason
-    for which the host is closed. :ivar work: work that runs on the host.
+    :ivar takes: whether work may start on the host.
+    :ivar up: whether the system's own service on the host answers.
+    :ivar ours: whether this product closed the host: the reason begins with
+        :data:`MARK`.
+    :ivar reason: reason for which the host is closed.
+    :ivar work: work that runs on the host.
     """
 
     takes: bool
@@ -372,11 +379,12 @@ class SideSnapshot:
     """State of one system at one time.
 
     :ivar places: status of hosts, by the system's own name of the host; it may
-    contain more hosts than an operator configured. :ivar wants: waiting work
-    that could start if there were room. :ivar unclear: names of hosts whose
-    entries cannot be parsed; '' for an entry whose name cannot be parsed.
-    These hosts have no status, and must not count as empty. :ivar faults:
-    sentences about entries that cannot be parsed.
+        contain more hosts than an operator configured.
+    :ivar wants: waiting work that could start if there were room.
+    :ivar unclear: names of hosts whose entries cannot be parsed; '' for an
+        entry whose name cannot be parsed. These hosts have no status, and must
+        not count as empty.
+    :ivar faults: sentences about entries that cannot be parsed.
     """
 
     places: Mapping[str, SideStatus] = dataclasses.field(default_factory=dict)
@@ -406,12 +414,15 @@ class CloudTarget:
 class Snapshot:
     """State of both systems at one time.
 
-    :ivar nodes: hosts and their states. :ivar batch: state of the batch
-    system; ``None`` if it does not answer, or its answer cannot be parsed.
+    :ivar nodes: hosts and their states.
+    :ivar batch: state of the batch system; ``None`` if it does not answer, or
+        its answer cannot be parsed.
     :ivar cloud: state of Nova; ``None`` if it does not answer, or its answer
-    cannot be parsed. :ivar target: target set by an operator; ``None`` if
-    calendar and demand decide. :raises BadPartition: if two hosts have one
-    name, or a host has no cores; the error describes all faults.
+        cannot be parsed.
+    :ivar target: target set by an operator; ``None`` if calendar and demand
+        decide.
+    :raises BadPartition: if two hosts have one name, or a host has no cores;
+        the error describes all faults.
     """
 
     nodes: tuple[BorderHost, ...]
@@ -512,8 +523,8 @@ class BorderPlan:
     """Actions on hosts, and faults that an operator should know.
 
     :ivar actions: actions in the order in which they are to be executed, at
-    most one per host. :ivar faults: sentences about faults that prevent moves
-    of hosts.
+        most one per host.
+    :ivar faults: sentences about faults that prevent moves of hosts.
     """
 
     actions: tuple[BorderAction, ...] = ()

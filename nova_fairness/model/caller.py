@@ -9,9 +9,9 @@ import dataclasses
 class Asker:
     """The sender of a change; an unknown field is empty.
 
-    :ivar caller: name of the sender's key. :ivar user_id: ID of the user, as
-    sent by the caller. :ivar request_id: ID of the request, as sent by the
-    caller.
+    :ivar caller: name of the sender's key.
+    :ivar user_id: ID of the user, as sent by the caller.
+    :ivar request_id: ID of the request, as sent by the caller.
     """
 
     caller: str = ''

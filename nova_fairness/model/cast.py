@@ -20,10 +20,13 @@ class Cast:
     the body and the properties.
 
     :ivar uuid: UUID set by the sender; equal if the broker delivers the
-    message twice. :ivar method: name of the called method. :ivar received_at:
-    seconds of the epoch. :ivar key: routing key of the message. :ivar body:
-    bytes as they were received. :ivar properties: AMQP properties as they were
-    received, in types that msgpack can write.
+        message twice.
+    :ivar method: name of the called method.
+    :ivar received_at: seconds of the epoch.
+    :ivar key: routing key of the message.
+    :ivar body: bytes as they were received.
+    :ivar properties: AMQP properties as they were received, in types that
+        msgpack can write.
     """
 
     uuid: str

@@ -32,8 +32,8 @@ _BELOW_SCOPE = '/libvirt'
 class Mount:
     """Mount point of one hierarchy.
 
-    :ivar path: the mount point. :ivar root: the group that the mount point
-    shows, ``/`` unless bound.
+    :ivar path: the mount point.
+    :ivar root: the group that the mount point shows, ``/`` unless bound.
     """
 
     path: pathlib.PurePosixPath

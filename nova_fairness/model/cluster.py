@@ -42,10 +42,13 @@ def _nothing() -> Mapping[str, int]:
 class Provider:
     """A host in Placement and Nova.
 
-    :ivar uuid: UUID of the root provider. :ivar name: name of the host. :ivar
-    zone: availability zone. :ivar traits: traits of the whole tree. :ivar
-    aggregates: UUIDs of its aggregates. :ivar takes: ``False`` if no server
-    may start there: it is disabled, down or being emptied.
+    :ivar uuid: UUID of the root provider.
+    :ivar name: name of the host.
+    :ivar zone: availability zone.
+    :ivar traits: traits of the whole tree.
+    :ivar aggregates: UUIDs of its aggregates.
+    :ivar takes: ``False`` if no server may start there: it is disabled, down
+        or being emptied.
     """
 
     uuid: str
@@ -170,14 +173,16 @@ class Account:
 class Budgets:
     """Unused budgets of accounts, in this period and the next.
 
-    :ivar weights: units per amount of each resource class. :ivar preemptible:
-    part of the amounts of preemptible servers that counts, 0 to 1. :ivar at:
-    seconds of the epoch; later use is not charged yet. :ivar ends: ends of
-    both periods, seconds of the epoch. :ivar left: unit-seconds of both
-    periods that are neither used nor committed to running servers, by account
-    with a budget; below 0 if the budget is too small for the servers of the
-    account. :ivar used: unit-seconds of this period that were used up to
-    ``at``, by account with a budget.
+    :ivar weights: units per amount of each resource class.
+    :ivar preemptible: part of the amounts of preemptible servers that counts,
+        0 to 1.
+    :ivar at: seconds of the epoch; later use is not charged yet.
+    :ivar ends: ends of both periods, seconds of the epoch.
+    :ivar left: unit-seconds of both periods that are neither used nor
+        committed to running servers, by account with a budget; below 0 if the
+        budget is too small for the servers of the account.
+    :ivar used: unit-seconds of this period that were used up to ``at``, by
+        account with a budget.
     """
 
     weights: Mapping[str, float]
@@ -433,9 +438,9 @@ USER_USE = 'user_use'
 class Reservation:
     """Room that is reserved for a request.
 
-    :ivar hosts: names of the hosts with reserved room. :ivar at: expected time
-    at which the room is free, seconds of the epoch; ``None`` if unknown: then
-    no other request starts on these hosts.
+    :ivar hosts: names of the hosts with reserved room.
+    :ivar at: expected time at which the room is free, seconds of the epoch;
+        ``None`` if unknown: then no other request starts on these hosts.
     """
 
     hosts: tuple[str, ...]

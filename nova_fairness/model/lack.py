@@ -10,8 +10,8 @@ class MeanLack:
     """Means over a period.
 
     :ivar wanted: CPUs that the VM would have used without contention, >= 0.
-    :ivar got: CPUs that it used, >= 0. :ivar seen_s: length of the period,
-    seconds.
+    :ivar got: CPUs that it used, >= 0.
+    :ivar seen_s: length of the period, seconds.
     """
 
     wanted: float

@@ -56,12 +56,14 @@ class Bid:
 class MarketState:
     """A cloud, and the rates of its servers.
 
-    :ivar cloud: the cloud with its running servers. :ivar bids: bids by UUID
-    of the server; other servers are not moved, and pay ``lowest``. :ivar sold:
-    resource classes of the cloud that are shared by rates. :ivar cores: number
-    of cores by name of the host; on other hosts no cores are assigned. :ivar
-    lowest: rate of servers without a bid, > 0. :raises BadSnapshot: if a class
-    is unknown or no class is sold.
+    :ivar cloud: the cloud with its running servers.
+    :ivar bids: bids by UUID of the server; other servers are not moved, and
+        pay ``lowest``.
+    :ivar sold: resource classes of the cloud that are shared by rates.
+    :ivar cores: number of cores by name of the host; on other hosts no cores
+        are assigned.
+    :ivar lowest: rate of servers without a bid, > 0.
+    :raises BadSnapshot: if a class is unknown or no class is sold.
     """
 
     cloud: cluster.ClusterSnapshot
@@ -93,10 +95,11 @@ class MarketState:
 class Stand:
     """Share and cores of a server on its host.
 
-    :ivar host: name of the host. :ivar share: amount that the server gets
-    while all servers of the host use as much as they can, in units of the
-    class, by sold class. :ivar cores: core of each VCPU, from 0 up; empty if
-    the cores of the host are unknown.
+    :ivar host: name of the host.
+    :ivar share: amount that the server gets while all servers of the host use
+        as much as they can, in units of the class, by sold class.
+    :ivar cores: core of each VCPU, from 0 up; empty if the cores of the host
+        are unknown.
     """
 
     host: str
@@ -108,14 +111,16 @@ class Stand:
 class MarketPlan:
     """Moves of servers, and their results.
 
-    :ivar moves: moves, wave by wave. :ivar stands: share and cores of all
-    servers on known hosts after the moves, by UUID. :ivar prices: prices after
-    the moves, by name of the host and sold class. :ivar level: mean level over
-    all rates, before and after the moves; 1 if all hosts have the same size
-    and price. :ivar blocked: servers that should move, but for which no
-    intermediate host has room; other servers still move. :ivar homeless: UUID
-    of a server for which the new groups have no room, so that no server moves;
-    '' without one.
+    :ivar moves: moves, wave by wave.
+    :ivar stands: share and cores of all servers on known hosts after the
+        moves, by UUID.
+    :ivar prices: prices after the moves, by name of the host and sold class.
+    :ivar level: mean level over all rates, before and after the moves; 1 if
+        all hosts have the same size and price.
+    :ivar blocked: servers that should move, but for which no intermediate host
+        has room; other servers still move.
+    :ivar homeless: UUID of a server for which the new groups have no room, so
+        that no server moves; '' without one.
     """
 
     moves: tuple[plans.Move, ...]

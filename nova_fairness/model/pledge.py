@@ -52,7 +52,8 @@ class PledgeGroup:
     """A group with one pledge for both systems, as configured by an operator.
 
     :ivar account: name of its account in the share tree, which defines its
-    share. :ivar batch: name of its account in the batch system.
+        share.
+    :ivar batch: name of its account in the batch system.
     """
 
     account: str

@@ -45,9 +45,11 @@ class SetAside:
     """An object in quarantine, because the service failed to process it.
 
     :ivar kind: kind of the object, such as ``request``, ``account`` or
-    ``host``. :ivar name: UUID or name of the object. :ivar cause: class of the
-    error. :ivar times: number of failures. :ivar again_s: seconds until the
-    service tries the object again.
+        ``host``.
+    :ivar name: UUID or name of the object.
+    :ivar cause: class of the error.
+    :ivar times: number of failures.
+    :ivar again_s: seconds until the service tries the object again.
     """
 
     kind: str

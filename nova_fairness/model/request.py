@@ -289,9 +289,9 @@ class Holder(enum.Enum):
 class Hold:
     """A hold: the request does not start, regardless of the order.
 
-    :ivar by: role of the person who holds the request. :ivar since: start of
-    the hold, seconds of the epoch. :ivar text: reason in the words of this
-    person; '' without one.
+    :ivar by: role of the person who holds the request.
+    :ivar since: start of the hold, seconds of the epoch.
+    :ivar text: reason in the words of this person; '' without one.
     """
 
     by: Holder

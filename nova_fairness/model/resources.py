@@ -51,9 +51,10 @@ CONTROLS: tuple[ResourceControl, ...] = tuple(ResourceControl)
 class Resource:
     """One kind of resource that VMs consume.
 
-    :ivar name: identifier, also used in reports and Prometheus labels. :ivar
-    unit: unit of an amount consumed in one interval (time-shared) or occupied
-    at its end (space-shared). :ivar sharing: time-shared or space-shared.
+    :ivar name: identifier, also used in reports and Prometheus labels.
+    :ivar unit: unit of an amount consumed in one interval (time-shared) or
+        occupied at its end (space-shared).
+    :ivar sharing: time-shared or space-shared.
     :ivar control: the kernel control that divides it; ``None`` without one.
     """
 
