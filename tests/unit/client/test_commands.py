@@ -328,7 +328,7 @@ def test_a_preview_names_its_gaps(cloud, caplog):
         'M2 has no preview: it fails',
     ):
         assert text in caplog.text
-    with pytest.raises(exceptions.CommandError, match='installed: M1, M2'):
+    with pytest.raises(exceptions.CommandError, match='choose one of: M1, M2'):
         cloud.run(hosts.PreviewHost, 'cmp1', '--metric', 'M3')
 
 

@@ -129,8 +129,8 @@ def test_the_time_to_live_ends_with_the_state_it_came_with():
     ('change', 'message'),
     [
         ({'name': 'h'}, "name 'h' is used by more than one"),
-        ({'batch': 'node1'}, "batch name 'node1' stands"),
-        ({'cloud': 'compute1'}, "cloud name 'compute1' stands"),
+        ({'batch': 'node1'}, "batch name 'node1' is used"),
+        ({'cloud': 'compute1'}, "cloud name 'compute1' is used"),
         ({'cores': 0}, "'other' must have cores, got 0"),
         ({'cores': float('inf')}, 'must have cores, got inf'),
     ],
