@@ -30,7 +30,7 @@ from tests.unit.cluster.eviction import test_preemption as preempting
 
 world = test_service.world
 
-NAMED = {'named', 'log_name', '_log_name', '_server_names'}
+NAMED = {'named', '_named', 'log_name', '_log_name', '_server_names'}
 """Expressions that give the name of a server beside its UUID."""
 
 LOGS = {f'LOG.{name}' for name in ('info', 'warning', 'error', 'exception')}
