@@ -72,7 +72,7 @@ class Route:
     """One HTTP method of one path.
 
     :ivar path: path with placeholders, such as ``/fairness/hosts/{host}``.
-    :ivar answers: handler of the route.
+    :ivar handler: handler of the route.
     :ivar answer: schema of the response body.
     :ivar rules: names of policy rules; one of them must permit the request;
         empty if the handler checks the policy.

@@ -7,9 +7,9 @@
 reads what ``benchmarks/results/queue`` has of each standard cloud, and of
 patience and estimates in folders beside it, and writes
 ``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
-``patience-evidence.inc``, ``estimates-evidence.inc`` and, of ``spot.json`` and
-``spot-without.json``, ``preemption-choices.inc``, and of ``spot-means.json``
-``preemption-means.inc``.
+``peers-evidence.inc``, ``patience-evidence.inc``, ``estimates-evidence.inc``
+and, of ``spot.json`` and ``spot-without.json``, ``preemption-choices.inc``,
+and of ``spot-means.json`` ``preemption-means.inc``.
 """
 
 from collections.abc import Callable
@@ -173,6 +173,17 @@ def is_half(run, peers):
     return error(run) <= error(best) / 2 and is_full
 
 
+def peers():
+    """The table of orders of other systems, beside ours on the same clouds."""
+    found = runs(sorted((RESULTS / 'peers').glob('*.json')))
+    clouds = {run['scenario'] for run in found}
+    ours = [run for run in standard() if run['order'] == 'fair_tree']
+    found += [run for run in ours if run['scenario'] in clouds]
+    found.sort(key=lambda run: (run['scenario'], run['order']))
+    cells = [(*row(run), f'{100 * even(run):.1f}') for run in found]
+    return text([(*HEAD, 'Evenness of users (Jain) %'), *cells])
+
+
 def patience():
     """The table of patience, the most patient last."""
     found = runs((RESULTS / 'patience').glob('*.json'))
@@ -260,6 +271,7 @@ def text(rows):
 TABLES: dict[str, Callable[[], str]] = {
     'order-evidence': orders,
     'order-bars': bars,
+    'peers-evidence': peers,
     'patience-evidence': patience,
     'estimates-evidence': estimates,
     'preemption-choices': choices,

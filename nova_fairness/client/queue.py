@@ -509,8 +509,8 @@ class _EndRequestState(_ActOnRequest):
     """Base class of actions that end a state of a request, and warn if it does
     not have that state.
 
-    :cvar field: field of the request that is set in that state. :cvar idle:
-    warning if it is not set.
+    :cvar field: field of the request that is set in that state.
+    :cvar idle: warning if it is not set.
     """
 
     field = ''

@@ -37,6 +37,7 @@ from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
+from nova_fairness.cmd import exported_requests  # noqa: E402
 from nova_fairness.cmd import ledger  # noqa: E402
 from nova_fairness.cmd import queue_commands  # noqa: E402
 from nova_fairness.cmd import repeated_checks  # noqa: E402
@@ -347,6 +348,29 @@ def _drain_until(
     )
 
 
+_OPTIONS = [
+    cfg.BoolOpt(
+        'with-relay',
+        default=False,
+        help='Also run the relay in this process, which is sufficient for a'
+        ' small cloud.',
+    ),
+    cfg.StrOpt(
+        'to',
+        default='',
+        help='Path of the file that export-ledger (*.csv or *.parquet) or'
+        ' export-requests (*.csv) writes.',
+    ),
+    cfg.BoolOpt(
+        'anonymous',
+        default=False,
+        help='Let export-requests replace the names of projects and users by'
+        ' numbers.',
+    ),
+]
+"""Options of the command line."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line of the cluster service.
 
@@ -375,6 +399,10 @@ def main(arguments: list[str] | None = None) -> int:
                 ledger.export,
                 'write the charges of all accounts to a file',
             ),
+            'export-requests': (
+                exported_requests.export,
+                'write requests to a file that the simulator reads',
+            ),
             'check-ledger': (
                 ledger.check,
                 'compute the ledger again from all charges, and compare it',
@@ -382,18 +410,5 @@ def main(arguments: list[str] | None = None) -> int:
             'withdraw': (withdrawal.withdraw, withdrawal.DESCRIPTION),
         },
         arguments,
-        [
-            cfg.BoolOpt(
-                'with-relay',
-                default=False,
-                help='Also run the relay in this process, which is sufficient'
-                ' for a small cloud.',
-            ),
-            cfg.StrOpt(
-                'to',
-                default='',
-                help='Path of the file that export-ledger writes, *.csv or'
-                ' *.parquet.',
-            ),
-        ],
+        _OPTIONS,
     )

@@ -56,7 +56,7 @@ def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check whether this node has a valid key."""
-    needless = results.success('keys are not needed: transport is not zmq')
+    needless = results.success('keys are not needed: only zmq uses them')
     if not conf.transport_url:
         return needless
     url = oslo_messaging.TransportURL.parse(conf)

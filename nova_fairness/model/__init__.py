@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Values that rooms give to each other, of nodes and of the cluster.
+"""Values that packages exchange, about nodes and about the cluster.
 
-Start with ``round`` for an agent, ``cluster`` for the queue.
-It never imports another room.
+Start with ``round`` for an agent, ``cluster`` for the queue. The package
+imports no other package.
 """

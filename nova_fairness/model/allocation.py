@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weights, and the kernel values that follow from them."""
+"""Weights of VMs, and the kernel values that follow from them."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -18,7 +18,7 @@ of the same size gets without the agent.
 """
 
 LEAST = 1e-6
-"""Weight of best-effort VMs: with it, every control has its lowest value."""
+"""Weight of best-effort VMs, for which every control has its lowest value."""
 
 IDLE = 0
 """CPU units of a VM that gets only leftover CPU time: ``cpu.idle``."""
@@ -26,7 +26,7 @@ IDLE = 0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Knob:
-    """One control of one incarnation of a VM.
+    """Identifies one control of one incarnation of a VM.
 
     :ivar incarnation: :attr:`nova_fairness.model.instance.Incarnation.key`.
     :ivar control: the control.
@@ -37,14 +37,16 @@ class Knob:
 
 
 Allocation = Mapping[Knob, int]
-"""Kernel units by knob: CPU shares (cgroup v1), cpu.weight (v2), bytes ..."""
+"""Kernel units by control of a VM: CPU shares (cgroup v1), cpu.weight (v2),
+bytes ...
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """A write of a wanted value to a knob.
+    """A new value for one control of a VM.
 
-    :ivar knob: the knob.
+    :ivar knob: the control.
     :ivar before: present value, kernel units; ``None`` if unknown.
     :ivar after: wanted value, kernel units.
     """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that work for a batch system or for the cloud, one at a time.
+"""Hosts that work either for a batch system or for the cloud.
 
 The states are those of Dal Pra's partition driver (Partition Director, INDIGO,
-section 3.1.1), whose letters are given with each state. One more state,
-``UNCLEAR``, is for contradictory observations. :data:`STEPS` has all allowed
-transitions.
+section 3.1.1); each state's description begins with its letters there. The
+additional state ``UNCLEAR`` is for contradictory observations. :data:`STEPS`
+contains all allowed transitions.
 """
 
 from collections.abc import Mapping
@@ -18,21 +18,21 @@ from nova_fairness.model import transitions
 
 
 class BorderSide(enum.Enum):
-    """A side of the border: hosts work for one of both."""
+    """The system for which a host works."""
 
     BATCH = 'batch'
     CLOUD = 'cloud'
 
     @property
     def other(self) -> 'BorderSide':
-        """The side across the border."""
+        """The other system."""
         return (
             BorderSide.CLOUD if self is BorderSide.BATCH else BorderSide.BATCH
         )
 
 
 class HostState(enum.Enum):
-    """State of a host at the border."""
+    """State of a host that moves between batch system and cloud."""
 
     BATCH = 'batch'
     """B: jobs start on the host."""
@@ -53,32 +53,32 @@ class HostState(enum.Enum):
     """C2B: no VM starts on the host; running VMs move or end."""
 
     UNCLEAR = 'unclear'
-    """Observations of the host fit no other state: no action is taken."""
+    """Observations of the host fit no other state; no action is taken."""
 
 
 class HostEvent(enum.Enum):
-    """The events of a host."""
+    """Event that changes the state of a host."""
 
     ASK = 'ask'
-    """The host is to go to the other side."""
+    """The host is to move to the other system."""
 
     ACCEPT = 'accept'
-    """Both sides know the host, and its move has no obstacle."""
+    """Both systems list the host, and nothing prevents its move."""
 
     REFUSE = 'refuse'
-    """The move of the host has an obstacle."""
+    """Something prevents the move of the host."""
 
     ARRIVE = 'arrive'
-    """The old side has closed the host, and has no work left on it."""
+    """The old system is closed on the host, and has no work on it."""
 
     CANCEL = 'cancel'
-    """The host is to stay on its side after all."""
+    """The move of the host is cancelled."""
 
     EXPIRE = 'expire'
     """Work on the host did not end in time."""
 
     LOSE = 'lose'
-    """The side to which the host does not belong uses it."""
+    """The system to which the host does not belong uses it."""
 
     FIND_IN_BATCH = 'find_in_batch'
     """Only the batch system uses the host."""
@@ -136,7 +136,9 @@ _TABLE = transitions.TransitionTable('host', STEPS)
 ASKED = frozenset({HostState.CLOUD_ASKED, HostState.BATCH_ASKED})
 LEAVING = frozenset({HostState.LEAVING_BATCH, HostState.LEAVING_CLOUD})
 MOVING = ASKED | LEAVING
-"""States of hosts that go to the other side; each can be cancelled."""
+"""States of hosts that move to the other system; each move can be
+cancelled.
+"""
 
 _OWNER = {
     HostState.BATCH: BorderSide.BATCH,
@@ -149,68 +151,72 @@ _OWNER = {
 
 
 def after(state: HostState, event: HostEvent) -> HostState:
-    """The state that an event leads to.
+    """Return the state after an event.
 
-    :raises IllegalStep: if it leads nowhere from this state.
+    :raises IllegalStep: if the event is not allowed in this state.
     """
     return _TABLE.after(state, event)
 
 
 def owner(state: HostState) -> BorderSide | None:
-    """The only side that may use a host; ``None`` if that is unclear."""
+    """Return the only system that may use a host; ``None`` if that is
+    unclear.
+    """
     return _OWNER.get(state)
 
 
 def bound_for(state: HostState) -> BorderSide | None:
-    """The side that a host will work for; ``None`` if that is unclear."""
+    """Return the system for which a host will work; ``None`` if that is
+    unclear.
+    """
     side = owner(state)
     return side.other if side and state in MOVING else side
 
 
 class HostCause(enum.Enum):
-    """Why a host took a step. The tokens are an interface."""
+    """Cause of a step of a host. The tokens are an interface."""
 
     DEMAND = 'demand'
-    """The other side lacks hosts."""
+    """The other system needs more hosts."""
 
     CALENDAR = 'calendar'
-    """A window of the calendar says how many hosts the cloud has."""
+    """A window of the calendar sets the number of hosts of the cloud."""
 
     TARGET = 'target'
-    """An operator said how many hosts the cloud has."""
+    """An operator set the number of hosts of the cloud."""
 
     OPERATOR = 'operator'
-    """An operator named this host."""
+    """An operator requested the move of this host."""
 
     CHECKED = 'checked'
-    """Both sides know it, and nothing stands against it."""
+    """Both systems list the host, and nothing prevents its move."""
 
     OBSTACLE = 'obstacle'
-    """It is fixed, or one side cannot have it."""
+    """The host is fixed, or one system cannot use it."""
 
     EMPTY = 'empty'
-    """Nothing is left on it."""
+    """No work is left on the host."""
 
     LATE = 'late'
-    """Its time to live is over."""
+    """The time to live of work on the host has passed."""
 
     BOTH_SIDES = 'both_sides'
-    """The side that it does not belong to uses it."""
+    """The system to which the host does not belong uses it."""
 
     SEEN = 'seen'
-    """One side alone uses it."""
+    """Only one system uses the host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SharedHost:
-    """A machine that both sides know, as an operator configured it.
+    """A machine that both systems can use, as configured by an operator.
 
     :ivar name: name of the machine.
     :ivar batch: its name in the batch system.
     :ivar cloud: its name in Nova.
-    :ivar cores: CPUs that either side can give to work, > 0.
-    :ivar fixed: whether it stays on its side. A host that was removed from
-        the configuration is fixed, too.
+    :ivar cores: CPUs that either system can use, > 0.
+    :ivar fixed: whether the host never moves. A host that was removed from the
+        configuration is fixed, too.
     """
 
     name: str
@@ -239,21 +245,21 @@ class HostStep:
 
 
 REMEMBERED = 64
-"""Most steps that are stored in the history of a host."""
+"""Largest number of steps in the history of a host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BorderHost:
-    """A host and its state.
+    """A host that moves between batch system and cloud, with its state.
 
     :ivar host: the machine.
     :ivar state: state of the host.
     :ivar since: time at which it entered this state, seconds of the epoch.
-    :ivar until: time at which the work on it must be gone, seconds of the
-        epoch; ``None`` unless it is leaving a side.
+    :ivar until: time at which the work on it must have ended, seconds of the
+        epoch; ``None`` unless its system is closed.
     :ivar history: the newest steps, the last one last.
-    :ivar version: number of its steps. An action names the version for which
-        it was decided.
+    :ivar version: number of its steps. An action contains the version for
+        which it was decided.
     """
 
     host: SharedHost
@@ -271,11 +277,11 @@ class BorderHost:
         text: str = '',
         until: float | None = None,
     ) -> 'BorderHost':
-        """The node after a step.
+        """Return the host after a step.
 
         :param now: seconds of the epoch.
         :param until: see :attr:`until`.
-        :raises IllegalStep: if the event leads nowhere from its state.
+        :raises IllegalStep: if the event is not allowed in its state.
         """
         state = after(self.state, event)
         step = HostStep(now, event, state, cause, text)
@@ -290,27 +296,27 @@ class BorderHost:
 
 
 class Way(enum.Enum):
-    """How work leaves a host."""
+    """How work disappears from a host."""
 
     ENDS = 'ends'
-    """The work ends by itself; the host waits for this."""
+    """The work ends without an action; the host waits for its end."""
 
     MOVES = 'moves'
-    """The work is a VM that can move to another host while it runs."""
+    """The work is a VM that can be migrated live to another host."""
 
     YIELDS = 'yields'
-    """The work leaves after it gets notice."""
+    """The work is a VM that is evicted after a notice."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunningWork:
-    """The part of a job on one host, or a VM.
+    """A VM, or the part of a job, on one host.
 
     :ivar name: number of the job or UUID of the VM.
-    :ivar cores: cores that it has on this host, >= 0.
-    :ivar gone_at: latest time at which it is gone if its host is drained from
-        now on, seconds of the epoch; ``None`` if that is not known.
-    :ivar way: how it leaves.
+    :ivar cores: cores that it uses on this host, >= 0.
+    :ivar gone_at: latest time at which it ends or moves away if its host is
+        drained from now on, seconds of the epoch; ``None`` if unknown.
+    :ivar way: how it disappears from the host.
     """
 
     name: str
@@ -321,12 +327,12 @@ class RunningWork:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SideStatus:
-    """State of a host, as one side reports it.
+    """State of a host, as one system reports it.
 
     :ivar takes: whether work may start on the host.
-    :ivar up: whether the side's own service on the host answers.
-    :ivar ours: whether this product closed the host: then the reason begins
-        with :data:`MARK`.
+    :ivar up: whether the system's own service on the host answers.
+    :ivar ours: whether this product closed the host: the reason begins with
+        :data:`MARK`.
     :ivar reason: reason for which the host is closed.
     :ivar work: work that runs on the host.
     """
@@ -339,13 +345,14 @@ class SideStatus:
 
     @property
     def used(self) -> bool:
-        """Whether its side uses the host."""
+        """Whether this system uses the host."""
         return self.takes or bool(self.work)
 
 
 MARK = 'nova-fairness'
-"""Beginning of the reasons with which this product closes hosts. If an
-operator closes a host with such a reason, this product may open it."""
+"""Beginning of the reasons with which this product closes hosts. This product
+may open a host that an operator closed with such a reason.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -369,15 +376,15 @@ class PendingWork:
 
 @dataclasses.dataclass(frozen=True)
 class SideSnapshot:
-    """One side at one time.
+    """State of one system at one time.
 
-    :ivar places: status of hosts, by the side's own name of the host; there
-        may be more hosts than an operator configured.
+    :ivar places: status of hosts, by the system's own name of the host; it may
+        contain more hosts than an operator configured.
     :ivar wants: waiting work that could start if there were room.
-    :ivar unclear: names of hosts whose entries cannot be read; '' for an
-        entry whose name cannot be read. These hosts have no status, and must
+    :ivar unclear: names of hosts whose entries cannot be parsed; '' for an
+        entry whose name cannot be parsed. These hosts have no status, and must
         not count as empty.
-    :ivar faults: sentences about entries that cannot be read.
+    :ivar faults: sentences about entries that cannot be parsed.
     """
 
     places: Mapping[str, SideStatus] = dataclasses.field(default_factory=dict)
@@ -386,7 +393,7 @@ class SideSnapshot:
     faults: tuple[str, ...] = ()
 
     def is_unclear(self, name: str) -> bool:
-        """Whether a host may be listed in an entry that cannot be read."""
+        """Whether the entry of a host may be one that cannot be parsed."""
         is_absent = name not in self.places
         return is_absent and not self.unclear.isdisjoint({name, ''})
 
@@ -405,17 +412,17 @@ class CloudTarget:
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """Both sides at one time.
+    """State of both systems at one time.
 
     :ivar nodes: hosts and their states.
-    :ivar batch: report of the batch system; ``None`` if it gives no answer
-        that can be read.
-    :ivar cloud: report of Nova; ``None`` if it gives no answer that can be
-        read.
-    :ivar target: target set by an operator; ``None`` to follow calendar and
-        demand.
+    :ivar batch: state of the batch system; ``None`` if it does not answer, or
+        its answer cannot be parsed.
+    :ivar cloud: state of Nova; ``None`` if it does not answer, or its answer
+        cannot be parsed.
+    :ivar target: target set by an operator; ``None`` if calendar and demand
+        decide.
     :raises BadPartition: if two hosts have one name, or a host has no cores;
-        the error names all faults.
+        the error describes all faults.
     """
 
     nodes: tuple[BorderHost, ...]
@@ -426,7 +433,7 @@ class Snapshot:
     def __post_init__(self) -> None:
         hosts = [node.host for node in self.nodes]
         wrong = [
-            f'the {of} name {name!r} stands for more than one host'
+            f'the {of} name {name!r} is used by more than one host'
             for of in ('name', 'batch', 'cloud')
             for name in _twice([getattr(host, of) for host in hosts])
         ]
@@ -439,17 +446,19 @@ class Snapshot:
             raise exception.BadPartition('; '.join(wrong))
 
     def place(self, node: BorderHost, side: BorderSide) -> SideStatus | None:
-        """State of a host on a side; ``None`` if the side does not know it."""
+        """Return the state of a host in a system; ``None`` if the system does
+        not list it.
+        """
         seen = self.side(side)
         return seen.places.get(_name(node, side)) if seen else None
 
     def is_unclear(self, node: BorderHost, side: BorderSide) -> bool:
-        """Whether a side lists a host in a form that cannot be read."""
+        """Whether a system's entry of a host cannot be parsed."""
         seen = self.side(side)
         return seen is not None and seen.is_unclear(_name(node, side))
 
     def side(self, side: BorderSide) -> SideSnapshot | None:
-        """The report of a side."""
+        """Return the state of a system."""
         return self.batch if side is BorderSide.BATCH else self.cloud
 
 
@@ -462,22 +471,24 @@ def _twice(names: list[str]) -> list[str]:
 
 
 class BorderVerb(enum.Enum):
-    """The kind of an action."""
+    """Kind of an action on a host."""
 
     STEP = 'step'
-    """Write the node's next state."""
+    """Write the next state of the host."""
 
     OPEN = 'open'
-    """Let a side start work on the host."""
+    """Let a system start work on the host."""
 
     CLOSE = 'close'
-    """Let a side start no new work on the host; its work goes on."""
+    """Prevent new work of a system on the host; running work continues."""
 
     CLEAR = 'clear'
-    """Move VMs to other hosts, and give notice to VMs that leave after it."""
+    """Migrate VMs to other hosts, and send notices to VMs that will be
+    evicted.
+    """
 
     END = 'end'
-    """Delete VMs whose time to live is over."""
+    """Delete VMs whose time to live has passed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -509,11 +520,11 @@ class BorderAction:
 
 @dataclasses.dataclass(frozen=True)
 class BorderPlan:
-    """Actions to be done, and faults that an operator should know.
+    """Actions on hosts, and faults that an operator should know.
 
-    :ivar actions: actions in the order in which they are to be done, at most
-        one for a host.
-    :ivar faults: sentences about faults that keep hosts from moving.
+    :ivar actions: actions in the order in which they are to be executed, at
+        most one per host.
+    :ivar faults: sentences about faults that prevent moves of hosts.
     """
 
     actions: tuple[BorderAction, ...] = ()

@@ -7,11 +7,11 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asker:
-    """The sender of a change; a field that is not known is empty.
+    """The sender of a change; an unknown field is empty.
 
     :ivar caller: name of the sender's key.
-    :ivar user_id: id of the user, as the caller gives it.
-    :ivar request_id: id of the request, as the caller gives it.
+    :ivar user_id: ID of the user, as sent by the caller.
+    :ivar request_id: ID of the request, as sent by the caller.
     """
 
     caller: str = ''
@@ -20,4 +20,4 @@ class Asker:
 
 
 UNKNOWN = Asker()
-"""Sender of a change that is not known, or that is the configuration."""
+"""Unknown sender; also used for the configuration."""

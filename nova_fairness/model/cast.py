@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A message of Nova that waits, exactly as it came."""
+"""A held message of Nova, exactly as it was received."""
 
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
 DOUBTFUL = 'nova-fairness-doubtful'
-"""Header of a message that Nova may have already: a relay ended while it let
-the message pass."""
+"""Header of a message that Nova may have received already: a relay ended while
+it forwarded the message.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cast:
     """A message without an answer.
 
-    It holds a user's token and passwords. So its ``repr`` does not show the
-    key, the body and the properties.
+    It contains a user's token and passwords, so its ``repr`` omits the key,
+    the body and the properties.
 
-    :ivar uuid: UUID given by the sender; it is the same when the broker
-        delivers the message twice.
+    :ivar uuid: UUID set by the sender; equal if the broker delivers the
+        message twice.
     :ivar method: name of the called method.
     :ivar received_at: seconds of the epoch.
     :ivar key: routing key of the message.
@@ -37,5 +38,5 @@ class Cast:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether Nova may have the message already."""
+        """Whether Nova may have received the message already."""
         return DOUBTFUL in (self.properties.get('application_headers') or {})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where the kernel keeps a process's control groups: pure parsing.
+"""Parsers of the kernel's files about control groups of processes.
 
-Paths are never guessed: ``/proc/PID/cgroup`` says which group a process is
-in, ``/proc/self/mountinfo`` says where its hierarchy is mounted.
+Paths are never guessed: ``/proc/PID/cgroup`` contains the group of a process,
+``/proc/self/mountinfo`` the mount point of its hierarchy.
 """
 
 from collections.abc import Mapping
@@ -12,10 +12,12 @@ import pathlib
 import re
 
 UNIFIED = ''
-"""Name under which the v2 hierarchy stands among the v1 controllers."""
+"""Key of the v2 hierarchy in mappings by v1 controller."""
 
 FIRST_VCPU = -2
-"""Level of the group of a VM's first VCPU; that of the next is one less."""
+"""Level of the group of a VM's first VCPU; each next VCPU has a level one
+lower.
+"""
 
 # libvirt puts the threads of a VM into children of the VM's own group;
 # under systemd there is a "libvirt" level between the scope and these.
@@ -28,7 +30,7 @@ _BELOW_SCOPE = '/libvirt'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mount:
-    """Where one hierarchy is mounted.
+    """Mount point of one hierarchy.
 
     :ivar path: the mount point.
     :ivar root: the group that the mount point shows, ``/`` unless bound.
@@ -70,12 +72,12 @@ def group_of_vm(process_group: str) -> str:
 
 
 def is_private(vm_group: str) -> bool:
-    r"""Tell whether a group can belong to one VM alone.
+    r"""Return whether a group can belong to one VM only.
 
-    Where libvirt does not manage a controller, its VMs sit in the root or in
-    the group of the daemon, and a value read or written there is not theirs.
-    libvirt names a VM's group after its driver, the domain's number and its
-    name, also where systemd makes it.
+    If libvirt does not manage a controller, its VMs are in the root group or
+    in the group of the daemon. Values there do not belong to a VM. libvirt
+    names a VM's group after its driver, the domain's number and its name, also
+    if systemd creates it.
 
     >>> is_private(r'/machine.slice/machine-qemu\x2d1\x2da.scope')
     True
@@ -137,17 +139,17 @@ def relative(process_group: str, level: int) -> str:
 def mounts(mountinfo: bytes | str) -> Mapping[str, Mount]:
     """Parse ``/proc/self/mountinfo``.
 
-    Users may mount something at a path of any bytes, so it is best given as
-    the kernel gives it.
+    Bytes are preferred, because users may mount something at a path of any
+    bytes.
 
-    :returns: mount by controller name, :data:`UNIFIED` for v2; where one
-        hierarchy is mounted more than once, the last one wins, because it
-        covers the others.
+    :returns: mount by controller name, :data:`UNIFIED` for v2. If one
+        hierarchy is mounted more than once, the last mount is returned,
+        because it covers the others.
     """
     found: dict[str, Mount] = {}
     if isinstance(mountinfo, bytes):
         mountinfo = mountinfo.decode('utf-8', 'surrogateescape')
-    # A path may hold whatever else divides lines or words.
+    # A path may contain other characters that separate lines or words.
     for line in mountinfo.split('\n'):
         before, _, after = line.partition(' - ')
         fields, tail = before.split(' '), after.split(' ')

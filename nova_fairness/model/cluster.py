@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The whole cloud at one time, and the actions that change it.
+"""The whole cloud at one time, and the actions of the queue.
 
 Amounts are int64. ``(p, c)`` has a row per provider and a column per entry of
-``classes``. A provider is a whole tree of Placement (one host). Inventories
-of its children are summed. The largest amount that one child gives to one
-server is ``unit``.
+``classes``. A provider is a whole tree of Placement (one host). Inventories of
+its children are summed. ``unit`` is the largest amount that one child gives to
+one server.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,9 @@ Amounts = npt.NDArray[np.int64]
 
 
 def vector(amounts: Mapping[str, int], classes: tuple[str, ...]) -> Amounts:
-    """(c,) Amounts in the order of classes; 0 for classes without an entry."""
+    """Return (c,) amounts in the order of classes; 0 for classes without an
+    entry.
+    """
     return np.array([amounts.get(name, 0) for name in classes], np.int64)
 
 
@@ -38,7 +40,7 @@ def _nothing() -> Mapping[str, int]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
-    """A host as Placement and Nova know it.
+    """A host in Placement and Nova.
 
     :ivar uuid: UUID of the root provider.
     :ivar name: name of the host.
@@ -95,7 +97,7 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-"""The limits of a project without an entry: no guarantee, no ceiling."""
+"""Limits of a project without an entry: no guarantee, no ceiling."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Account:
 
 @dataclasses.dataclass(frozen=True)
 class Budgets:
-    """The use that accounts have left, in this period and the next.
+    """Unused budgets of accounts, in this period and the next.
 
     :ivar weights: units per amount of each resource class.
     :ivar preemptible: part of the amounts of preemptible servers that counts,
@@ -232,12 +234,13 @@ class Running:
 
 
 Kind = tuple[str, int, int]
-"""Project, CPUs and MB of memory: servers of one kind are expected to have
-similar lifetimes."""
+"""Project, CPUs and MB of memory. Servers of one kind are expected to have
+similar lifetimes.
+"""
 
 
 def kind_of(project: str, amounts: tuple[tuple[str, int], ...]) -> Kind:
-    """The kind of a server; shared and dedicated CPUs count alike."""
+    """Return the kind of a server; shared and dedicated CPUs are added."""
     named = dict(amounts)
     cpus = named.get('VCPU', 0) + named.get('PCPU', 0)
     return project, cpus, named.get('MEMORY_MB', 0)
@@ -358,7 +361,9 @@ class ClusterSnapshot:
 
 
 def _are_sound(found: Iterable[Amounts], shape: tuple[int, ...]) -> bool:
-    """Whether all amounts have the shape and are >= 0; fast for many."""
+    """Return whether all amounts have the shape and are >= 0; fast for
+    many.
+    """
     try:
         amounts = np.array(list(found))
     except ValueError:
@@ -376,19 +381,21 @@ def _check(name: str, amounts: Amounts, shape: tuple[int, ...]) -> None:
 
 
 class Verb(enum.Enum):
-    """The kind of an action."""
+    """Kind of an action on a request."""
 
     START = 'start'
-    """Keep room on the hosts, then send the request to Nova."""
+    """Reserve room on the hosts, then send the request to Nova."""
 
     MAKE_ROOM = 'make_room'
-    """Promise hosts to the request, and let servers leave them."""
+    """Reserve hosts for the request, and evict servers from them."""
 
     EXPIRE = 'expire'
-    """End a request that waited longer than it may."""
+    """End a request that waited longer than allowed."""
 
     PASS = 'pass'  # noqa: S105 - a verb, opens nothing
-    """Send the request to Nova without room, as Nova alone can judge it."""
+    """Send the request to Nova without a reservation, because only Nova can
+    decide about it.
+    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -413,7 +420,7 @@ class Action:
 
     @property
     def key(self) -> str:
-        """A key that is the same for all tries of a decision."""
+        """Key that is equal for all attempts of one decision."""
         return f'{self.verb.value}/{self.request}/{self.version}'
 
 
@@ -429,12 +436,11 @@ USER_USE = 'user_use'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room that is kept for a request.
+    """Room that is reserved for a request.
 
-    :ivar hosts: names of the hosts on which room is kept.
+    :ivar hosts: names of the hosts with reserved room.
     :ivar at: expected time at which the room is free, seconds of the epoch;
-        ``None`` if it is not known: then no other request starts on these
-        hosts.
+        ``None`` if unknown: then no other request starts on these hosts.
     """
 
     hosts: tuple[str, ...]
@@ -493,9 +499,9 @@ class EstimateQuality:
 class Plan:
     """The decisions of a planner.
 
-    :ivar actions: actions in the order in which they are to be done.
-    :ivar waiting: position and reason of every request that still waits, by
-        UUID, in order.
+    :ivar actions: actions in the order in which they are to be executed. :ivar
+    waiting: position and reason of every request that still waits, by UUID, in
+    order.
     """
 
     actions: tuple[Action, ...] = ()

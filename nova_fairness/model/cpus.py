@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lists of CPUs as the kernel and libvirt write them."""
+"""Lists of CPUs in the form of the kernel and libvirt."""
 
 from collections.abc import Iterable
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Parse a list of CPUs as cpusets write it, such as ``0-1,3``.
+    """Parse a list of CPUs in the form of cpusets, such as ``0-1,3``.
 
-    :returns: numbers, ascending, without repetition; empty for ''.
-    :raises ValueError: if it is no such list.
+    :returns: numbers, ascending, without duplicates; empty for ''.
+    :raises ValueError: if the text is no such list.
     """
     found: set[int] = set()
     for part in text.strip().split(',') if text.strip() else ():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defaults that agents, laboratory and simulator share.
 
-The evidence for them is on the contributors' page on policies.
+Their evidence is on the contributors' page about policies.
 """
 
 METRIC = 'DominantShareMetric'
@@ -9,7 +9,7 @@ METRIC = 'DominantShareMetric'
 POLICY = 'foresight'
 
 MAX_WEIGHT_RATIO = 20.0
-"""Largest to smallest weight of a node."""
+"""Largest weight on a node divided by the smallest."""
 
 METRIC_DEADLINE_S = 1.0
 """Seconds that a metric or a policy may take in a round."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Spans of time as people write them, such as ``90``, ``30m`` or ``7d``."""
+"""Parser of spans of time such as ``90``, ``30m`` or ``7d``."""
 
 import re
 
@@ -15,7 +15,7 @@ _UNITS_S = {
 _FORM = re.compile(r'(\d{1,12}(?:\.\d{1,6})?)\s*([smhdw]?)', re.ASCII)
 
 FORM = 'seconds, or a number with s, m, h, d or w, such as 12h'
-"""The expected form as a text."""
+"""Description of the expected form."""
 
 
 def seconds(text: str) -> float:

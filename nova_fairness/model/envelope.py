@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The form that oslo.messaging gives to a message: JSON that holds JSON."""
+"""Parser of messages of oslo.messaging: a JSON object that contains a JSON
+text.
+"""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -23,16 +25,19 @@ def message(body: bytes) -> Mapping[str, Any]:
 
 
 def with_message(body: bytes, inner: Mapping[str, Any]) -> bytes:
-    """The envelope with another inner message; raises as :func:`message`."""
+    """Return the envelope with another inner message; raises the errors of
+    :func:`message`.
+    """
     envelope, _ = _opened(body)
     return json.dumps({**envelope, 'oslo.message': json.dumps(inner)}).encode()
 
 
 def named_servers(arguments: Any) -> list[str]:
-    """Names and UUIDs of servers of a build or an unshelve, for the log.
+    """Return names and UUIDs of the servers of a build or an unshelve, for the
+    log.
 
     :param arguments: arguments of the method; servers of another form are
-        left out.
+        omitted.
     """
     given = _mapping(arguments)
     builds = given.get('build_requests')
@@ -45,10 +50,10 @@ def named_servers(arguments: Any) -> list[str]:
 
 
 def scheduler_hints(arguments: Any) -> Iterator[dict[str, Any]]:
-    """Hints of each request of a build or an unshelve.
+    """Yield the hints of each request of a build or an unshelve.
 
-    :param arguments: arguments of the method; requests of another form have
-        no hints.
+    :param arguments: arguments of the method; requests of another form have no
+        hints.
     """
     given = _mapping(arguments)
     listed = given.get('request_specs')

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Eviction of a server: its owner gets notice, Nova acts, its room is free.
+"""Eviction of a server: its owner gets a notice, Nova executes actions, its
+room becomes free.
 
-:data:`STEPS` has all allowed transitions. Each state is written before its
-step is done. After a crash, the service looks at the server before it repeats
-a step.
+:data:`STEPS` contains all allowed transitions. Each state is written before
+its step is executed. After a crash, the service checks the server before it
+repeats a step.
 """
 
 import dataclasses
@@ -17,66 +18,68 @@ from nova_fairness.model import transitions
 
 
 class EvictionState(enum.Enum):
-    """State of an eviction, in the order in which they follow."""
+    """State of an eviction, in chronological order."""
 
     CHOSEN = 'chosen'
-    """The server is to leave; its owner may not know this yet."""
+    """The server is a victim; its owner may not have a notice yet."""
 
     TOLD = 'told'
-    """The owner has notice; the server is not touched until its time."""
+    """The owner has a notice; no action is executed before its time."""
 
     ACTING = 'acting'
-    """Nova is asked next, or was asked, for the action."""
+    """The request for an action to Nova is next, or was sent."""
 
     ASKED = 'asked'
-    """Nova took the action; the service checks whether the room is free."""
+    """Nova accepted the action; the service checks whether the room is
+    free.
+    """
 
     UNDOING = 'undoing'
-    """The server need not leave any more; actions are undone."""
+    """The eviction is not needed any more; its actions are undone."""
 
     GONE = 'gone'
     """The room of the server is free."""
 
     RETURNED = 'returned'
-    """The server made room for another, and runs again."""
+    """The server was evicted for another, and runs again."""
 
     STAYS = 'stays'
     """The eviction ended, and the server still has its room.
 
-    Actions were done to the server, or failed. They are undone if it was to
-    make room.
+    Actions were executed or failed. They are undone if the eviction was a
+    preemption.
     """
 
     SPARED = 'spared'
-    """The server need not leave any more."""
+    """The eviction was withdrawn."""
 
 
 class EvictionEvent(enum.Enum):
-    """The events of an eviction."""
+    """Event that changes the state of an eviction."""
 
     TELL = 'tell'
-    """The owner got notice."""
+    """The owner got a notice."""
 
     ACT = 'act'
     """The first or the next action is due."""
 
     ASK = 'ask'
-    """Nova took the action, or is seen to work on it."""
+    """Nova accepted the action, or works on it."""
 
     FREE = 'free'
-    """The room of the server is free, for whatever cause."""
+    """The room of the server is free, for any cause."""
 
     GIVE_UP = 'give_up'
     """No action is left, or nothing is left to undo."""
 
     RETURN = 'return'
-    """The server is seen to run again."""
+    """The server runs again."""
 
     SPARE = 'spare'
-    """The reason is gone, and no action was begun."""
+    """The cause of the eviction has ended, and no action was begun."""
 
     UNDO = 'undo'
-    """The reason is gone, or no action is left."""
+    """The cause of the eviction has ended, or no action is left."""
 
 
 _FREED = {EvictionEvent.FREE: EvictionState.GONE}
@@ -116,7 +119,7 @@ STEPS: dict[EvictionState, dict[EvictionEvent, EvictionState]] = {
 _TABLE = transitions.TransitionTable('server', STEPS)
 
 FINAL = _TABLE.final | {EvictionState.GONE}
-"""States after which no action is done to free the room."""
+"""States after which no action is executed to free the room."""
 
 LIVE = frozenset(EvictionState) - FINAL
 
@@ -124,7 +127,7 @@ GOING = LIVE - {EvictionState.UNDOING}
 """States after which the room is expected to be free."""
 
 UNTOUCHED = frozenset({EvictionState.CHOSEN, EvictionState.TOLD})
-"""States in which no action was done to the server."""
+"""States before the first action."""
 
 
 _OUTCOMES = {
@@ -143,21 +146,25 @@ _STAMPS = {
 
 
 def after(state: EvictionState, event: EvictionEvent) -> EvictionState:
-    """The state that an event leads to.
+    """Return the state after an event.
 
-    :raises IllegalStep: if it leads nowhere from this state.
+    :raises IllegalStep: if the event is not allowed in this state.
     """
     return _TABLE.after(state, event)
 
 
 def name_of(server: str, turn: int) -> str:
-    """UUID of one eviction of a server; it does not reveal the server."""
+    """Return the UUID of one eviction of a server, which does not reveal the
+    server.
+
+    :param turn: number of earlier evictions of the server.
+    """
     name = f'{server} {turn}'
     return str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, name))
 
 
 class EvictionAction(enum.Enum):
-    """Something that is done to a server."""
+    """Action on a server that is evicted."""
 
     STOP = 'stop'
     SUSPEND = 'suspend'
@@ -169,39 +176,39 @@ class EvictionAction(enum.Enum):
 
     @property
     def frees(self) -> bool:
-        """Whether it gives its room back."""
+        """Whether the action frees the room of the server."""
         return self not in (EvictionAction.STOP, EvictionAction.SUSPEND)
 
 
 class EvictionCause(enum.Enum):
-    """The reason for which a server is to leave."""
+    """Cause of an eviction."""
 
     TIME_LIMIT = 'time_limit'
     ROOM = 'room'
-    """It makes room for a request."""
+    """A request needs the room of the server."""
 
     HOST = 'host'
-    """Its host goes to the batch system."""
+    """The host of the server moves to the batch system."""
 
     IDLE = 'idle'
-    """It did next to nothing for days."""
+    """The server was idle for days."""
 
     FREE = 'free'
-    """A part of the cloud is kept free before requests ask for it."""
+    """A part of the cloud must stay free for later requests."""
 
     RETIRES = 'retires'
-    """Its work is done, and others want its room."""
+    """The work of the server is done, and requests need its room."""
 
 
 PREEMPTIONS = frozenset(
     {EvictionCause.ROOM, EvictionCause.FREE, EvictionCause.RETIRES}
 )
-"""Causes for which a preemptible server makes room for others."""
+"""Causes for which a preemptible server is evicted for others."""
 
 COME_BACK = frozenset(
     {EvictionCause.ROOM, EvictionCause.HOST, EvictionCause.FREE}
 )
-"""Causes after which a shelved server is asked to start again."""
+"""Causes after which a shelved server is started again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -276,7 +283,7 @@ class Eviction:
 
     @property
     def notice_s(self) -> float | None:
-        """Seconds from the notice until the first action, or free room.
+        """Seconds from the notice to the first action, or to free room.
 
         ``None`` if there was no notice, or neither has happened yet.
         """
@@ -287,14 +294,14 @@ class Eviction:
 
     @property
     def answered(self) -> bool:
-        """Whether the server said that it was done, and left early."""
+        """Whether the server agreed to its eviction before its time."""
         return self.acted_at is not None and self.acted_at < self.at
 
     @property
     def lost_vcpu_s(self) -> float:
         """VCPUs times seconds from the start to the first action.
 
-        0 for a server that said that it was done: it saved its work.
+        0 for a server that agreed to its eviction, because it saved its work.
         """
         if self.acted_at is None or self.began_at is None or self.answered:
             return 0.0
@@ -303,12 +310,12 @@ class Eviction:
     def stepped(
         self, event: EvictionEvent, now: float, at: float | None = None
     ) -> 'Eviction':
-        """The eviction after an event.
+        """Return the eviction after an event.
 
         :param event: the event.
         :param now: seconds of the epoch.
-        :param at: new :attr:`at`; ``None`` to keep it.
-        :raises IllegalStep: if the event leads nowhere from its state.
+        :param at: new :attr:`at`; ``None`` keeps the present value.
+        :raises IllegalStep: if the event is not allowed in its state.
         """
         changes: dict[str, Any] = {}
         stamp = _STAMPS.get(event)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""History of a request: what happened to it, and why it waited."""
+"""History of a request: its events and the reasons of its waits."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,32 +19,32 @@ _R, _S = reason.Reason, request_model.State
 
 
 class EventKind(enum.Enum):
-    """Kinds of events. The words are an interface."""
+    """Kind of an event. The words are an interface."""
 
     SUBMITTED = 'submitted'
-    """Nova took the request."""
+    """Nova accepted the request."""
 
     WAITED = 'waited'
-    """It waited for one reason."""
+    """The request waited for one reason."""
 
     ROOM_MADE = 'room_made'
-    """Room was promised to it, and others left for it."""
+    """Room was reserved for the request, and servers were evicted for it."""
 
     DISPATCHED = 'dispatched'
-    """It was sent to Nova."""
+    """The request was sent to Nova."""
 
     ACTIVE = 'active'
     MIGRATED = 'migrated'
-    """A server went to another host while it ran."""
+    """A server was migrated live to another host."""
 
     NOTIFIED = 'notified'
-    """An owner was told that a server leaves."""
+    """An owner got an eviction notice."""
 
     EVICTED = 'evicted'
-    """The room of a server was free."""
+    """The room of an evicted server became free."""
 
     RETURNED = 'returned'
-    """A server that made room ran again."""
+    """An evicted server ran again."""
 
     ENDED = 'ended'
     CANCELLED = 'cancelled'
@@ -98,11 +98,12 @@ def stage(
     until: float | None,
     hosts: Sequence[str] = (),
 ) -> HistoryEvent:
-    """The event of a request that entered a state, or got another reason.
+    """Return the event of a request that entered a state, or got another
+    reason.
 
     :param at: start of the event, seconds of the epoch.
     :param until: end of the event, seconds of the epoch; ``None`` while it
-        lasts.
+        continues.
     :param hosts: hosts to which the request was sent.
     """
     kind = _OF_STATE[state]
@@ -116,7 +117,7 @@ def stage(
 
 
 def of_leave(leave: eviction.Eviction) -> list[HistoryEvent]:
-    """Events of one eviction of a server."""
+    """Return the events of one eviction of a server."""
     times = (
         (leave.told_at, _K.NOTIFIED),
         (leave.gone_at, _K.EVICTED),
@@ -132,7 +133,7 @@ def of_leave(leave: eviction.Eviction) -> list[HistoryEvent]:
 def of_moves(
     moves: Iterable[plans.Move], servers: Iterable[str]
 ) -> list[HistoryEvent]:
-    """Migrations of some servers.
+    """Return the migrations of some servers as events.
 
     :param moves: moves of all plans.
     :param servers: UUIDs of the servers.
@@ -155,10 +156,10 @@ def of_moves(
 def facts(
     event: HistoryEvent, audience: reason.Audience, project: str
 ) -> dict[str, Any]:
-    """Facts of an event for answers, JSON types.
+    """Return the fields of an event for answers, JSON types.
 
-    :param audience: of the reader.
-    :param project: of the reader: that of the request.
+    :param audience: audience of the reader.
+    :param project: project of the reader and of the request.
     """
     told = event.why and reason.told(event.why, audience, project)
     sees_hosts = audience is reason.Audience.OPERATOR
@@ -176,10 +177,10 @@ def facts(
 def waited(
     events: Iterable[HistoryEvent], now: float
 ) -> list[tuple[str, float]]:
-    """Sum up the waits of a request by their purpose, the longest first.
+    """Return the sums of the waits of a request by purpose, the longest first.
 
-    :param events: of the request, the oldest first.
-    :param now: seconds of the epoch; a wait that lasts counts up to it.
+    :param events: events of the request, the oldest first.
+    :param now: seconds of the epoch; a continuing wait counts up to it.
     :returns: purposes, as texts that follow a span of time, and seconds.
     """
     sums: dict[str, float] = {}
@@ -199,9 +200,10 @@ def _count(sums: dict[str, float], purpose: str, span_s: float) -> None:
 
 
 def sentence(waits: Iterable[tuple[str, float]]) -> str:
-    """A text of the waits of a request; '' if each is below a minute.
+    """Return a text about the waits of a request; '' if each is below a
+    minute.
 
-    :param waits: from :func:`waited`.
+    :param waits: result of :func:`waited`.
     """
     parts = [
         f'{_span(span_s)} {purpose}'
@@ -254,7 +256,7 @@ _COMMON = frozenset({'VCPU', 'MEMORY_MB', 'DISK_GB'})
 
 
 def purpose(token: str) -> str:
-    """The purpose of a wait, as a text that continues "it waits".
+    """Return the purpose of a wait, as a text that continues "it waits".
 
     :param token: token of the reason.
     """
@@ -272,7 +274,7 @@ def _purpose(why: reason.Why) -> str:
 
 
 def _span(span_s: float) -> str:
-    """Write seconds as days, hours and minutes: two of them at most."""
+    """Format seconds as days, hours and minutes: at most two of them."""
     minutes = round(span_s / 60)
     parts = (
         (minutes // 1440, 'd'),

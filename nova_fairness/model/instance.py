@@ -7,7 +7,9 @@ import dataclasses
 import types
 
 UNOWNED = 'unowned'
-"""Owner of a VM whose domain carries no Nova metadata and no mapping."""
+"""Owner of a VM without Nova's metadata in its domain and without a
+mapping.
+"""
 
 _EMPTY: Mapping[str, str] = types.MappingProxyType({})
 
@@ -116,7 +118,7 @@ class Incarnation:
 
     @property
     def key(self) -> str:
-        """Identity of this run: differs after every start of the VM."""
+        """Identity of this run, which changes at every start of the VM."""
         return f'{self.instance.uuid}/{self.pid}/{self.start_ticks}'
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Kernels whose CPU weights are unreliable: pure rules."""
+"""Rules about kernels whose CPU weights are unreliable."""
 
 import re
 
@@ -10,8 +10,9 @@ REPAIRED = {(6, 18): 45}
 """First stable release with 101f3498b4bd, which reverts 6d71a9c61604."""
 
 UNKNOWN = frozenset({(6, 6), *((6, minor) for minor in range(12, 18))})
-"""Series with 6d71a9c61604, or with a backport. Some of their kernels have
-the revert and some do not; the version does not tell."""
+"""Series with 6d71a9c61604, or with a backport. Only some of their kernels
+have the revert, and the version does not show it.
+"""
 
 HONOUR_WEIGHTS = frozenset({'flatcg', 'cidland'})
 """Schedulers of sched_ext that read ``cpu.weight``."""
@@ -41,12 +42,15 @@ def placement_fault(release: str) -> str:
 
 
 def may_have_fault(release: str) -> bool:
-    """Whether the version is not enough to know if the fault is there."""
+    """Return whether the version is not sufficient to know if the kernel has
+    the fault.
+    """
     return _parsed(release)[0] in UNKNOWN
 
 
 def scheduler_fault(state: str, ops: str) -> str:
-    """A text if a scheduler of sched_ext runs that may ignore CPU weights.
+    """Return a text if a scheduler of sched_ext runs that may ignore CPU
+    weights.
 
     :param state: content of ``/sys/kernel/sched_ext/state``.
     :param ops: content of ``/sys/kernel/sched_ext/root/ops``.
@@ -66,7 +70,9 @@ def scheduler_fault(state: str, ops: str) -> str:
 
 
 def _parsed(release: str) -> tuple[tuple[int, int], int]:
-    """Series and number of a stable release, ``(0, 0)`` if it has none."""
+    """Return the series and the number of a stable release, ``(0, 0)`` if it
+    has none.
+    """
     found = _RELEASE.match(release)
     if found is None:
         return (0, 0), 0

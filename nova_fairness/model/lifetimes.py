@@ -5,7 +5,7 @@
 from nova_fairness.model import cluster
 
 _REMEMBERED = 100
-"""Most lifetimes that are stored of a kind."""
+"""Largest number of lifetimes that are stored per kind."""
 
 
 class Lifetimes:
@@ -30,5 +30,5 @@ class Lifetimes:
         self._sorted[kind] = tuple(sorted(lasted.values()))
 
     def by_kind(self) -> dict[cluster.Kind, tuple[float, ...]]:
-        """Lifetimes in seconds, the shortest first, by kind."""
+        """Return the lifetimes in seconds, the shortest first, by kind."""
         return dict(self._sorted)

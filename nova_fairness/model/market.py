@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The market: servers with rates of their owners, and the best hosts for them.
+"""The market: servers with spending rates, and the best hosts for them.
 
 A *rate* is the currency that a server's owner spends for a unit of use. The
-*price* of a host is the sum of the rates of its servers: each server gets
-rate / price of the host's capacity. The *level* of a host is its price divided
-by its capacity; where it is high, a rate buys little.
+*price* of a host is the sum of the rates of its servers: each server gets rate
+/ price of the host's capacity. The *level* of a host is its price divided by
+its capacity; on a host with a high level, a rate buys little.
 """
 
 from collections.abc import Mapping
@@ -57,13 +57,13 @@ class MarketState:
     """A cloud, and the rates of its servers.
 
     :ivar cloud: the cloud with its running servers.
-    :ivar bids: bids by UUID of the server; other servers stay, and pay
-        ``lowest``.
+    :ivar bids: bids by UUID of the server; other servers are not moved, and
+        pay ``lowest``.
     :ivar sold: resource classes of the cloud that are shared by rates.
     :ivar cores: number of cores by name of the host; on other hosts no cores
         are assigned.
     :ivar lowest: rate of servers without a bid, > 0.
-    :raises BadSnapshot: if a class is not known or nothing is sold.
+    :raises BadSnapshot: if a class is unknown or no class is sold.
     """
 
     cloud: cluster.ClusterSnapshot
@@ -96,10 +96,10 @@ class Stand:
     """Share and cores of a server on its host.
 
     :ivar host: name of the host.
-    :ivar share: amount that the server gets while all servers of the host
-        want as much as they can use, in units of the class, by sold class.
+    :ivar share: amount that the server gets while all servers of the host use
+        as much as they can, in units of the class, by sold class.
     :ivar cores: core of each VCPU, from 0 up; empty if the cores of the host
-        are not known.
+        are unknown.
     """
 
     host: str
@@ -109,7 +109,7 @@ class Stand:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MarketPlan:
-    """Moves, and their results.
+    """Moves of servers, and their results.
 
     :ivar moves: moves, wave by wave.
     :ivar stands: share and cores of all servers on known hosts after the
@@ -117,10 +117,10 @@ class MarketPlan:
     :ivar prices: prices after the moves, by name of the host and sold class.
     :ivar level: mean level over all rates, before and after the moves; 1 if
         all hosts have the same size and price.
-    :ivar blocked: servers that should move but find no room on the way; other
-        servers still move.
+    :ivar blocked: servers that should move, but for which no intermediate host
+        has room; other servers still move.
     :ivar homeless: UUID of a server for which the new groups have no room, so
-        that no server moves; '' if there is none.
+        that no server moves; '' without one.
     """
 
     moves: tuple[plans.Move, ...]
@@ -137,10 +137,10 @@ class MarketPlan:
 
 
 SMALLEST = 0.001
-"""Least rate."""
+"""Smallest allowed rate."""
 
 LARGEST = 1e6
-"""Greatest rate."""
+"""Largest allowed rate."""
 
 MOST_SERVERS = 100_000
 """Largest ``count`` of a group."""

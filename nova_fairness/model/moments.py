@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Times as text, always UTC.
-
-Times are seconds of the epoch.
-"""
+"""Texts for times, which are seconds of the epoch; always UTC."""
 
 import datetime as dt
 from typing import overload

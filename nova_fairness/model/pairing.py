@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of policies that suit a metric, and warnings about other pairs."""
+"""Kinds of policies that suit a metric, and warnings about other
+combinations.
+"""
 
 from collections.abc import Set
 import enum
@@ -11,14 +13,16 @@ class PolicyKind(enum.Enum):
     """How a policy uses heaviness."""
 
     EQUALISES = 'makes heaviness equal'
-    """The policy moves weights until competing owners are equally heavy."""
+    """The policy changes weights until competing owners are equally heavy."""
 
     MAPS = 'gives every heaviness a weight of its own'
-    """The policy uses one heaviness alone, without those of other owners."""
+    """The policy computes a weight from the heaviness of one owner, without
+    those of other owners.
+    """
 
 
 ANY: frozenset[PolicyKind] = frozenset(PolicyKind)
-"""Kinds of policies that suit a metric which names none."""
+"""Kinds of policies that suit a metric without a list of kinds."""
 
 _EXAMPLES = {PolicyKind.EQUALISES: defaults.POLICY, PolicyKind.MAPS: 'thesis'}
 
@@ -26,14 +30,15 @@ _EXAMPLES = {PolicyKind.EQUALISES: defaults.POLICY, PolicyKind.MAPS: 'thesis'}
 def warning(
     metric: str, suits: Set[PolicyKind], policy: str, kind: PolicyKind | None
 ) -> str:
-    """A warning that users may be worse off with a pair than without agents.
+    """Return a warning that users may get less with a metric and policy than
+    without agents.
 
     :param metric: name of the metric.
     :param suits: kinds of policies that suit the metric.
     :param policy: name of the policy.
-    :param kind: kind of the policy; ``None`` if it is not known.
+    :param kind: kind of the policy; ``None`` if unknown.
     :returns: a sentence without its full stop; empty if the policy suits the
-        metric, or if that is not known.
+        metric, or if that is unknown.
     """
     if kind is None or kind in suits:
         return ''
@@ -47,12 +52,12 @@ def warning(
 
 
 def are_kinds(suits: object) -> bool:
-    """Whether a value is a set of kinds of policies."""
+    """Return whether a value is a set of kinds of policies."""
     return isinstance(suits, Set) and all(map(_is_kind, suits))
 
 
 def may_be_kind(kind: object) -> bool:
-    """Whether a value is a kind of policies, or ``None``."""
+    """Return whether a value is a kind of policies, or ``None``."""
     return kind is None or _is_kind(kind)
 
 

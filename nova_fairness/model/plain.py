@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Foreign text made safe for logs and terminals.
+"""Functions that make foreign text safe for logs and terminals.
 
 Names of servers, projects, groups, hosts and plugins, and texts of other
-services, may contain any characters: line breaks that fake another log entry,
-control sequences of terminals, marks that reverse the direction of writing,
-and surrogates that cannot be encoded.
+services, may contain any characters: line breaks that imitate another log
+entry, control sequences of terminals, marks that reverse the direction of
+writing, and surrogates that cannot be encoded.
 """
 
 import re
@@ -15,18 +15,20 @@ _TAGS = re.compile(
     r'|meta|p|pre|span|style|title)\b[^<>]*>\s*',
     re.IGNORECASE,
 )
-"""HTML tags of error pages, which proxies and services send to programs."""
+"""HTML tags of the error pages of proxies and services."""
 
 
 def untagged(text: str) -> str:
-    """A text without HTML tags."""
+    """Return a text without HTML tags."""
     if '<' not in text:
         return text
     return _TAGS.sub(' ', text).strip()
 
 
 def line(text: object) -> str:
-    """A text as one line; unprintable characters become escape sequences."""
+    """Return a text as one line; unprintable characters become escape
+    sequences.
+    """
     told = str(text)
     if told.isprintable():
         return told
@@ -34,7 +36,7 @@ def line(text: object) -> str:
 
 
 def lines(text: object) -> str:
-    """A text with :func:`line` applied to each line; line breaks stay."""
+    """Apply :func:`line` to each line of a text; line breaks remain."""
     told = str(text)
     return '\n'.join(map(line, told.split('\n')))
 

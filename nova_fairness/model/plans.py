@@ -2,9 +2,9 @@
 
 """Migration plans and their moves, with their states.
 
-:data:`STEPS` and :data:`MOVE_STEPS` have all allowed transitions. Nova is
-asked for a move only once: a move returns from ``moving`` only after the proof
-that Nova knows nothing of it.
+:data:`STEPS` and :data:`MOVE_STEPS` contain all allowed transitions. Nova gets
+the request for a move only once: a move returns from ``moving`` only after the
+proof that Nova has no record of it.
 """
 
 from collections.abc import Mapping
@@ -23,26 +23,27 @@ class Goal(enum.Enum):
     """Fewer hosts are in use."""
 
     REPACK = 'repack'
-    """All servers are packed again, on fewer hosts."""
+    """All servers are distributed again, on fewer hosts."""
 
     BALANCE = 'balance'
     """No host is much fuller than others."""
 
     RESCUE = 'rescue'
-    """A request that fits nowhere finds room."""
+    """A request that fits on no host gets room."""
 
     HELP = 'help'
-    """The owner with the least part of its entitlement gets more."""
+    """The owner with the smallest part of its entitlement gets more."""
 
     MARKET = 'market'
-    """A rate buys as much of every host."""
+    """A spending rate buys the same amount on every host."""
 
     EMPTY = 'empty'
-    """A host that an operator named has nothing left on it."""
+    """A host is emptied at the request of an operator."""
 
 
 CHOICES = tuple(each for each in Goal if each is not Goal.EMPTY)
-"""Goals that the configuration names; a host is emptied when it is asked for.
+"""Goals that can be configured. A host is emptied only at the request of an
+operator.
 """
 
 
@@ -50,38 +51,42 @@ class PlanState(enum.Enum):
     """State of a plan."""
 
     PROPOSED = 'proposed'
-    """It is shown; nothing is done."""
+    """The plan is shown; none of its moves begins."""
 
     APPROVED = 'approved'
-    """It begins next."""
+    """The plan begins next."""
 
     RUNNING = 'running'
-    """Its moves are made."""
+    """The moves of the plan are executed."""
 
     PARTIAL = 'partial'
-    """Its moves have ended, and its host is not empty: it stays closed."""
+    """The moves of the plan have ended, and its host is not empty: the host
+    stays disabled.
+    """
 
     DONE = 'done'
-    """Its moves were made, or left out for a reason."""
+    """The moves of the plan were executed, or skipped for a reason."""
 
     STOPPED = 'stopped'
-    """An operator ended it: no further moves begin."""
+    """An operator stopped the plan: no further moves begin."""
 
     EXPIRED = 'expired'
-    """It was not approved or done in time, or is no longer of use."""
+    """The plan was not approved or completed in time, or is not useful any
+    more.
+    """
 
     FAILED = 'failed'
-    """Too many of its moves failed."""
+    """Too many moves of the plan failed."""
 
 
 class PlanEvent(enum.Enum):
-    """The events of a plan."""
+    """Event that changes the state of a plan."""
 
     APPROVE = 'approve'
     BEGIN = 'begin'
     FINISH = 'finish'
     REMAIN = 'remain'
-    """Its moves have ended, and something is left on its host."""
+    """The moves have ended, and the host of the plan is not empty."""
 
     STOP = 'stop'
     EXPIRE = 'expire'
@@ -133,29 +138,31 @@ class MoveState(enum.Enum):
     """State of a move."""
 
     PENDING = 'pending'
-    """Nova was not asked for it."""
+    """The request for the move was not sent to Nova."""
 
     MOVING = 'moving'
-    """Nova was or is being asked: it is not asked again."""
+    """The request for the move may have been sent to Nova; it is not sent
+    again.
+    """
 
     MOVED = 'moved'
-    """Its server runs on its new host."""
+    """The server runs on its new host."""
 
     SKIPPED = 'skipped'
-    """It was left out; why says so."""
+    """The move was skipped; the cause is recorded."""
 
     FAILED = 'failed'
-    """Nova did not do it; its server is where it was."""
+    """Nova did not execute the move; the server is on its old host."""
 
 
 class MoveEvent(enum.Enum):
-    """The events of a move."""
+    """Event that changes the state of a move."""
 
     ASK = 'ask'
-    """Nova is asked next."""
+    """The request for the move is sent to Nova next."""
 
     RETURN = 'return'
-    """It is proven that Nova knows nothing of it."""
+    """It is proven that Nova has no record of the move."""
 
     ARRIVE = 'arrive'
     SKIP = 'skip'
@@ -189,7 +196,7 @@ UNENDED = frozenset({MoveState.PENDING, MoveState.MOVING})
 
 
 class PlanCause(enum.Enum):
-    """Why a plan or a move is as it is. The tokens are an interface."""
+    """Cause of the state of a plan or a move. The tokens are an interface."""
 
     FOUND = 'found'
     """The planner found it worth its moves for long enough."""
@@ -310,7 +317,7 @@ _SENTENCES: Mapping[PlanCause, str] = types.MappingProxyType(
 
 
 def sentence(cause: PlanCause | None, text: str) -> str:
-    """The sentence of a cause; '' without a cause.
+    """Return the sentence of a cause; '' without a cause.
 
     :param text: text that is appended.
     """
@@ -320,11 +327,13 @@ def sentence(cause: PlanCause | None, text: str) -> str:
 
 
 NAMED = 20
-"""Most items that a text lists, since databases limit the length of texts."""
+"""Largest number of items that a text lists, because databases limit the
+length of texts.
+"""
 
 
 def listed(named: Sequence[str], between: str = ', ') -> str:
-    """The first items as a text, and the number of further ones."""
+    """Return the first items as a text, with the number of further ones."""
     found = between.join(named[:NAMED])
     more = len(named) - NAMED
     return f'{found}{between}and {more} more' if more > 0 else found
@@ -366,10 +375,10 @@ class Move:
     def stepped(
         self, event: MoveEvent, now: float, cause: PlanCause, text: str = ''
     ) -> 'Move':
-        """The move after a step.
+        """Return the move after a step.
 
         :param now: seconds of the epoch.
-        :raises IllegalStep: if the event leads nowhere from its state.
+        :raises IllegalStep: if the event is not allowed in its state.
         """
         state = _MOVE_TABLE.after(self.state, event)
         return dataclasses.replace(
@@ -485,10 +494,11 @@ class MigrationPlan:
     def stepped(
         self, event: PlanEvent, now: float, cause: PlanCause, text: str = ''
     ) -> 'MigrationPlan':
-        """The plan after a step; moves that did not begin end with it.
+        """Return the plan after a step. Moves that did not begin end with the
+        plan.
 
         :param now: seconds of the epoch.
-        :raises IllegalStep: if the event leads nowhere from its state.
+        :raises IllegalStep: if the event is not allowed in its state.
         """
         state = _TABLE.after(self.state, event)
         moves = self.moves
@@ -509,7 +519,7 @@ class MigrationPlan:
         )
 
     def with_move(self, number: int, move: Move) -> 'MigrationPlan':
-        """The plan with one of its moves replaced.
+        """Return the plan with one of its moves replaced.
 
         :param number: index of the move, from 0.
         """

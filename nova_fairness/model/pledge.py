@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Groups with one pledge for batch and cloud, and their batch accounting."""
+"""Groups with one pledge for batch system and cloud, and the batch system's
+accounting.
+"""
 
 import dataclasses
 
@@ -47,9 +49,10 @@ class BatchShare:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PledgeGroup:
-    """A group with one pledge for both sides, as an operator configured it.
+    """A group with one pledge for both systems, as configured by an operator.
 
-    :ivar account: name of its account in the share tree, which has its share.
+    :ivar account: name of its account in the share tree, which defines its
+        share.
     :ivar batch: name of its account in the batch system.
     """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Pressure on memory and disks: readings, and the time between two."""
+"""Pressure on memory and disks: counters, and rates over an interval."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -124,7 +124,7 @@ COST_FILE = 'io.weight'
 
 
 def honours(device: DeviceTotals, file: str) -> bool:
-    """Whether a device serves control groups by the weight in a file.
+    """Return whether a device serves control groups by the weight in a file.
 
     :param file: name of a control group's file.
     """
@@ -138,7 +138,9 @@ def honours(device: DeviceTotals, file: str) -> bool:
 def is_weighed(
     disk: DiskPath, devices: Mapping[str, DeviceTotals], file: str
 ) -> bool:
-    """Whether a device that a disk's requests pass honours a file."""
+    """Return whether a device of a disk serves control groups by the weight in
+    a file.
+    """
     return any(
         honours(devices[number], file)
         for number in disk.devices
@@ -147,7 +149,7 @@ def is_weighed(
 
 
 def why_unweighed(disk: DiskPath, devices: Mapping[str, DeviceTotals]) -> str:
-    """Why weights have no effect for a disk, as a text."""
+    """Return the reason why weights have no effect on a disk, as a text."""
     known = [devices[number] for number in disk.devices if number in devices]
     if not known:
         return f'disk {disk.target} is on no block device of this node'

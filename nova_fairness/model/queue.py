@@ -42,7 +42,7 @@ class PreemptionOutcomes:
 
 @dataclasses.dataclass(frozen=True)
 class SetAside:
-    """An object on which the service failed, set aside for some time.
+    """An object in quarantine, because the service failed to process it.
 
     :ivar kind: kind of the object, such as ``request``, ``account`` or
         ``host``.
@@ -129,7 +129,7 @@ _A = reason.Audience
 def _reason_facts(
     why: reason.Why, audience: reason.Audience, project: str
 ) -> dict[str, Any]:
-    """Fields of a reason that a reader may read, JSON types."""
+    """Return the fields of a reason that a reader may read, JSON types."""
     told = reason.told(why, audience, project)
     return {
         'reason': told.reason.value,
@@ -144,9 +144,10 @@ def facts(
     why: reason.Why,
     audience: reason.Audience = _A.MEMBER,
 ) -> dict[str, Any]:
-    """Facts of a request for answers and notifications, JSON types.
+    """Return the fields of a request for answers and notifications, JSON
+    types.
 
-    :param audience: of the reader.
+    :param audience: audience of the reader.
     """
     return {
         'uuid': request.uuid,
@@ -172,10 +173,10 @@ def summary(
     estimate: cluster.Estimate | None = None,
     audience: reason.Audience = _A.MEMBER,
 ) -> list[str]:
-    """Sentences about the position of a request, and the reason.
+    """Return sentences about the position of a request, and its reason.
 
     :param place: position of a waiting request; ``None`` for others.
-    :param estimate: estimate of its start; ``None`` if none is known.
+    :param estimate: estimate of its start; ``None`` if unknown.
     :param audience: audience of the reader.
     """
     read = reason.told(why, audience, request.project)
@@ -207,10 +208,10 @@ def leave_facts(
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
 ) -> dict[str, Any]:
-    """Facts of an eviction for answers and notifications.
+    """Return the fields of an eviction for answers and notifications.
 
-    :param audience: of the reader.
-    :param reader: project of the reader; '' for that of the server.
+    :param audience: audience of the reader.
+    :param reader: project of the reader; '' for the project of the server.
     """
     project = reader or leave.project
     sees_request = audience is _A.OPERATOR or leave.for_project == project
@@ -228,9 +229,9 @@ def leave_facts(
 def risk_facts(
     known: risk.Risk, audience: reason.Audience = _A.MEMBER
 ) -> dict[str, Any]:
-    """Facts of a server's risk for answers and notifications.
+    """Return the fields of a server's risk for answers and notifications.
 
-    :param audience: of the reader.
+    :param audience: audience of the reader.
     """
     return {
         'server': known.server,
@@ -245,13 +246,13 @@ def turn_facts(
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
 ) -> dict[str, Any]:
-    """Facts of an eviction with the owner and the outcome.
+    """Return the fields of an eviction with the owner and the outcome.
 
-    Readers of the project for which room was made do not learn the server and
-    its owner. Readers of the server's project do not learn the other project.
+    Readers of the preemptor's project see neither the server nor its owner.
+    Readers of the server's project do not see the other project.
 
     :param audience: audience of the reader.
-    :param reader: project of the reader; '' for that of the server.
+    :param reader: project of the reader; '' for the project of the server.
     """
     project = reader or leave.project
     sees_all = audience is _A.OPERATOR
@@ -302,10 +303,10 @@ def ending(
     leaves: Iterable[eviction.Eviction],
     audience: reason.Audience = _A.MEMBER,
 ) -> list[str]:
-    """Sentences that say when servers of a request leave, and why.
+    """Return sentences about the evictions of a request's servers.
 
     :param ends_at: end of the servers, seconds of the epoch; ``None`` for
-        never, or if it is not known.
+        never, or if unknown.
     :param leaves: evictions of the servers.
     :param audience: audience of the reader.
     """
@@ -325,9 +326,9 @@ def ending(
 def risking(
     risks: Iterable[risk.Risk], audience: reason.Audience = _A.MEMBER
 ) -> list[str]:
-    """Sentences that say which servers of a request are at risk, and why.
+    """Return sentences about the servers of a request that are at risk.
 
-    :param audience: of the reader.
+    :param audience: audience of the reader.
     """
     told = []
     for each in risks:

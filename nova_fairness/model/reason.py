@@ -2,7 +2,7 @@
 
 """Reasons of waits and ends of requests, and of evictions: an ordered set.
 
-Each field of a reason has an audience: :data:`AUDIENCES`. :func:`told` alone
+Each field of a reason has an audience: :data:`AUDIENCES`. Only :func:`told`
 renders a reason for readers who are not operators.
 """
 
@@ -19,10 +19,10 @@ from nova_fairness.model import wording
 class Reason(enum.Enum):
     """Tokens of reasons in their order.
 
-    If several reasons are true, the first is shown. Reasons that the user can
-    change come first, then those that the project can change, then those that
-    only time changes. The tokens are an interface: a new one is put at its
-    place in this order, and none is renamed.
+    If several reasons apply, the first is shown. Reasons that the user can
+    change come first, then reasons that the project can change, then reasons
+    that only time changes. The tokens are an interface: a new one is inserted
+    at its place in this order, and none is renamed.
     """
 
     NOT_PLANNED = 'not_planned'
@@ -235,7 +235,9 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
 
 
 class Audience(enum.IntEnum):
-    """Readers of a reason; each one reads what those before it read, too."""
+    """Readers of a reason; each audience also reads the fields of those before
+    it.
+    """
 
     OWNER = 1
     """The owner of a request or server, and the guest inside of it: server
@@ -356,8 +358,9 @@ AUDIENCES: dict[Reason, Mapping[str, FieldAudience]] = {
     Reason.HOST_LEAVES: {_SUBJECT: _HOST},
     Reason.IDLE: {_SUBJECT: _UNUSED, 'idle_h': _ALL},
 }
-"""The audience of each field of each reason. A reason that is not here is read
-by operators alone: others read its token."""
+"""The audience of each field of each reason. If a reason is missing here, only
+operators read it; others read its token.
+"""
 
 _WITHHELD: dict[Reason, str] = {
     Reason.OVER_CEILING: (
@@ -420,7 +423,7 @@ LIMITED = HOLDS | {
     Reason.WINDOW_CLOSED,
     Reason.OVER_SHARED_PART,
 }
-"""Reasons that more room on hosts does not end."""
+"""Reasons that more free room on hosts does not end."""
 
 LACKS_ROOM = frozenset(
     {
@@ -430,7 +433,7 @@ LACKS_ROOM = frozenset(
         Reason.LEAVING_IS_LIMITED,
     }
 )
-"""Reasons of waiting that may end when servers leave or move."""
+"""Reasons of waits that may end when servers are evicted or moved."""
 
 ROOM_HELPS = LACKS_ROOM | {
     Reason.NO_HOST_MATCHES,
@@ -443,7 +446,7 @@ ROOM_HELPS = LACKS_ROOM | {
     Reason.BEHIND_OTHERS,
     Reason.BEYOND_DEPTH,
 }
-"""Reasons of waiting that may end when there are more hosts."""
+"""Reasons of waits that may end when the cloud has more hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -483,13 +486,13 @@ class Why:
 
 
 Lazy = Callable[[], Why]
-"""Function that makes a reason: most reasons of a plan are never shown."""
+"""Function that creates a reason. Most reasons of a plan are never shown."""
 
 
 def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
-    """Make a reason with its numbers, given in any order.
+    """Create a reason with its numbers, given in any order.
 
-    :raises BadReason: if a number is missing or does not belong to it.
+    :raises BadReason: if a number is missing or does not belong to the reason.
     """
     order = NUMBERS.get(reason, ())
     named = [(name, numbers.pop(name)) for name in order if name in numbers]
@@ -497,7 +500,7 @@ def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
 
 
 def first(found: Iterable[Why]) -> Why:
-    """The reason to show, of several that are true.
+    """Return the reason to show, if several apply.
 
     :raises ValueError: if there are no reasons.
     """
@@ -543,7 +546,7 @@ def told(why: Why, audience: Audience, project: str) -> ReadableReason:
 
 
 def _sees(why: Why, audience: Audience, project: str) -> frozenset[str]:
-    """The fields of a reason that a reader may read."""
+    """Return the fields of a reason that a reader may read."""
     least = AUDIENCES.get(why.reason, {})
     _, account = _parts(why)
     above, _, _ = account.partition('/')
@@ -562,7 +565,9 @@ def _least(seen: FieldAudience, is_own: bool) -> Audience:
 
 
 def _parts(why: Why) -> tuple[str, str]:
-    """Resource class and account in a subject; '' for a missing one."""
+    """Return the resource class and the account in a subject; '' for a missing
+    one.
+    """
     if why.reason in _CLASS_AND_ACCOUNT:
         resource, _, account = why.subject.partition(' of ')
         return resource, account

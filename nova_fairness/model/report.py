@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reports between nodes: totals per user, never per VM."""
+"""Reports that nodes exchange: totals per user, never per VM."""
 
 import bisect
 from collections.abc import Iterator
@@ -14,8 +14,9 @@ from nova_fairness.model import node
 from nova_fairness.model import resources
 
 GRADES = 8
-"""Groups in which a user's VMs on a node are told apart by how much of a vCPU
-they want."""
+"""Number of groups into which a user's VMs on a node are divided, by the part
+of a vCPU that they want.
+"""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class UserTable(Mapping[str, UserTotals]):
 
     @classmethod
     def of(cls, users: Mapping[str, UserTotals]) -> 'UserTable':
-        """Bring any mapping, sorted by id, into this form."""
+        """Convert a mapping, sorted by ID, to a table."""
         if isinstance(users, UserTable):
             return users
         shape = (len(users), len(resources.RESOURCES))
@@ -131,7 +132,7 @@ class UserTable(Mapping[str, UserTotals]):
 def _stacked(
     rows: list[npt.NDArray[np.float64] | None], width: int
 ) -> npt.NDArray[np.float64] | None:
-    """Put the rows together, if all tell."""
+    """Combine the rows to an array; ``None`` if a row is missing."""
     told = [row for row in rows if row is not None]
     if len(told) < len(rows):
         return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A request: the servers that a user asked for in one message, and its states.
+"""A request: the servers that a user requested in one message, and its states.
 
-:data:`STEPS` has all allowed transitions. A request is never sent to Nova
-while an earlier message of it may still have an effect: it returns from
+:data:`STEPS` contains all allowed transitions. A request is never sent to Nova
+while an earlier message of it may still have an effect. It returns from
 ``sending`` and ``starting`` only after the proof that Nova does not have its
 message.
 """
@@ -19,63 +19,63 @@ from nova_fairness.model import reason
 from nova_fairness.model import transitions
 
 LARGEST = 2**31 - 1
-"""The largest amount of one resource class that Placement knows."""
+"""Largest amount of one resource class that Placement can store."""
 
 
 class State(enum.Enum):
-    """State of a request, in the order in which they follow."""
+    """State of a request, in chronological order."""
 
     WAITING = 'waiting'
-    """The request waits; no room is kept for it."""
+    """The request waits; no room is reserved for it."""
 
     RESERVED = 'reserved'
-    """Room is kept for it in Placement; no message was sent."""
+    """Room is reserved for the request in Placement; no message was sent."""
 
     SENDING = 'sending'
-    """Its message may have been sent or not: it is not sent again."""
+    """The message of the request may have been sent; it is not sent again."""
 
     STARTING = 'starting'
-    """The broker has its message; Nova builds it."""
+    """The broker has the message; Nova builds the servers."""
 
     ACTIVE = 'active'
-    """All of its servers run or ran."""
+    """All servers of the request run or ran."""
 
     ENDED = 'ended'
-    """Its servers are gone."""
+    """The servers of the request are deleted."""
 
     CANCELLED = 'cancelled'
-    """Its user or an operator took it back before it was sent."""
+    """The user or an operator cancelled the request before it was sent."""
 
     EXPIRED = 'expired'
-    """It waited too long, or its token expired."""
+    """The request waited too long, or its token expired."""
 
     FAILED = 'failed'
-    """It cannot be started, or Nova could not start it."""
+    """The request cannot be started, or Nova failed to start it."""
 
 
 class Event(enum.Enum):
-    """The events of a request."""
+    """Event that changes the state of a request."""
 
     RESERVE = 'reserve'
-    """Room was found and kept."""
+    """Room was found and reserved."""
 
     LOSE = 'lose'
-    """The room that was kept is gone."""
+    """The reserved room is not available any more."""
 
     SEND = 'send'
-    """Its message is sent next."""
+    """The message of the request is sent next."""
 
     RETURN = 'return'
     """It is proven that Nova does not have its message."""
 
     SENT = 'sent'
-    """The broker confirmed its message, or Nova is seen to work on it."""
+    """The broker confirmed the message, or Nova works on the request."""
 
     START = 'start'
-    """All of its servers are seen to run."""
+    """All servers of the request run."""
 
     END = 'end'
-    """Its servers are seen to be gone."""
+    """The servers of the request are deleted."""
 
     CANCEL = 'cancel'
     EXPIRE = 'expire'
@@ -121,19 +121,19 @@ FINAL = _TABLE.final
 """Final states."""
 
 UNSENT = frozenset({State.WAITING, State.RESERVED})
-"""States in which Nova knows nothing of the request yet."""
+"""States in which Nova has not received the request."""
 
 
 def after(state: State, event: Event) -> State:
-    """The state that an event leads to.
+    """Return the state after an event.
 
-    :raises IllegalStep: if it leads nowhere from this state.
+    :raises IllegalStep: if the event is not allowed in this state.
     """
     return _TABLE.after(state, event)
 
 
 class Origin(enum.Enum):
-    """The message of Nova that a request was made of."""
+    """Message of Nova from which a request was created."""
 
     BUILD = 'schedule_and_build_instances'
     UNSHELVE = 'unshelve_instance'
@@ -169,8 +169,8 @@ class Demand:
     def alternatives(self) -> 'tuple[Demand, ...]':
         """Alternative demands of the server, in Nova's order.
 
-        If fallbacks are not known, a server with dedicated CPUs alone may have
-        shared CPUs instead, on hosts that have no dedicated ones.
+        If the fallbacks are unknown, a server with dedicated CPUs only may
+        have shared CPUs instead, on hosts without dedicated CPUs.
         """
         if not self.is_open:
             return (self,)
@@ -179,14 +179,14 @@ class Demand:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is more than one alternative."""
+        """Whether the demand has more than one alternative."""
         if self.fallbacks is not None:
             return bool(self.fallbacks)
         names = [name for name, _ in self.amounts]
         return DEDICATED in names and SHARED not in names
 
     def beside(self, classes: Collection[str]) -> 'Demand':
-        """The demand without some resource classes."""
+        """Return the demand without some resource classes."""
         if not classes:
             return self
         amounts = [each for each in self.amounts if each[0] not in classes]
@@ -198,13 +198,14 @@ class Demand:
         )
 
     def is_of(self, classes: Container[str]) -> bool:
-        """Whether the demand asks only for classes of a given set."""
+        """Return whether the demand contains only classes of a given set."""
         return all(name in classes for name, _ in self.amounts)
 
     def on(self, classes: Container[str]) -> 'Demand':
-        """The first alternative for a host with the given resource classes.
+        """Return the first alternative for a host with the given resource
+        classes.
 
-        If no alternative is possible there, this is the first one.
+        If no alternative is possible on the host, the result is the first one.
         """
         ways = self.alternatives
         for each in ways:
@@ -222,7 +223,7 @@ HYPERTHREADING = 'HW_CPU_HYPERTHREADING'
 
 
 def _unpinned(demand: Demand) -> Demand:
-    """The demand with shared CPUs instead of dedicated ones."""
+    """Return the demand with shared CPUs instead of dedicated ones."""
     named = dict(demand.amounts)
     named[SHARED] = named.pop(DEDICATED)
     return dataclasses.replace(
@@ -236,7 +237,7 @@ def _unpinned(demand: Demand) -> Demand:
 
 
 class Rule(enum.Enum):
-    """Rule for the hosts of servers of a group. Soft rules are left out."""
+    """Rule for the hosts of servers of a group; soft rules are ignored."""
 
     TOGETHER = 'affinity'
     APART = 'anti-affinity'
@@ -264,29 +265,33 @@ class Band(enum.Enum):
     """
 
     NORMAL = 'normal'
-    """Its servers stay until their owners end them."""
+    """Its servers run until their owners end them."""
 
     PREEMPTIBLE = 'preemptible'
-    """Its servers run in room that others leave free, and can be evicted."""
+    """Its servers use room that other users do not need, and can be
+    evicted.
+    """
 
 
 class Holder(enum.Enum):
-    """The role of a person that holds a request."""
+    """Role of the person who holds a request."""
 
     OPERATOR = 'operator'
-    """Only an operator ends the hold, and no wait is too long meanwhile."""
+    """Only an operator can end the hold, and the request does not expire
+    during it.
+    """
 
     OWNER = 'owner'
-    """A member of its project or an operator ends the hold."""
+    """A member of the project or an operator can end the hold."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold: the request does not start, whatever the order is.
+    """A hold: the request does not start, regardless of the order.
 
     :ivar by: role of the person who holds the request.
     :ivar since: start of the hold, seconds of the epoch.
-    :ivar text: reason in the words of this person; '' if there is none.
+    :ivar text: reason in the words of this person; '' without one.
     """
 
     by: Holder
@@ -370,22 +375,26 @@ class Request:
 
     @property
     def keeps_room(self) -> bool:
-        """Whether its servers still have their room: they were not offloaded.
+        """Whether its shelved servers still have their room, because they were
+        not offloaded.
 
-        The planner ignores such a request, so it does not change the priority
-        class and the end of the servers.
+        The planner ignores such a request, so that the priority class and the
+        end of the servers do not change.
         """
         return self.origin is Origin.UNSHELVE and not self.demand.amounts
 
     @property
     def is_unread(self) -> bool:
-        """Whether its message could not be read: its servers are unknown."""
+        """Whether its message could not be parsed, so that its servers are
+        unknown.
+        """
         return self.origin is Origin.BUILD and not self.demand.amounts
 
     def ends_at(self, since: float) -> float | None:
-        """End of its servers, seconds of the epoch; ``None`` for never.
+        """Return the end of its servers, seconds of the epoch; ``None`` for
+        never.
 
-        :param since: their start, seconds of the epoch.
+        :param since: start of the servers, seconds of the epoch.
         """
         if self.time_limit_s is None:
             return None
@@ -419,7 +428,7 @@ class RequestFilter:
 
 
 def newest(found: Iterable[Request]) -> dict[str, Request]:
-    """The newest request of each server, by UUID of the server.
+    """Return the newest request of each server, by UUID of the server.
 
     Requests to unshelve servers that still had their room do not count.
 
@@ -434,8 +443,10 @@ def newest(found: Iterable[Request]) -> dict[str, Request]:
 
 
 def account_of(project: str, user: str) -> str:
-    """Name of a user's account in the share tree, below the project.
+    """Return the name of a user's account in the share tree, below the
+    project.
 
-    A missing id becomes '': the text ``None`` could be the name of an account.
+    A missing ID becomes '', because the text ``None`` could be the name of an
+    account.
     """
     return f'{project or ""}/{user or ""}'

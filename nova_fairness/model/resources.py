@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The registry of resources: names, units and how each one is shared.
+"""The registry of resources: names, units and kind of sharing.
 
-Every vector of the package has one entry per registered resource, in the
-order of the registry. Code asks the registry for a position and never counts
-on how many resources there are.
+Every vector of the package has one entry per registered resource, in the order
+of the registry. Code reads positions from the registry, and does not depend on
+the number of resources.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Sharing(enum.Enum):
 
 
 class ResourceControl(enum.Enum):
-    """A knob of the kernel that steers one or more resources."""
+    """A control of the kernel that divides one or more resources."""
 
     CPU = 'cpu'
     MEMORY = 'memory'
@@ -49,13 +49,13 @@ CONTROLS: tuple[ResourceControl, ...] = tuple(ResourceControl)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind of thing that VMs consume.
+    """One kind of resource that VMs consume.
 
     :ivar name: identifier, also used in reports and Prometheus labels.
     :ivar unit: unit of an amount consumed in one interval (time-shared) or
         occupied at its end (space-shared).
     :ivar sharing: time-shared or space-shared.
-    :ivar control: the kernel control that steers it; ``None`` if none does.
+    :ivar control: the kernel control that divides it; ``None`` without one.
     """
 
     name: str
@@ -92,14 +92,14 @@ class ResourceRegistry:
         return iter(self._resources)
 
     def index(self, name: str) -> int:
-        """Position of a resource in every vector.
+        """Return the position of a resource in every vector.
 
         :raises KeyError: if no resource has that name.
         """
         return self._index[name]
 
     def vector(self, **amounts: float) -> Vector:
-        """Build an (r,) vector from amounts by name; the others are zero.
+        """Create an (r,) vector from amounts by name; other entries are zero.
 
         :raises KeyError: if a name is not registered.
         """
@@ -109,7 +109,7 @@ class ResourceRegistry:
         return result
 
     def steered_by(self, control: ResourceControl) -> Mask:
-        """(r,) mask of the resources that ``control`` steers."""
+        """Return the (r,) mask of the resources that ``control`` divides."""
         return np.array([item.control is control for item in self])
 
     def over(self, rates: Vector, interval_s: float) -> Vector:

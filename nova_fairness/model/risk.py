@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Preemptible servers that are among the next to make room.
+"""Preemptible servers that are at risk: they would be the next victims.
 
-Their owners are notified before victims are chosen: nothing is decided yet.
+Their owners are notified before victims are chosen, when no eviction is
+decided.
 """
 
 import dataclasses
@@ -12,13 +13,15 @@ from nova_fairness.model import reason
 
 
 class RiskState(enum.Enum):
-    """Whether the owner was notified of a risk or of its end."""
+    """Whether the last notification to the owner was of a risk or of its
+    end.
+    """
 
     AT_RISK = 'at_risk'
-    """The server is among the next to make room."""
+    """The server would be one of the next victims."""
 
     SAFE = 'safe'
-    """The server was at risk, and is no longer."""
+    """The server was at risk, and is not at risk any more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,11 +53,11 @@ class Risk:
         return self.state is RiskState.AT_RISK
 
     def written(self) -> 'Risk':
-        """A copy after the metadata of the server were written."""
+        """Return a copy after the metadata of the server were written."""
         return dataclasses.replace(self, is_written=True)
 
     def over(self, now: float) -> 'Risk':
-        """A copy after the end of the risk.
+        """Return a copy after the end of the risk.
 
         :param now: seconds of the epoch.
         """

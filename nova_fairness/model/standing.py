@@ -22,13 +22,13 @@ class Word(enum.Enum):
     STARTS = 'starts'
     RUNS = 'runs'
     MOVES = 'moves'
-    """A server is on its way to another host."""
+    """A server is being migrated to another host."""
 
     LEAVES = 'leaves'
-    """A server leaves soon, or leaves now."""
+    """A server is being evicted, or will be evicted soon."""
 
     AWAY = 'away'
-    """A server was shelved for others, and returns by itself."""
+    """A server was shelved for others, and is started again automatically."""
 
     ENDED = 'ended'
 
@@ -58,7 +58,7 @@ def of(
     known: Known,
     audience: reason.Audience,
 ) -> tuple[Word, str]:
-    """The standing of a request.
+    """Return the standing of a request.
 
     :param why: reason for which it waits, runs or ended.
     :param known: further facts about it.
@@ -78,7 +78,9 @@ def of(
 
 
 def away(leave: eviction.Eviction) -> bool:
-    """Whether a server was shelved for others and returns by itself."""
+    """Return whether a server was shelved for others and is started again
+    automatically.
+    """
     return leave.state is eviction.EvictionState.GONE and _returns(leave)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""CPUs that servers want of their hosts, and CPUs that they get.
+"""CPUs that servers want on their hosts, and CPUs that they get.
 
-All amounts are means over a history that agents measured, in CPUs: 1 is one
-CPU all the time.
+All amounts are means over a period that agents measured, in CPUs: 1 is one CPU
+all the time.
 """
 
 from collections.abc import Mapping

@@ -50,10 +50,10 @@ class TransitionTable(Generic[_State, _Event]):
         )
 
     def after(self, state: _State, event: _Event) -> _State:
-        """The state after an event.
+        """Return the state after an event.
 
         :raises IllegalStep: if the event is not allowed in this state; the
-            error names the allowed events.
+            error lists the allowed events.
         """
         machine = self._machine.copy(shallow=True)
         try:

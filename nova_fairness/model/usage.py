@@ -42,7 +42,9 @@ class Usage:
     unsmoothed: resources.Vector | None = None
 
     def busy_part(self, cpus: Sequence[int]) -> float:
-        """Mean busy part of some CPUs; NaN if it is not known for one."""
+        """Return the mean busy part of some CPUs; NaN if it is unknown for one
+        of them.
+        """
         known = [number for number in cpus if number < len(self.cpu_busy)]
         if len(known) < len(cpus):
             return float('nan')

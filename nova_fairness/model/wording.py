@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Names of resources, amounts of them and tables, for people to read."""
+"""Texts for people: names and amounts of resources, counts and tables."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -26,12 +26,14 @@ _SIZES = ((2.0**30, 'GiB'), (2.0**20, 'MiB'), (2.0**10, 'KiB'))
 
 
 def resource(name: str) -> str:
-    """The name of a resource for people; unknown names stay the same."""
+    """Return the name of a resource for people; unknown names are returned
+    unchanged.
+    """
     return RESOURCES.get(name, name)
 
 
 def amount(name: str, value: float) -> str:
-    """Write an amount of a resource, rounded and with its unit.
+    """Format an amount of a resource, rounded and with its unit.
 
     :param value: CPUs, bytes per second, or bytes of memory; finite.
     """
@@ -45,12 +47,12 @@ def amount(name: str, value: float) -> str:
 
 
 def cpus(value: float) -> str:
-    """Write a number of CPUs."""
+    """Format a number of CPUs."""
     return f'{value:.2f} CPU'
 
 
 def matters(name: str, value: float | None) -> bool:
-    """Whether an amount is above 0 after rounding."""
+    """Return whether an amount is above 0 after rounding."""
     if value is None:
         return False
     least = {_CPU: 0.005, _MEMORY: 2.0**20}.get(name, 1e3)
@@ -58,7 +60,7 @@ def matters(name: str, value: float | None) -> bool:
 
 
 def counted(count: float, one: str, many: str = '') -> str:
-    """Write a number of things: ``1 server``, ``2 servers``.
+    """Format a number of things: ``1 server``, ``2 servers``.
 
     :param one: noun after the number 1.
     :param many: noun after all other numbers; by default ``one`` and an s.
@@ -68,7 +70,9 @@ def counted(count: float, one: str, many: str = '') -> str:
 
 
 def filled(text: str, parts: Mapping[str, str | float]) -> str:
-    """Fill in a sentence; ``{n:server|servers}`` uses :func:`counted`."""
+    """Fill in the fields of a sentence; ``{n:server|servers}`` uses
+    :func:`counted`.
+    """
     return _Sentence().vformat(text, (), parts)
 
 
@@ -83,7 +87,7 @@ class _Sentence(string.Formatter):
 
 
 def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
-    """A table in columns as a text; each line ends with a line break.
+    """Return a table in columns as a text; each line ends with a line break.
 
     :param lines: cells, the same number in each line; the first line has the
         titles.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads the method of a message of Nova, in the form of oslo.messaging.
+"""Parser of messages of Nova, in the form of oslo.messaging.
 
 The body is JSON with a version and a text that is JSON again. Only messages
-that may have to wait are read at all; messages that cannot be read go on
+that may have to wait are parsed; messages that cannot be parsed are forwarded
 unchanged.
 """
 
@@ -24,11 +24,11 @@ sets such a hint makes Nova place a server without asking Placement
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeldCast:
-    """A cast that is to wait.
+    """A cast that has to wait.
 
-    :ivar uuid: the same UUID at each delivery.
-    :ivar method: of conductor.
-    :ivar arguments: of the method, unchanged.
+    :ivar uuid: UUID of the message, equal at each delivery.
+    :ivar method: called method of conductor.
+    :ivar arguments: arguments of the method, unchanged.
     """
 
     uuid: str
@@ -37,19 +37,19 @@ class HeldCast:
 
     @property
     def named(self) -> str:
-        """Names and UUIDs of its first servers, for the log; '' without
+        """Return names and UUIDs of the first servers, for the log; '' without
         servers.
         """
         return plans.listed(envelope.named_servers(self.arguments))
 
 
 def cast_to_hold(body: bytes, methods: Collection[str]) -> HeldCast | None:
-    """Read a message if it is a cast of one of some methods.
+    """Parse a message if it is a cast of one of the given methods.
 
-    A call is not held: its sender waits for an answer.
+    A call is not held, because its sender waits for an answer.
 
-    :param body: of the message, unchanged.
-    :param methods: names.
+    :param body: body of the message, unchanged.
+    :param methods: names of methods.
     :returns: ``None`` for any other message.
     :raises Unreadable: if it seems to be such a cast and has an unknown form.
     """
@@ -70,9 +70,9 @@ def cast_to_hold(body: bytes, methods: Collection[str]) -> HeldCast | None:
 def without_reserved_hints(body: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Remove hints that only Nova may set, and never sets in held casts.
 
-    :param body: of a cast that takes room.
-    :returns: the same body if it has no such hints, and the names of those
-        removed.
+    :param body: body of a cast that needs room.
+    :returns: the body, unchanged if it has no such hints, and the names of the
+        removed hints.
     :raises Unreadable: if the body has an unknown form.
     """
     if _RESERVED.encode() not in body:

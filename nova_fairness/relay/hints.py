@@ -2,8 +2,8 @@
 
 """Nova's notifications, used as hints that the cloud may have changed.
 
-Hints may get lost, come late, twice or in another order. So the receiver of a
-hint looks for itself, and looks without hints, too.
+Hints may be lost, delayed, repeated or reordered. The receiver of a hint
+therefore reads the cloud itself, and also without hints.
 """
 
 from collections.abc import Callable
@@ -20,17 +20,17 @@ _NEWS = re.compile(
     rb'event_type\W+(?:service\.\w+'
     rb'|(?:aggregate|compute_task|instance)\.[a-z_.]+\.(?:end|error))\W'
 )
-"""Events that may have freed or taken room. Messages are JSON in JSON; a false
-match does no harm.
+"""Events that may have freed or allocated room. Messages are JSON in JSON; a
+false match does no harm.
 """
 
 
 class HintListener(jobs.QueueJob):
-    """Passes hints on, and takes no notification away from other consumers.
+    """Passes hints to a function, and leaves notifications to other consumers.
 
-    It has its own queue, which the broker removes with the connection.
+    It has its own queue, which the broker deletes with the connection.
 
-    :param hint: called for each hint; it returns at once.
+    :param hint: called for each hint; it must return at once.
     """
 
     def __init__(
@@ -45,16 +45,16 @@ class HintListener(jobs.QueueJob):
 
     @property
     def queue(self) -> str:
-        """The queue that it listens to."""
+        """The queue of received notifications."""
         return _TOPIC
 
     def begin(self, link: link_module.Link) -> None:
-        """Begin to receive notifications that are sent from now on."""
+        """Start to receive notifications that are sent from now on."""
         link.overhear(self._places.target, f'{_TOPIC}.#', self.prefetch)
 
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Pass a hint on."""
+        """Process one notification: call the hint function."""
         if _NEWS.search(delivery.body):
             self._hint()

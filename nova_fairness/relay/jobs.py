@@ -42,13 +42,12 @@ from nova_fairness.runtime import supervision
 LOG = logging.getLogger(__name__)
 
 HELD_METHODS = ('schedule_and_build_instances', 'unshelve_instance')
-"""Casts that take room, and may have to wait for it."""
+"""Methods whose casts need room, and may have to wait for it."""
 
 Hold = Callable[[Sequence[cast_module.Cast]], Sequence[bool]]
 """Stores messages; when it returns, they are safe. The result is ``False`` for
-messages that the store had already. It raises ``StoreAway`` if a later call
-may succeed, and another ``StoreError`` if one of the messages cannot be
-stored.
+messages that were already stored. It raises ``StoreAway`` if a later call may
+succeed, and another ``StoreError`` if one of the messages cannot be stored.
 """
 
 _Came = tuple[cast_module.Cast, link_module.Delivery, str]
@@ -61,7 +60,7 @@ _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
 _LEAVE_S = 10.0
 """Seconds to finish work that has begun; messages without an acknowledgement
-come again.
+are delivered again.
 """
 
 
@@ -74,32 +73,32 @@ OUTCOMES = (
     'unreadable',
     'unroutable',
 )
-"""Outcomes of a message: sent on; stored; stored before; sent on, because the
-cluster service is away; sent on, because the store refused it; sent on,
-because it could not be read; dropped, because no queue takes it.
+"""Outcomes of a message: forwarded; stored; already stored; forwarded because
+the cluster service is down; forwarded because the store refused it; forwarded
+because it could not be parsed; lost because no queue accepts it.
 """
 
 
 class ThreadWork(Protocol):
-    """Work that a thread does until it is stopped."""
+    """Work that a thread executes until it is stopped."""
 
     @property
     def name(self) -> str:
         """The name of the thread."""
 
     def run(self) -> None:
-        """Do the work."""
+        """Execute the work."""
 
 
 class QueueJob(abc.ABC):
-    """Work on every message of a queue, until it is stopped.
+    """Job that processes every message of a queue until it is stopped.
 
-    :param url: of the broker.
+    :param url: URL of the broker.
     :param places: names on the broker.
     :param stopped: event that ends the job.
     :ivar prefetch: number of messages that the broker delivers before they are
         acknowledged.
-    :ivar counts: numbers of messages by outcome.
+    :ivar counts: number of messages by outcome.
     :ivar beat: called in each turn of the job, with or without messages.
     """
 
@@ -124,10 +123,10 @@ class QueueJob(abc.ABC):
     @property
     @abc.abstractmethod
     def queue(self) -> str:
-        """The queue from which the job takes messages."""
+        """The queue from which the job receives messages."""
 
     def begin(self, link: link_module.Link) -> None:
-        """Begin to receive messages."""
+        """Start to receive messages."""
         link.consume(self.queue, self.prefetch)
 
     @abc.abstractmethod
@@ -141,12 +140,12 @@ class QueueJob(abc.ABC):
         """
 
     def settle(self, link: link_module.Link) -> None:
-        """Wait until the broker has every message that was sent on.
+        """Wait until the broker has every forwarded message.
 
-        A message that no queue takes is dropped as without the relay, but the
-        log says so.
+        A message that no queue accepts is lost, as it would be without the
+        relay; this is logged.
 
-        :raises BrokerAway: if the broker lost a message that is to wait.
+        :raises BrokerAway: if the broker lost a message that has to wait.
         """
         for exchange, key in link.settle():
             if exchange == self._places.held:
@@ -155,10 +154,11 @@ class QueueJob(abc.ABC):
             LOG.warning(_NOBODY, key, exchange)
 
     def run(self) -> None:
-        """Work until stopped; connect again whenever a server fails.
+        """Process messages until stopped; connect again after a failure of a
+        server.
 
-        Any other error is passed on: the caller starts the job again, and no
-        message is lost by that.
+        Any other error is raised: the caller starts the job again, and no
+        message is lost.
         """
         while not self._stopped.is_set():
             self.beat()
@@ -196,8 +196,8 @@ class QueueJob(abc.ABC):
     def see_to(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Process one message; a message with an error delays no other
-        message.
+        """Process one message. An error with one message does not delay other
+        messages.
 
         :raises BrokerAway: if the broker does not answer.
         :raises StoreAway: if the store does not answer.
@@ -214,13 +214,13 @@ class QueueJob(abc.ABC):
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Send a message where it would have gone without this job."""
+        """Forward a message to its original destination."""
 
     def _held_cast(
         self, delivery: link_module.Delivery, methods: tuple[str, ...]
     ) -> envelope.HeldCast | None:
-        """The cast of a message that is to wait; ``None`` if it cannot be
-        read.
+        """Return the cast of a message that has to wait; ``None`` if it cannot
+        be parsed.
         """
         try:
             return envelope.cast_to_hold(delivery.body, methods)
@@ -231,13 +231,13 @@ class QueueJob(abc.ABC):
 
 
 class Sorter(QueueJob):
-    """Sends messages on to conductor, except casts that are to wait.
+    """Forwards messages to conductor, except casts that have to wait.
 
     :param methods: methods of these casts.
-    :param is_open: tells whether these casts pass, too; ``None``: never. With
-        this function, it is unknown where a cast that the broker delivers
-        again went before. Such a cast waits with a mark, and is sent only if
-        Nova lacks it.
+    :param is_open: returns whether these casts are forwarded, too; ``None``:
+        never. If this function is given, a cast that the broker delivers again
+        may have been forwarded before. Such a cast waits with a mark, and is
+        sent only if Nova does not have it.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class Sorter(QueueJob):
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Send one message on."""
+        """Forward one message, or put it into the queue of held messages."""
         found = self._held_cast(delivery, self._methods)
         if not found:
             self.counts['passed'] += 1
@@ -278,13 +278,13 @@ class Sorter(QueueJob):
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Send a message on unchanged."""
+        """Forward a message unchanged."""
         link.publish(self._places.target, delivery)
 
     def _held_properties(
         self, delivery: link_module.Delivery
     ) -> dict[str, object]:
-        """The properties of a message that is to wait."""
+        """Return the properties of a message that has to wait."""
         kept: dict[str, object] = {'delivery_mode': link_module.PERSISTENT}
         if self._is_open and delivery.again:
             headers = delivery.properties.get('application_headers') or {}
@@ -309,7 +309,7 @@ def _without_reserved_hints(
 
 
 class Keeper(QueueJob):
-    """Takes casts that are to wait into the store.
+    """Stores casts that have to wait.
 
     :param hold: stores messages.
     :param clock: returns seconds of the epoch.
@@ -356,9 +356,7 @@ class Keeper(QueueJob):
     def let_pass(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Send a message on: it is better that it starts at once than
-        never.
-        """
+        """Forward a message: an immediate start is better than no start."""
         link.publish(self._places.target, delivery)
 
     def settle(self, link: link_module.Link) -> None:
@@ -416,11 +414,11 @@ class Keeper(QueueJob):
 
 
 class Watcher(QueueJob):
-    """Logs messages that no queue takes."""
+    """Logs messages that no queue accepts."""
 
     @property
     def queue(self) -> str:
-        """The queue of messages that no other queue takes."""
+        """The queue of messages that no other queue accepts."""
         return self._places.unrouted
 
     def do(
@@ -438,10 +436,11 @@ def of_broker(
     hold: Hold,
     is_open: Callable[[], bool] | None = None,
 ) -> list[QueueJob]:
-    """The jobs for one broker.
+    """Create the jobs for one broker.
 
-    :param hold: stores messages that are to wait.
-    :param is_open: tells whether such messages pass; ``None``: never.
+    :param hold: stores messages that have to wait.
+    :param is_open: returns whether such messages are forwarded; ``None``:
+        never.
     """
     watcher = Watcher(url, places, stopped)
     if not places.holds:
@@ -454,7 +453,7 @@ def of_broker(
 
 
 def counted(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
-    """Numbers of messages by outcome; see :data:`OUTCOMES`."""
+    """Return the number of messages by outcome; see :data:`OUTCOMES`."""
     total = collections.Counter(dict.fromkeys(OUTCOMES, 0))
     for each in jobs:
         total.update(each.counts)
@@ -467,7 +466,8 @@ def running(
 ) -> Iterator[None]:
     """Run jobs during a ``with`` block, each in a thread; restart failed jobs.
 
-    :param stopped: the event that the jobs were made with; set at the end.
+    :param stopped: event that ends the jobs; it is set at the end of the
+        block.
     """
     threads = [
         threading.Thread(

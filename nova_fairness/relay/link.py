@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One connection to the broker: receive in order, publish with confirms."""
+"""A connection to the broker that receives in order and publishes with
+confirms.
+"""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -19,10 +21,10 @@ from nova_fairness.runtime import outages
 PERSISTENT = 2
 
 HEARTBEAT_S = 10
-"""Seconds between heartbeats. The broker drops a client that is silent for
-three heartbeats. So a suspended process keeps messages from others no longer
-than that, and messages that it sends later go nowhere. Calls of Nova wait for
-60 s by default.
+"""Seconds between heartbeats. The broker disconnects a client after three
+missing heartbeats. So a suspended process blocks messages no longer than that,
+and messages that it sends later are discarded. Calls of Nova wait for 60 s by
+default.
 """
 
 _HEARTBEAT_CHECKS = 2
@@ -39,7 +41,7 @@ class Delivery:
     :ivar queue: name of its queue.
     :ivar key: routing key.
     :ivar body: bytes.
-    :ivar properties: of AMQP.
+    :ivar properties: AMQP properties.
     :ivar tag: number of the delivery on this connection.
     :ivar again: whether the broker delivered it before.
     """
@@ -55,11 +57,11 @@ class Delivery:
 def remove(url: str, places: topology.Places) -> None:
     """Remove all objects of the relay from a broker.
 
-    :param url: of the broker.
+    :param url: URL of the broker.
     :param places: names of the objects.
-    :raises StillUsed: if messages remain there or a relay runs; then all
-        objects stay as they were.
-    :raises BrokerAway: if it is not known whether they were removed.
+    :raises StillUsed: if messages remain or a relay runs; then all objects
+        remain.
+    :raises BrokerAway: if it is unknown whether they were removed.
     """
     link = Link(url, places)
     try:
@@ -74,12 +76,12 @@ def remove(url: str, places: topology.Places) -> None:
 
 
 class Link:
-    """A connection with all objects declared; for one thread.
+    """A connection with all objects declared; for use by one thread.
 
-    :param url: of the broker or, divided by ``;``, of several.
+    :param url: URL of the broker, or URLs of several, separated by ``;``.
     :param places: names of the objects to declare.
-    :param declares: ``False`` for a client that only looks.
-    :raises BrokerAway: if the broker cannot be reached.
+    :param declares: ``False`` for a client that only reads.
+    :raises BrokerAway: if the broker does not answer.
     """
 
     def __init__(
@@ -112,9 +114,9 @@ class Link:
         outages.SERVERS.restored(outages.BROKER)
 
     def consume(self, queue: str, prefetch: int) -> None:
-        """Begin to receive from a queue.
+        """Start to receive from a queue.
 
-        :param prefetch: number of messages that come before they are
+        :param prefetch: number of messages that are delivered before they are
             acknowledged.
         """
 
@@ -135,12 +137,12 @@ class Link:
             self._channel.basic_consume(queue, callback=keep)
 
     def overhear(self, exchange: str, key: str, prefetch: int) -> None:
-        """Begin to receive copies of messages to others; the oldest are
+        """Start to receive copies of other services' messages; the oldest are
         dropped.
 
         :param exchange: exchange of the messages.
         :param key: binding key, for a topic exchange.
-        :param prefetch: number of messages that come before they are
+        :param prefetch: number of messages that are delivered before they are
             acknowledged.
         """
         with self._mapped_errors():
@@ -151,8 +153,8 @@ class Link:
         self.consume(queue, prefetch)
 
     def receive(self, timeout_s: float) -> list[Delivery]:
-        """The messages that have arrived, in order; an empty list after the
-        time.
+        """Return the messages that have arrived, in order; an empty list after
+        the time.
         """
         with self._mapped_errors():
             if not self._inbox:
@@ -172,10 +174,10 @@ class Link:
         delivery: Delivery,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
-        """Send a message on unchanged; :meth:`settle` tells the outcome.
+        """Forward a message unchanged; :meth:`settle` returns the outcome.
 
         :param properties: properties that replace those of the message.
-        :raises BrokerAway: if it is not known whether the broker has it.
+        :raises BrokerAway: if it is unknown whether the broker has it.
         """
         # The broker refuses a user name that is not the relay's own.
         given = {**delivery.properties, **(properties or {})}
@@ -195,9 +197,10 @@ class Link:
 
         Messages may arrive in the meantime; they wait in order.
 
-        :returns: exchanges and routing keys of messages that no queue takes:
-            these messages are lost.
-        :raises BrokerAway: if it is not known whether the broker has all.
+        :returns: exchanges and routing keys of lost messages, which no queue
+            accepts.
+        :raises BrokerAway: if it is unknown whether the broker has all
+            messages.
         """
         with self._mapped_errors():
             while self._unconfirmed and not self._refused:
@@ -208,9 +211,9 @@ class Link:
         return unheard
 
     def taken(self, queue: str) -> bool:
-        """Whether a queue is empty and has a consumer.
+        """Return whether a queue is empty and has a consumer.
 
-        :raises BrokerAway: if that is not known.
+        :raises BrokerAway: if that is unknown.
         """
         with self._mapped_errors():
             try:
@@ -236,9 +239,7 @@ class Link:
                 ) from error
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """Tell the broker that a message and all messages before it are
-        safe.
-        """
+        """Acknowledge a message and all messages before it."""
         with self._mapped_errors():
             self._channel.basic_ack(delivery.tag, multiple=True)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Detects that the cluster service is away, so that no request waits in
-vain.
+"""Detection of a cluster service that is down, so that no request waits for
+it.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ _LOOKS_PER_PATIENCE = 10
 
 
 class Lookout:
-    """Watches a number that grows while the service runs.
+    """Observes a number that grows while the service runs.
 
-    :param pulse: returns the number; it may take long, or raise an error of
-        the store: both are no sign of life.
-    :param patience_s: seconds after which the service counts as away.
-    :param stopped: event that ends this watch.
-    :param clock: returns seconds that never go back.
-    :ivar name: of its thread.
+    :param pulse: returns the number; it may block, or raise an error of the
+        store: both are no sign of life.
+    :param patience_s: seconds after which the service counts as down.
+    :param stopped: event that ends the thread.
+    :param clock: returns seconds that never decrease.
+    :ivar name: name of the thread.
     """
 
     name = 'lookout'
@@ -51,7 +51,7 @@ class Lookout:
         self._was_away = False
 
     def run(self) -> None:
-        """Watch the number until stopped."""
+        """Read the number repeatedly until stopped."""
         while not self._stopped.wait(self._patience_s / _LOOKS_PER_PATIENCE):
             self.look()
 
@@ -68,9 +68,7 @@ class Lookout:
         self.is_away()
 
     def is_away(self) -> bool:
-        """Whether the service has been away for too long; a change is
-        logged.
-        """
+        """Return whether the service is down; a change is logged."""
         with self._lock:
             silent_s = self._clock() - self._known_at_s
             away = silent_s > self._patience_s

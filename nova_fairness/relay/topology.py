@@ -75,15 +75,17 @@ class Places:
 
     @property
     def unrouted(self) -> str:
-        """The exchange and the queue of messages that no other queue takes."""
+        """The exchange and the queue of messages that no other queue
+        accepts.
+        """
         return f'{self.front}.unrouted'
 
 
 def declare(channel: Any, places: Places) -> None:
-    """Declare all objects; existing objects stay as they are.
+    """Declare all objects; existing objects remain unchanged.
 
-    :param channel: of AMQP.
-    :raises Exception: those of the channel, if an object exists with other
+    :param channel: AMQP channel.
+    :raises Exception: error of the channel, if an object exists with other
         properties.
     """
     unrouted = places.unrouted
@@ -109,10 +111,10 @@ def declare(channel: Any, places: Places) -> None:
 
 
 def remove(channel: Any, places: Places) -> None:
-    """Remove the objects of the relay; Nova's own exchange stays.
+    """Remove the objects of the relay; Nova's own exchange remains.
 
-    :param channel: of AMQP.
-    :raises Exception: those of the channel, if a queue has messages or a
+    :param channel: AMQP channel.
+    :raises Exception: error of the channel, if a queue has messages or a
         consumer.
     """
     waiting = [places.conductor, places.held] if places.holds else []
@@ -127,7 +129,9 @@ def remove(channel: Any, places: Places) -> None:
 
 
 def _declare_waiting(channel: Any, places: Places) -> None:
-    """Declare the queues that lead messages to conductor through the relay."""
+    """Declare the queues that route messages to conductor through the
+    relay.
+    """
     _exchange(channel, places.held, 'topic')
     channel.queue_declare(places.held, durable=True, auto_delete=False)
     channel.queue_bind(places.held, places.held, '#')

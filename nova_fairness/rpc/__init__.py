@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls between the API, the cluster service and agents.
+"""RPCs between the HTTP API, the cluster service and agents.
 
-Start with ``protocol``, then ``endpoint`` and ``requests``. No argument is
-trusted before ``arguments`` has checked it.
+Start with ``protocol``, then ``endpoint`` and ``requests``. ``arguments``
+validates every argument before it is used.
 """

@@ -27,27 +27,25 @@ class ChoiceFields(TypedDict):
     from_round: int
     """The first round that certainly runs with the choice."""
     epoch: int
-    """The epoch that was made or taken over."""
+    """The epoch that was created or accepted."""
     metric: str
     """The metric of that epoch."""
     policy: str
     """The policy of that epoch."""
     origin: str
-    """The node that made that epoch or, where peers have keys, the
+    """The node that created that epoch or, if agents use keys, the
     controller.
     """
     signature: str
-    """Signature of that controller; empty where peers have no keys. Since
-    1.4.
-    """
+    """Signature of that controller; empty if agents use no keys. Since 1.4."""
     user_id: str
-    """User who made the choice; empty if not given. Since 1.4."""
+    """User who made the choice; empty if unknown. Since 1.4."""
     request_id: str
-    """Id of the request; empty if not given. Since 1.4."""
+    """ID of the request; empty if unknown. Since 1.4."""
     warning: str
-    """Warns if users may be worse off with this metric and policy than without
-    any agent, and names a policy that suits the metric. The choice is made all
-    the same. Empty without a warning. Since 1.3.
+    """Warning if users can get less with this metric and policy than without
+    any agent, with a policy that suits the metric. The choice is effective
+    nevertheless. Empty without a warning. Since 1.3.
     """
 
 
@@ -63,7 +61,7 @@ class PauseFields(TypedDict):
     persistent: bool
     """Whether this is saved, so that a restart does not change it."""
     problem: str
-    """Why this is not saved; empty if it is."""
+    """Reason why this is not saved; empty if it is saved."""
 
 
 class ResetFields(TypedDict):
@@ -89,11 +87,11 @@ class PreferencesFields(TypedDict):
     persistent: bool
     """Whether this is saved, so that a restart does not change it."""
     problem: str
-    """Why this is not saved; empty if it is."""
+    """Reason why this is not saved; empty if it is saved."""
 
 
 class DesiredFields(TypedDict):
-    """The newest desired state that the node knows."""
+    """The newest desired state in the node's view."""
 
     epoch: int
     """Its epoch; 0 if no choice was ever made."""
@@ -114,8 +112,8 @@ class DesiredFields(TypedDict):
     shared: bool
     """Whether all nodes can read this state from a common store."""
     problem: str
-    """Fault of that store, or why its content is not used; empty if there is
-    none.
+    """Fault of that store, or the reason why its content is not used; empty
+    without a fault.
     """
 
 
@@ -137,9 +135,9 @@ class RoundFields(TypedDict):
     changed_count: int
     """Number of controls that were written."""
     failed_count: int
-    """Number of writes that were refused."""
+    """Number of failed writes of controls."""
     missed_count: int
-    """Number of rounds that were left out before this round."""
+    """Number of rounds that were skipped before this round."""
     errors: list[str]
     """Texts of errors: the first 20, and the first 300 characters of each."""
 
@@ -150,18 +148,18 @@ class PeerFields(TypedDict):
     age_s: float | None
     """Seconds since its newest report arrived; null if no report is used."""
     left_out: str | None
-    """Why its report is not used; null if it is."""
+    """Reason why its report is not used; null if it is used."""
 
 
 class ControlFields(TypedDict):
     """A control."""
 
     works: bool
-    """Whether it steers VMs of this node."""
+    """Whether the control has an effect on VMs of this node."""
     why: str
     """The kernel interface by which it works, or why it does not work."""
     without_effect: dict[UuidKey, str]
-    """VMs that it cannot steer, by UUID, and why not."""
+    """VMs on which the control has no effect, by UUID, with the reason."""
 
 
 class StatusFields(TypedDict):
@@ -174,20 +172,21 @@ class StatusFields(TypedDict):
     version: str
     """Version of the agent's package."""
     metric: str
-    """Metric in force."""
+    """Metric in use."""
     policy: str
-    """Policy in force."""
+    """Policy in use."""
     epoch: int
-    """Epoch of the desired state in force; 0 if the configuration applies."""
+    """Epoch of the desired state in use; 0 if the configuration applies."""
     origin: str
     """Node or controller that made that epoch; empty at 0."""
     refused: str
-    """Why the newest desired state is not in force here, such as a metric
-    that is not installed; empty if it is."""
+    """Reason why the newest desired state is not in use on this node, such as
+    a metric that is not installed; empty if it is in use.
+    """
     warning: str
-    """Warns if users may be worse off with the metric and policy in force than
-    without any agent, and names a policy that suits the metric. Empty without
-    a warning. Since 1.3.
+    """Warning if users can get less with the metric and policy in use than
+    without any agent, with a policy that suits the metric. Empty without a
+    warning. Since 1.3.
     """
     desired: DesiredFields
     """The newest desired state that the node knows."""
@@ -206,11 +205,11 @@ class StatusFields(TypedDict):
     controls: dict[ControlKey, ControlFields]
     """Controls that can steer; empty before the first round. Since 1.1."""
     quarantined: dict[PluginKey, str]
-    """Metrics and policies that misbehaved, by name, and their fault."""
+    """Metrics and policies in quarantine, by name, with their fault."""
     unsaved: list[str]
-    """Parts of the agent's state that are not saved to the disk, and why:
-    choices of operators, base values of controls, state of policies. Each
-    round tries to write them again. Since 1.4.
+    """Parts of the agent's state that are not saved to the disk, with the
+    reason: choices of operators, original values of controls, state of
+    policies. Each round tries to write them again. Since 1.4.
     """
     exchange: dict[NameKey, int]
     """Counts of the exchange of reports since the agent started; see
@@ -244,7 +243,7 @@ class ListedInstanceFields(TypedDict):
     memory_bytes: int
     """Size of its memory."""
     heaviness_quotas: float | None
-    """Heaviness of the VM, by which its weights are computed."""
+    """Heaviness of the VM, which determines its weights."""
     preference_ratio: float | None
     """Preference of its owner; 1 if the owner gave none, null before the first
     decision. Since 1.1.
@@ -343,7 +342,7 @@ class PluginFields(TypedDict):
     """An installed metric or policy."""
 
     name: str
-    """Name as ``set_metric`` or ``set_policy`` takes it."""
+    """Name for ``set_metric`` or ``set_policy``."""
     description: str
     """One sentence; ``unusable:`` and the reason if it cannot be loaded."""
 
@@ -354,9 +353,9 @@ class PluginsFields(TypedDict):
     host: str
     """The node."""
     metric: str
-    """The metric in force on this node."""
+    """The metric in use on this node."""
     policy: str
-    """The policy in force on this node."""
+    """The policy in use on this node."""
     metrics: list[PluginFields]
     """Installed metrics, sorted by name."""
     policies: list[PluginFields]
@@ -502,10 +501,10 @@ class ForecastFields(TypedDict):
     in_force: bool
     """Whether the node uses this metric now."""
     problem: str
-    """Why there is no forecast; empty if there is one."""
+    """Reason why there is no forecast; empty if there is one."""
     settled: bool
-    """Whether the weights became constant. If not, they go on moving, and the
-    numbers are those of one round.
+    """Whether the weights became constant. If not, they continue to change,
+    and the numbers are those of one round.
     """
     rounds_count: int
     """Number of simulated rounds."""
@@ -531,14 +530,14 @@ class PreviewFields(TypedDict):
     entity: str
     """``user`` or ``project``: agents compare users or projects."""
     policy: str
-    """The policy in force."""
+    """The policy in use."""
     enforced: bool | None
     """Whether weights are in force now. If they are, the present service of
     VMs already follows from weights.
     """
     not_foreseen: list[str]
     """Controls other than ``cpu`` for which VMs compete now: their weights
-    would change, too, and the forecast leaves out the effect of that.
+    would change, too, but the forecast omits this effect.
     """
     metrics: list[ForecastFields]
     """One entry for each metric, sorted by name."""
@@ -601,9 +600,9 @@ class ExplainedFields(TypedDict):
     owner.
     """
     metric: str
-    """Metric in force."""
+    """Metric in use."""
     policy: str
-    """Policy in force."""
+    """Policy in use."""
     enforced: bool
     """Whether weights of this node reach the kernel; false while the node is
     paused or only observes.

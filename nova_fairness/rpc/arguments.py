@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks the arguments of calls: a caller may send anything."""
+"""Validation of the arguments of RPCs, because a caller may send anything."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -247,7 +247,7 @@ def page(
 
 
 def check_names(method: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    """Check that a call names the parameters of a method.
+    """Check that the arguments of a call match the parameters of a method.
 
     :param method: bound method; its first parameter is the context.
     :raises BadArgument: if some are missing or unknown.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Access checks and log lines of every call."""
+"""Access checks and log lines of every RPC."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ are logged for debugging only.
 
 
 def asker(ctxt: Context) -> caller.Asker:
-    """The sender of a call."""
+    """Return the sender of a call."""
     return caller.Asker(
         roles.caller(ctxt),
         request_ids.given(ctxt, request_ids.USER),
@@ -73,7 +73,7 @@ def _checked_call(
     ctxt: Context,
     given: dict[str, Any],
 ) -> Answer:
-    """Check a call, and let the method answer it."""
+    """Check the access of a call, and execute its method."""
     roles.require(access, method.__name__, ctxt)
     arguments.check_names(method.__get__(endpoint), given)
     LOG.log(
@@ -98,7 +98,7 @@ def _logged_call(
     request_id: str,
     ask: Callable[[], Answer],
 ) -> Answer:
-    """Let a call be answered, and log the result."""
+    """Execute a call, and log the result."""
     try:
         answer = ask()
     except exception.FairnessError as error:
@@ -117,7 +117,7 @@ def _logged_call(
 
 
 def _summary(answer: Answer) -> str:
-    """Text of the short fields of an answer."""
+    """Return the short fields of an answer as a text."""
     return ', '.join(
         f'{key}={value!r:.60}'
         for key, value in answer.items()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Client of agents: calls one agent, or many at once."""
+"""RPC client of agents: calls one agent, or many at the same time."""
 
 import collections
 from collections.abc import Callable
@@ -36,8 +36,8 @@ ALLOWED_REMOTE_MODULES = (exception.__name__,)
 """Modules to allow on a transport, so that errors keep their classes."""
 
 _ASKED_FOR_PEERS = 3
-"""Number of agents to ask for hosts: a new agent does not know all hosts
-yet.
+"""Number of agents that are queried for hosts, because a new agent does not
+know all hosts yet.
 """
 
 _MOST_DOUBTFUL = 64
@@ -51,9 +51,8 @@ class Answers:
     """Answers of many hosts; all sorted by host.
 
     :ivar by_host: answers by host.
-    :ivar not_reached: why a host did not answer, by host.
-    :ivar refused: why a host that answered did not carry out the call, by
-        host.
+    :ivar not_reached: by host, the reason for a missing answer.
+    :ivar refused: by host, the reason why the host did not execute the call.
     """
 
     by_host: Mapping[str, Any]
@@ -62,18 +61,19 @@ class Answers:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every host carried out the call."""
+        """Whether every host executed the call."""
         return not self.not_reached and not self.refused
 
 
 class FairnessClient:
-    """Calls the agents of one fairness domain; for any thread.
+    """RPC client of the agents of one fairness domain; for any thread.
 
-    :param transport: made with :data:`ALLOWED_REMOTE_MODULES`.
+    :param transport: transport that was created with
+        :data:`ALLOWED_REMOTE_MODULES`.
     :param timeout_s: seconds to wait for each answer, > 0.
     :param domain: the agents' ``[fairness_exchange] domain``.
-    :param at_once: largest number of hosts that are asked at the same time.
-    :param topic: of the calls.
+    :param at_once: largest number of hosts that are called at the same time.
+    :param topic: topic of the calls.
     :ivar context: context that calls carry; see :meth:`for_request`.
     """
 
@@ -100,7 +100,7 @@ class FairnessClient:
         )
 
     def for_request(self, request_id: str, user_id: str = '') -> Self:
-        """A client whose calls belong to a request.
+        """Return a client whose calls carry the IDs of a request and a user.
 
         It shares all its state with this client.
 
@@ -141,7 +141,7 @@ class FairnessClient:
         )
 
     def _patience_s(self, method: str) -> float:
-        """Seconds to wait for the answer of a host."""
+        """Return the seconds to wait for the answer of a host."""
         return max(self._timeout_s, protocol.ANSWERED_IN_S.get(method, 0.0))
 
     def _call(
@@ -186,10 +186,10 @@ class FairnessClient:
         return _by_outcome(*self._ask(hosts, method, arguments))
 
     def find_instance(self, hosts: Iterable[str], uuid: str) -> Answers:
-        """Ask many agents about a VM that is on one of their hosts.
+        """Query many agents for a VM that is on one of their hosts.
 
-        :returns: answers; hosts that answered and do not have the VM are left
-            out, unless no host has it.
+        :returns: answers; hosts that answered without the VM are omitted,
+            unless no host has it.
         """
         answers, errors = self._ask(hosts, 'get_instance', {'uuid': uuid})
         if answers:
@@ -201,10 +201,11 @@ class FairnessClient:
         return _by_outcome(answers, errors)
 
     def known_hosts(self) -> tuple[str, ...]:
-        """Ask some agents, chosen by the transport, which hosts they know.
+        """Query some agents, chosen by the transport, for the hosts of the
+        domain.
 
-        Agents of a group take turns, so several calls reach several agents.
-        All calls run in parallel, so that they take the timeout at most.
+        Agents of a group answer in turn, so several calls reach several
+        agents. All calls run in parallel and need at most the timeout.
 
         :returns: names of these agents' hosts and of all their peers, sorted.
         :raises HostNotReached: if no agent answers.
@@ -273,7 +274,7 @@ class FairnessClient:
     def _no_hosts_error(
         self, failures: Sequence[exception.FairnessError]
     ) -> exception.FairnessError:
-        """The error if no agent names the hosts of the domain."""
+        """Return the error if no agent lists the hosts of the domain."""
         for failure in failures:
             if not isinstance(failure, exception.HostNotReached):
                 return failure
@@ -284,7 +285,9 @@ class FairnessClient:
 
 
 def _hosts_by_status(statuses: Iterable[Any]) -> dict[str, set[str]]:
-    """Names that each host gives, by host; unusable statuses are left out."""
+    """Return the names that each host reports, by host; unusable statuses are
+    omitted.
+    """
     found: dict[str, set[str]] = {}
     for status in statuses:
         with contextlib.suppress(LookupError, TypeError):
@@ -294,7 +297,7 @@ def _hosts_by_status(statuses: Iterable[Any]) -> dict[str, set[str]]:
 
 
 def _random_hosts(said: Iterable[set[str]], doubtful: set[str]) -> list[str]:
-    """A random choice of hosts, with equal numbers from each agent."""
+    """Return a random choice of hosts, with equal numbers from each agent."""
     of_each = (sorted(each & doubtful) for each in said)
     shuffled = [random.sample(each, len(each)) for each in of_each]
     turns = itertools.zip_longest(*shuffled)
@@ -307,7 +310,7 @@ def _by_outcome(
     answers: Mapping[str, Any],
     errors: Mapping[str, exception.FairnessError],
 ) -> Answers:
-    """Sort answers and errors: answered, not reached, refused."""
+    """Sort answers and errors by outcome: answered, not reached, refused."""
     return Answers(
         answers,
         not_reached={
@@ -326,7 +329,7 @@ def _by_outcome(
 def _without_traceback(
     error: exception.FairnessError,
 ) -> exception.FairnessError:
-    """A remote error with its original class.
+    """Return a remote error with its original class.
 
     oslo.messaging gives it a class whose text ends with the traceback.
     """
@@ -370,7 +373,7 @@ first.
 
 
 class _ParallelCalls(Generic[T]):
-    """Calls hosts in daemon threads, so that an interrupted program can end at
+    """Calls hosts in daemon threads, so that an interrupted program ends at
     once.
     """
 
@@ -421,14 +424,13 @@ def ask_all(
     at_once: int,
     timeout_s: float,
 ) -> tuple[Mapping[str, T], Mapping[str, exception.FairnessError]]:
-    """Ask every host.
+    """Call a function for every host, in parallel.
 
-    :param hosts: names in any order; each host is asked once.
-    :param ask: called on other threads, several at a time.
+    :param hosts: names in any order; each host is called once.
+    :param ask: called in other threads, several at the same time.
     :param at_once: largest number of hosts at the same time, >= 1.
-    :param timeout_s: longest time to ask one host, in seconds. A host that
-        takes longer is given up, because some transports try to connect for
-        ever.
+    :param timeout_s: longest time for one host, seconds. A host that needs
+        longer is abandoned, because some transports try to connect for ever.
     :returns: answers and errors by host, both sorted by host.
     :raises Exception: error of ``ask``, if it is no :class:`.FairnessError`.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The calls that an agent answers; see the page of the RPC interface."""
+"""The RPCs of an agent, documented on the page of the RPC interface."""
 
 import abc
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ Context = calls.Context
 class AgentCalls(abc.ABC):
     """The operations of an agent.
 
-    They are called on threads of the RPC server, several at once; no method
-    waits for a round. All answers are JSON types.
+    They are called in threads of the RPC server, several at the same time; no
+    method waits for a round. All answers are JSON types.
     """
 
     @abc.abstractmethod
@@ -34,11 +34,12 @@ class AgentCalls(abc.ABC):
         policy: str | None,
         by: caller.Asker = caller.UNKNOWN,
     ) -> Answer:
-        """Make a new epoch; ``None`` keeps the metric or policy of the newest
-        epoch.
+        """Create a new epoch; ``None`` keeps the metric or policy of the
+        newest epoch.
 
-        :raises UnknownPlugin: if a plugin is not installed here.
-        :raises NotAllowed: if peers have keys: then controllers sign epochs.
+        :raises UnknownPlugin: if a plugin is not installed on this node.
+        :raises NotAllowed: if agents use keys, because then controllers sign
+            epochs.
         """
 
     @abc.abstractmethod
@@ -51,25 +52,25 @@ class AgentCalls(abc.ABC):
         signature: str = '',
         by: caller.Asker = caller.UNKNOWN,
     ) -> Answer:
-        """Take over an epoch that a controller or another node made.
+        """Accept an epoch that a controller or another node created.
 
-        :param signature: of the controller, if peers have keys.
-        :raises UnknownPlugin: if a plugin is not installed here.
+        :param signature: signature of the controller, if agents use keys.
+        :raises UnknownPlugin: if a plugin is not installed on this node.
         :raises NotAllowed: if the epoch must be signed, and is not.
         :raises Superseded: if a newer epoch is known.
         """
 
     @abc.abstractmethod
     def pause(self, by: caller.Asker = caller.UNKNOWN) -> Answer:
-        """Restore all controls soon, and do not change them from then on."""
+        """Restore all controls soon, and stop changing them."""
 
     @abc.abstractmethod
     def resume(self, by: caller.Asker = caller.UNKNOWN) -> Answer:
-        """Steer VMs again."""
+        """Change weights of VMs again."""
 
     @abc.abstractmethod
     def reset(self) -> Answer:
-        """Begin again with neutral weights and without memory."""
+        """Set all weights to neutral, and delete the memory of the policy."""
 
     @abc.abstractmethod
     def prefer(self, preferences: Mapping[str, float | None]) -> Answer:
@@ -81,52 +82,54 @@ class AgentCalls(abc.ABC):
 
     @abc.abstractmethod
     def status(self) -> Answer:
-        """State of the agent."""
+        """Return the state of the agent."""
 
     @abc.abstractmethod
     def instances(self) -> Answer:
-        """State of the VMs of this node."""
+        """Return the state of the VMs of this node."""
 
     @abc.abstractmethod
     def users(self) -> Answer:
-        """State of the users of all known nodes."""
+        """Return the state of the users of all known nodes."""
 
     @abc.abstractmethod
     def projects(self) -> Answer:
-        """State of the projects of this node, or of all known nodes."""
+        """Return the state of the projects of this node, or of all known
+        nodes.
+        """
 
     @abc.abstractmethod
     def usage(self) -> Answer:
-        """Use of each user as a fraction of all known nodes."""
+        """Return the use of each user as a fraction of all known nodes."""
 
     @abc.abstractmethod
     def idle(self, at_least_s: float) -> Answer:
-        """VMs of this node that do next to nothing.
+        """Return the idle VMs of this node.
 
         :param at_least_s: shortest idle time, in seconds.
         """
 
     @abc.abstractmethod
     def lacking(self) -> Answer:
-        """CPUs of this node that its VMs want, and that they get."""
+        """Return the CPUs of this node that its VMs want and get."""
 
     @abc.abstractmethod
     def plugins(self) -> Answer:
-        """Metrics and policies that are installed here."""
+        """Return the metrics and policies that are installed on this node."""
 
     @abc.abstractmethod
     def instance(self, uuid: str) -> Answer:
-        """Explanation of the service of a VM.
+        """Return the explanation of the weights and usage of a VM.
 
-        :raises UnknownInstance: if the VM is not here.
+        :raises UnknownInstance: if the VM is not on this node.
         """
 
     @abc.abstractmethod
     def preview(self, metric: str | None) -> Answer:
-        """Forecast the service of the VMs with weights in force.
+        """Forecast the CPU time of the VMs with enforced weights.
 
         :param metric: its name; ``None`` for each installed metric.
-        :raises UnknownPlugin: if the metric is not installed here.
+        :raises UnknownPlugin: if the metric is not installed on this node.
         """
 
 
@@ -145,7 +148,7 @@ _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
 class FairnessEndpoint:
-    """Checks calls and passes them to the operations.
+    """Validates calls and passes them to the operations.
 
     :param operations: operations of the agent.
     """
@@ -165,13 +168,13 @@ class FairnessEndpoint:
         origin: Any = None,
         signature: Any = None,
     ) -> Answer:
-        """Choose the metric of the domain.
+        """Set the metric of the domain.
 
-        :param epoch: epoch in the answer of another node, to take it over
-            here; ``None`` makes a new one.
+        :param epoch: epoch in the answer of another node, which this node
+            accepts; ``None`` creates a new one.
         :param policy: policy in that answer.
         :param origin: origin in that answer.
-        :param signature: of a controller, if peers have keys.
+        :param signature: signature of a controller, if agents use keys.
         """
         chosen = _ChoiceArguments(name, policy, epoch, origin, signature)
         return self._set_choice(chosen, calls.asker(ctxt), new='metric')
@@ -186,7 +189,7 @@ class FairnessEndpoint:
         origin: Any = None,
         signature: Any = None,
     ) -> Answer:
-        """Choose the policy of the domain; see :meth:`set_metric`."""
+        """Set the policy of the domain; see :meth:`set_metric`."""
         chosen = _ChoiceArguments(metric, name, epoch, origin, signature)
         return self._set_choice(chosen, calls.asker(ctxt), new='policy')
 
@@ -224,7 +227,7 @@ class FairnessEndpoint:
 
     @_CHANGE
     def reset(self, ctxt: Context) -> Answer:
-        """Begin again with neutral weights."""
+        """Set all weights to neutral and start again."""
         return self._operations.reset()
 
     @_CHANGE
@@ -238,32 +241,34 @@ class FairnessEndpoint:
 
     @_READ
     def get_status(self, ctxt: Context) -> Answer:
-        """State of the agent."""
+        """Return the state of the agent."""
         return self._operations.status()
 
     @_READ
     def list_instances(self, ctxt: Context) -> Answer:
-        """State of the VMs of this node."""
+        """Return the state of the VMs of this node."""
         return self._operations.instances()
 
     @_READ
     def list_users(self, ctxt: Context) -> Answer:
-        """State of the users of all known nodes."""
+        """Return the state of the users of all known nodes."""
         return self._operations.users()
 
     @_READ
     def list_projects(self, ctxt: Context) -> Answer:
-        """State of the projects of this node, or of all known nodes."""
+        """Return the state of the projects of this node, or of all known
+        nodes.
+        """
         return self._operations.projects()
 
     @_READ
     def get_usage(self, ctxt: Context) -> Answer:
-        """Use of each user as a fraction of all known nodes."""
+        """Return the use of each user as a fraction of all known nodes."""
         return self._operations.usage()
 
     @_READ
     def get_idle(self, ctxt: Context, at_least_s: Any = None) -> Answer:
-        """VMs of this node that do next to nothing.
+        """Return the idle VMs of this node.
 
         :param at_least_s: shortest idle time, in seconds; ``None``: any.
         """
@@ -272,25 +277,25 @@ class FairnessEndpoint:
 
     @_READ
     def get_lacking(self, ctxt: Context) -> Answer:
-        """CPUs of this node that its VMs want, and that they get."""
+        """Return the CPUs of this node that its VMs want and get."""
         return self._operations.lacking()
 
     @_READ
     def get_plugins(self, ctxt: Context) -> Answer:
-        """Metrics and policies that are installed here."""
+        """Return the metrics and policies that are installed on this node."""
         return self._operations.plugins()
 
     @_READ
     def get_instance(self, ctxt: Context, uuid: Any) -> Answer:
-        """Explanation of the service of a VM.
+        """Return the explanation of the weights and usage of a VM.
 
-        :param uuid: of the VM.
+        :param uuid: UUID of the VM.
         """
         return self._operations.instance(arguments.name('uuid', uuid))
 
     @_READ
     def get_preview(self, ctxt: Context, metric: Any = None) -> Answer:
-        """Forecast the service of the VMs with weights in force.
+        """Forecast the CPU time of the VMs with enforced weights.
 
         :param metric: its name; ``None`` for each installed metric.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls about migration plans."""
+"""RPCs about migration plans."""
 
 import abc
 from typing import Any
@@ -20,18 +20,18 @@ class PlanCalls(spending.SpendingCalls):
 
     @abc.abstractmethod
     def plans(self, marker: str | None, limit: int) -> Answer:
-        """Migration plans, the newest first.
+        """Return migration plans, the newest first.
 
-        :param marker: UUID of the last plan of the page before.
-        :raises UnknownPlan: if there is no such plan, or this cloud makes no
+        :param marker: UUID of the last plan of the previous page.
+        :raises UnknownPlan: if there is no such plan, or this cloud has no
             plans.
         """
 
     @abc.abstractmethod
     def plan(self, uuid: str) -> Answer:
-        """One plan, with its moves.
+        """Return one plan, with its moves.
 
-        :raises UnknownPlan: if there is no such plan, or this cloud makes no
+        :raises UnknownPlan: if there is no such plan, or this cloud has no
             plans.
         """
 
@@ -55,9 +55,9 @@ class PlanCalls(spending.SpendingCalls):
 
     @abc.abstractmethod
     def stop(self, uuid: str) -> Answer:
-        """End a plan; moves that have begun are not cancelled.
+        """Stop a plan; moves that have begun are not cancelled.
 
-        :raises UnknownPlan: if there is no such plan, or this cloud makes no
+        :raises UnknownPlan: if there is no such plan, or this cloud has no
             plans.
         :raises IllegalStep: if it has ended.
         """
@@ -68,7 +68,7 @@ _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
 class PlansEndpoint(spending.SpendingEndpoint):
-    """Checks calls and passes them to the operations.
+    """Validates calls and passes them to the operations.
 
     :param operations: operations of the service.
     """
@@ -85,12 +85,12 @@ class PlansEndpoint(spending.SpendingEndpoint):
         marker: Any = None,
         limit: Any = protocol.MOST_REQUESTS,
     ) -> Answer:
-        """Migration plans."""
+        """Return migration plans."""
         return self._operations.plans(*arguments.page(None, marker, limit)[1:])
 
     @_OVERSEE
     def get_plan(self, ctxt: Context, uuid: Any) -> Answer:
-        """One plan, with its moves."""
+        """Return one plan, with its moves."""
         return self._operations.plan(arguments.name('uuid', uuid))
 
     @_CHANGE
@@ -105,5 +105,5 @@ class PlansEndpoint(spending.SpendingEndpoint):
 
     @_CHANGE
     def stop_plan(self, ctxt: Context, uuid: Any) -> Answer:
-        """End a plan."""
+        """Stop a plan."""
         return self._operations.stop(arguments.name('uuid', uuid))

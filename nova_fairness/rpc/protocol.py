@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Topics, versions and limits of the calls to agents and the cluster
+"""Topics, versions and limits of the RPCs to agents and the cluster
 service.
 """
 
@@ -21,7 +21,7 @@ MOST_REQUESTS = 1000
 """Largest number of requests in one answer."""
 
 MOST_DRY_RUN = 50
-"""Largest number of requests that the answer of a dry run names."""
+"""Largest number of requests in the answer of a dry run."""
 
 VERSION = '1.8'
 """Version of the calls. A new minor number means new methods, arguments or
@@ -29,7 +29,7 @@ fields of answers.
 """
 
 FIRST = '1.0'
-"""First version of the calls."""
+"""First version of the RPCs."""
 
 SINCE: Mapping[str, str] = types.MappingProxyType(
     {
@@ -48,8 +48,8 @@ version, so that agents of an older release answer all calls that they know.
 """
 
 ANSWERED_IN_S: Mapping[str, float] = types.MappingProxyType({'dry_run': 30.0})
-"""Least time, in seconds, that callers wait for the answer to a call that
-computes for long.
+"""Shortest time, in seconds, that callers wait for the answer to a call with a
+long computation.
 """
 
 DEFAULT_DOMAIN = 'nova-fairness'
@@ -68,4 +68,4 @@ LARGEST_EPOCH = 2**53 - 1
 """Largest epoch: every integer up to this is exact in JSON."""
 
 NOBODY = 'unknown'
-"""Name of the host in ``NotLeading`` while no process acts."""
+"""Name of the host in ``NotLeading`` while no process is the leader."""

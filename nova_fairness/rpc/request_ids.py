@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The request and the user of a call, for the logs of both sides."""
+"""The request and the user of a call, for the logs of sender and receiver."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,24 +19,23 @@ the caller.
 
 
 def made() -> str:
-    """Make the id of a new request."""
+    """Create the ID of a new request."""
     return str(oslo_context.generate_request_id())
 
 
 def of(context: Mapping[str, Any]) -> str:
-    """The id of the request of a call.
+    """Return the ID of the request of a call.
 
-    :param context: of the call.
-    :returns: its id, or a new one if it has none.
+    :param context: context of the call.
+    :returns: its ID, or a new one if it has none.
     """
     return given(context, KEY) or made()
 
 
 def given(context: Mapping[str, Any], key: str) -> str:
-    """An id in the context of a call; empty if it has none.
+    """Return an ID in the context of a call; empty if it has none.
 
-    A value that is no valid id counts as none, because it is written to the
-    log.
+    An invalid value counts as missing, because the ID is written to the log.
     """
     value = context.get(key)
     if (
@@ -49,5 +48,5 @@ def given(context: Mapping[str, Any], key: str) -> str:
 
 
 def note(request_id: str) -> None:
-    """Write an id into every log line of this thread from now on."""
+    """Write an ID into every log line of this thread from now on."""
     oslo_context.RequestContext(request_id=request_id, overwrite=True)

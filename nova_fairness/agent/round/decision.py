@@ -368,7 +368,7 @@ def _with_equal_vms(
     sizes: allocation.Weights,
     with_preference: resources.Mask,
 ) -> tuple[policy_base.Situation, allocation.Weights]:
-    """Give all VMs of an owner with preferences the same heaviness and weight.
+    """Set one heaviness and weight for all VMs of an owner with preferences.
 
     Otherwise a policy would lower the weight of a preferred VM because it uses
     more. That would undo the preference.

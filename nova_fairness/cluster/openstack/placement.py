@@ -347,8 +347,8 @@ class Placement:
             self._api.post('/allocations', every)
         except exception.CloudRefused as error:
             LOG.info(
-                'request %s: its reservation is released server by server: one'
-                ' call for all servers failed: %s',
+                'reservation of request %s: it is released server by server:'
+                ' one call for all servers failed: %s',
                 *(request.uuid, error),
             )
             return False

@@ -322,13 +322,13 @@ def test_a_preview_names_its_gaps(cloud, caplog):
     code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
     assert (code, len(told)) == (base.INCOMPLETE, 1)
     for text in (
-        'already enforces',
-        'not foreseen: memory',
+        'Host already enforces',
+        'the preview does not include: memory',
         'Metric M1: the weights never become constant',
         'M2 has no preview: it fails',
     ):
         assert text in caplog.text
-    with pytest.raises(exceptions.CommandError, match='installed: M1, M2'):
+    with pytest.raises(exceptions.CommandError, match='choose one of: M1, M2'):
         cloud.run(hosts.PreviewHost, 'cmp1', '--metric', 'M3')
 
 

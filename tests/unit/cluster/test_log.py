@@ -30,7 +30,7 @@ from tests.unit.cluster.eviction import test_preemption as preempting
 
 world = test_service.world
 
-NAMED = {'named', 'log_name', '_log_name', '_server_names'}
+NAMED = {'named', '_named', 'log_name', '_log_name', '_server_names'}
 """Expressions that give the name of a server beside its UUID."""
 
 LOGS = {f'LOG.{name}' for name in ('info', 'warning', 'error', 'exception')}
@@ -261,7 +261,7 @@ def names_no_server(tree):
         if not isinstance(call, ast.Call) or not call.args:
             continue
         called, first = ast.unparse(call.func), call.args[0]
-        if called in ('attempt', 'evictor.attempt'):
+        if called in ('attempt_for_server', 'evictor.attempt_for_server'):
             text, given = 'server %s', first
         elif called in LOGS and isinstance(first, ast.Constant):
             text, _, _ = str(first.value).partition('server %s')

@@ -67,7 +67,7 @@ def test_the_page_names_the_file_that_is_read():
 @pytest.mark.parametrize(
     ('options', 'code', 'said'),
     [
-        ({}, 2, 'broker must name'),
+        ({}, 2, 'broker: empty'),
         ({'broker': 'amqp://h//', 'unreadable': 'perhaps'}, 2, 'perhaps'),
         ({'broker': 'amqp://h//', 'limits_file': '/none'}, 2, '/none'),
         ({'broker': 'amqp://h//', 'shares_file': '/none'}, 2, '/none cannot'),
@@ -186,7 +186,7 @@ def charged(tmp_path):
 def test_charges_are_exported(tmp_path, capsys):
     given, path = charged(tmp_path), tmp_path / 'ledger.csv'
     assert cluster.main([*given, '--to', str(path), 'export-ledger']) == 0
-    assert f'{path} has 1 row' in capsys.readouterr().out
+    assert f'{path}: 1 row' in capsys.readouterr().out
     [_, row] = path.read_text().splitlines()
     assert row.startswith('"p","VCPU",1970-01-01 00:10:00')
     assert cluster.main([*given, 'export-ledger']) == 2

@@ -121,8 +121,8 @@ WRONG = {
         ['status', '--all', '--host', 'x'],
         '--all is not valid',
     ),
-    'no name': (['set-metric', '--all'], 'set-metric takes a NAME'),
-    'a name too many': (['pause', 'x', '--all'], 'pause takes no NAME'),
+    'no name': (['set-metric', '--all'], 'set-metric: expected a NAME'),
+    'a name too many': (['pause', 'x', '--all'], 'pause: expected no NAME'),
     'an unknown command': (['stop', '--all'], "invalid choice: 'stop'"),
     'long without why': (['users', '--all', '--long'], 'for why and preview'),
     'no time': (['status', '--all', '--timeout', '0'], 'seconds from 0.1'),
@@ -138,7 +138,7 @@ def test_wrong_usage_is_named(capsys, words, said):
 
 
 MISCONFIGURED = {
-    'no transport': ([], 'transport_url is not set'),
+    'no transport': ([], 'transport_url: not set'),
     'no such driver': (['--transport-url', 'nosuch://'], 'nosuch'),
     'no such file': (['--config-file', '/nonexistent'], '/nonexistent'),
     'no list': (
@@ -441,7 +441,7 @@ def test_a_preview_names_its_gaps():
         'n1: already enforces weights.',
         'n2: VMs also compete for memory, disk: not in the preview.',
         'n1: weights by M1 never become constant.',
-        'n2: nothing of M1: it fails.',
+        'n2: no preview of M1: it fails.',
     ]
 
 

@@ -23,7 +23,7 @@ def test_help_tells_the_commands(capsys):
 def test_an_unknown_command_is_named_with_those_that_exist(capsys):
     assert relay.main(['declar']) == 2
     assert capsys.readouterr().err == (
-        "nova-fairness-relay: unknown command 'declar'; "
+        "nova-fairness-relay: command 'declar' is unknown; "
         'expected run or declare or remove\n'
     )
 

@@ -76,7 +76,7 @@ def test_it_looks_until_it_is_stopped(checks, monkeypatch):
     looked = []
     monkeypatch.setattr(
         type(checks),
-        'look',
+        'run_once',
         lambda self: (looked.append(1), checks._stopped.set()),
     )
     checks.run()

@@ -64,7 +64,7 @@ def test_a_service_that_leads_is_named_and_nothing_is_removed(left, capsys):
     left.store.take_over(0, LEADS, time.time())
     assert left.withdraw() == 1
     assert not left.service.enabled
-    assert f'service {LEADS}: leads' in capsys.readouterr().err
+    assert f'service {LEADS}: still the leader' in capsys.readouterr().err
 
 
 def test_a_service_that_died_long_ago_does_not_count(left):

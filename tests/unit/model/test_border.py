@@ -128,9 +128,9 @@ def test_the_time_to_live_ends_with_the_state_it_came_with():
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        ({'name': 'h'}, "name 'h' stands for more than one"),
-        ({'batch': 'node1'}, "batch name 'node1' stands"),
-        ({'cloud': 'compute1'}, "cloud name 'compute1' stands"),
+        ({'name': 'h'}, "name 'h' is used by more than one"),
+        ({'batch': 'node1'}, "batch name 'node1' is used"),
+        ({'cloud': 'compute1'}, "cloud name 'compute1' is used"),
         ({'cores': 0}, "'other' must have cores, got 0"),
         ({'cores': float('inf')}, 'must have cores, got inf'),
     ],

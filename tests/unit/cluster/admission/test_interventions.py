@@ -89,7 +89,7 @@ class TestRelease:
         self, world, process, ask
     ):
         _, small = large_and_small(world, process)
-        with pytest.raises(exception.NoRoom, match='promised to other'):
+        with pytest.raises(exception.NoRoom, match='is reserved for others'):
             ask.release(small)
         assert world.state(small) is S.WAITING
         told = ask.release(small, without_room=True)['request']

@@ -500,7 +500,7 @@ def test_a_host_that_vanishes_from_its_old_side_is_waited_for(border):
 def test_two_names_for_one_host_are_not_taken_over(border, caplog):
     border.path.write_text(HOSTS + '- {name: h3, cloud: h2, cores: 8}\n')
     border.go()
-    assert "the cloud name 'h2' stands for more than one host" in caplog.text
+    assert "the cloud name 'h2' is used by more than one host" in caplog.text
     assert border.states() == ('batch', 'cloud')
 
 

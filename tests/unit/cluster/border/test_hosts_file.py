@@ -63,11 +63,11 @@ def test_hosts_and_windows_are_read(path):
         ('hosts:\n- {name: a, name: b, cores: 1}', 'name comes twice'),
         (
             'hosts:\n- {name: a, cores: 1}\n- {name: a, cores: 1}',
-            "the name name 'a' stands for more than one host",
+            "the name name 'a' is used by more than one host",
         ),
         (
             'hosts:\n- {name: a, cores: 1}\n- {name: b, cloud: a, cores: 1}',
-            "the cloud name 'a' stands for more than one host",
+            "the cloud name 'a' is used by more than one host",
         ),
         ('hosts: []\nwindows: [{hosts: 1}]', 'begins, lasts and hosts'),
         (WINDOW.format('0 1 * * *', 'soon', 1), 'line 3'),

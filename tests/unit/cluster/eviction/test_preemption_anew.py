@@ -33,7 +33,7 @@ def test_a_notice_that_is_none_is_refused(notice_s):
 
 @pytest.mark.parametrize('action_s', [0, -1, math.nan, math.inf])
 def test_patience_that_is_none_is_refused(action_s):
-    with pytest.raises(ValueError, match='more than 0 s, got'):
+    with pytest.raises(ValueError, match='above 0 s, got'):
         evictor.EvictionTimeouts(action_s=action_s)
 
 

@@ -109,5 +109,5 @@ def test_the_region_that_is_served_is_named(
 
     monkeypatch.setattr(clients.keystone_adapter, 'Adapter', noted)
     clients.connect('here', region)
-    assert f'Cloud here: region {expected} is asked' in caplog.text
+    assert f'uses the region {expected};' in caplog.text
     assert asked == [expected] * 4
