@@ -57,7 +57,7 @@ def test_choices_of_one_origin_at_once_are_ordered_too():
 def test_there_is_an_end_of_epochs():
     last = dataclasses.replace(FIRST, epoch=desired_module.LARGEST_EPOCH)
     with pytest.raises(exception.ReportRefused, match='no epoch after'):
-        desired_module.after(last, 'm', 'p', 'n')
+        desired_module.next_choice(last, 'm', 'p', 'n')
 
 
 # The file.

@@ -348,7 +348,7 @@ def view(*usable, **left_out):
 @pytest.fixture
 def noted(caplog):
     caplog.set_level(logging.INFO)
-    book = mesh.Attendance(logging.getLogger('test'))
+    book = mesh.ViewLog(logging.getLogger('test'))
 
     def note(seen):
         caplog.clear()
