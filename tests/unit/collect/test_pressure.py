@@ -164,7 +164,7 @@ def test_a_device_that_is_gone_has_no_totals(on):
 
 
 def test_this_file_is_where_the_kernel_says():
-    found = block_devices.BlockDevices().below(__file__)
+    found = block_devices.BlockDevices().devices_of(__file__)
     for number in found:
         assert pathlib.Path('/sys/dev/block', number).exists()
 

@@ -309,10 +309,7 @@ def test_an_unsigned_choice_is_refused_told_and_written_over(
         eventually(lambda: shared.kept == signed(3))
         eventually(lambda: not fresh.status()['problem'])
     assert fresh.current() == signed(3)
-    assert (
-        caplog.text.count('Not taken from the store: no controller signed')
-        == 1
-    )
+    assert caplog.text.count('Desired state of the store refused: metric') == 1
 
 
 def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):

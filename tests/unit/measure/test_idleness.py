@@ -17,7 +17,7 @@ def watched(*steps, every=60.0, begin=1000.0):
     found, now = idleness.Quiet.fresh(begin), begin
     for cpu_s, moved in steps:
         now += every
-        found = found.after(idleness.VmWork(cpu_s, moved), now, LIMITS)
+        found = found.updated(idleness.VmWork(cpu_s, moved), now, LIMITS)
     return found, now
 
 
@@ -70,5 +70,5 @@ def test_no_vm_is_idle_for_longer_than_it_was_watched(steps):
     found = idleness.Quiet.fresh(begin)
     for cpu_s, moved, elapsed_s in steps:
         now += elapsed_s
-        found = found.after(idleness.VmWork(cpu_s, moved), now, LIMITS)
+        found = found.updated(idleness.VmWork(cpu_s, moved), now, LIMITS)
         assert begin <= found.since <= found.seen == now

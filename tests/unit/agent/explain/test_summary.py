@@ -226,8 +226,8 @@ TABLE = {
         facts(**ALONE, cpu={'host': None}),
         (
             'This VM gets 0.20 CPU and wants 1.00 CPU. Other VMs do not slow '
-            'it down. Why it waits is not known here; tell the operator if it'
-            ' lasts.'
+            'it down. The cause is not known here; tell the operator if it'
+            ' continues.'
         ),
     ),
     'waits for the device itself': (
