@@ -147,7 +147,7 @@ def systemd(tmp_path, monkeypatch):
 def hurried(conf, monkeypatch):
     """Each round and each wait is told of."""
     conf.set_override('interval', 0.2, group='fairness')
-    monkeypatch.setattr(supervision, '_EVERY_S', 0.0)
+    monkeypatch.setattr(supervision, '_MIN_INTERVAL_S', 0.0)
 
 
 def test_systemd_hears_of_the_first_round_of_work_and_of_the_end(

@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
 @pytest.fixture
 def state(file, monkeypatch):
     """Makes states of node n5 whose threads look all the time."""
-    monkeypatch.setattr(desired_state, '_PAUSE_S', 0.0)
+    monkeypatch.setattr(desired_state, '_MIN_POLL_S', 0.0)
     made = []
 
     def make(shared=None, *, poll_s=0.01, start=True, signatures=None):
@@ -159,7 +159,7 @@ def test_a_set_choice_survives_the_agent(state, file):
 def test_a_lost_file_is_said_and_the_agent_starts(state, tmp_path, caplog):
     (tmp_path / 'desired.json').write_text('garbage')
     assert state().current() is None
-    assert 'desired.json cannot be used' in caplog.text
+    assert 'desired.json: the file is unusable' in caplog.text
 
 
 def test_a_file_that_cannot_be_written_is_said(state, tmp_path, caplog):

@@ -322,7 +322,7 @@ def test_remembered_reports_include_waiting_ones(node):
 
 
 def test_numbers_of_many_hosts_are_each_its_own(node, monkeypatch):
-    monkeypatch.setattr(tables, '_ROWS', 5)
+    monkeypatch.setattr(tables, '_MAX_ROWS', 5)
     hosts = [f'n{number}' for number in range(9)]
     for sequence in (1, 2):
         for number, host in enumerate(hosts):

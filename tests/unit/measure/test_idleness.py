@@ -48,15 +48,15 @@ def test_a_vm_that_always_works_a_little_is_busy_at_the_end_of_the_hour():
 
 def test_an_hour_out_of_sight_begins_the_count_again():
     found, now = watched(*[IDLE] * 100)
-    near = found.after(idleness.VmWork(), now + HOUR_S, LIMITS)
+    near = found.updated(idleness.VmWork(), now + HOUR_S, LIMITS)
     assert near.since == 1000.0
-    far = found.after(idleness.VmWork(), now + HOUR_S + 1, LIMITS)
+    far = found.updated(idleness.VmWork(), now + HOUR_S + 1, LIMITS)
     assert far.since == now + HOUR_S + 1
 
 
 def test_a_clock_that_goes_back_begins_the_count_again():
     found, now = watched(*[IDLE] * 100)
-    assert found.after(idleness.VmWork(), now - 1, LIMITS).since == now - 1
+    assert found.updated(idleness.VmWork(), now - 1, LIMITS).since == now - 1
 
 
 @hypothesis.given(
