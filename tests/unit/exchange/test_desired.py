@@ -341,7 +341,7 @@ def test_a_peer_is_believed_only_signed_choices(secured, signed, caplog):
         fresh.offer(wrong, trusted=False)
     assert fresh.current() is None
     assert refused(fresh, 'signature') == 3
-    assert caplog.text.count('Not taken from a peer') == 1
+    assert caplog.text.count('Desired state of a peer refused') == 1
     fresh.offer(signed(2), trusted=False)
     assert fresh.current() == signed(2)
 

@@ -220,7 +220,7 @@ def test_rows_of_all_reports_together_are_bounded():
 
 
 def expect(ledger, report, now_s=0.0):
-    return ledger.expect(codec.parse_head(codec.encode(report)), now_s)
+    return ledger.static_content(codec.parse_head(codec.encode(report)), now_s)
 
 
 def test_a_report_without_news_is_refused_before_it_is_read():
