@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every error the package raises: one root per room.
+"""All errors that the package raises, with a base class per room.
 
 A message names what was wrong and what was expected.
 """
@@ -13,34 +13,34 @@ UNREADABLE = (
     ArithmeticError,
     RecursionError,
 )
-"""Errors of code that reads content of others which has another form."""
+"""Errors of code that reads foreign content of another form."""
 
 
 class FairnessError(Exception):
-    """Root of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class ConfigurationError(FairnessError):
-    """An option has a value that cannot be used."""
+    """An option has an unusable value."""
 
 
 class UnusableCertificate(ConfigurationError):
-    """A file for TLS cannot be used; the message names option and file."""
+    """A file for TLS is unusable; the message names option and file."""
 
 
 class PluginError(FairnessError):
-    """A metric, policy or order cannot be used."""
+    """A metric, policy or order is unusable."""
 
 
 class UnknownPlugin(PluginError):
-    """No such plugin is installed; the message lists those that are."""
+    """No such plugin is installed; the message lists the installed ones."""
 
 
 class PluginMisbehaved(PluginError):
-    """A plugin raised, ran too long or returned something unusable.
+    """A plugin raised an error, ran too long or returned an unusable result.
 
     :ivar plugin: its kind and name, such as ``order fair_tree``; empty where
-        there is no other to use in its place.
+        no other plugin can replace it.
     """
 
     plugin = ''
@@ -51,7 +51,7 @@ class PluginTooSlow(PluginMisbehaved):
 
 
 class CollectError(FairnessError):
-    """The host could not be read."""
+    """A reading of the host failed."""
 
 
 class HypervisorUnavailable(CollectError):
@@ -59,15 +59,15 @@ class HypervisorUnavailable(CollectError):
 
 
 class BadDomain(CollectError):
-    """A domain's XML lacks what every VM must have."""
+    """A domain's XML lacks an element that every VM must have."""
 
 
 class ApplyError(FairnessError):
-    """The host could not be written."""
+    """A write to the host failed."""
 
 
 class ControlUnavailable(ApplyError):
-    """This host does not offer a control at all."""
+    """This host does not support a control."""
 
 
 class WriteRefused(ApplyError):
@@ -75,7 +75,7 @@ class WriteRefused(ApplyError):
 
 
 class GuestNotWritten(ApplyError):
-    """A guest's agent did not write what it was asked to."""
+    """A guest's agent did not write a file."""
 
 
 class StateError(FairnessError):
@@ -83,13 +83,13 @@ class StateError(FairnessError):
 
 
 class ExchangeError(FairnessError):
-    """Peers could not be reached or sent something unusable."""
+    """Peers are not reachable or sent unusable content."""
 
 
 class ReportRefused(ExchangeError):
-    """A message of a peer is not used.
+    """A peer's message was refused.
 
-    :param reason: one word out of a few, by which refusals are counted.
+    :param reason: one of a few words, by which refusals are counted.
     :param message: what was wrong and what was expected.
     """
 
@@ -103,11 +103,11 @@ class RpcError(FairnessError):
 
 
 class HostNotReached(RpcError):
-    """An agent did not answer in time; it may still have done it."""
+    """An agent did not answer in time; it may have executed the call."""
 
 
 class BadArgument(RpcError):
-    """An argument of a call cannot be used."""
+    """An argument of a call is unusable."""
 
 
 class NotAllowed(RpcError):
@@ -115,47 +115,49 @@ class NotAllowed(RpcError):
 
 
 class UnknownRequest(RpcError):
-    """There is no such request."""
+    """No request has this identifier."""
 
 
 class UnknownPreemption(RpcError):
-    """No server was to make room at that time."""
+    """No server was to be evicted at that time."""
 
 
 class UnknownAccount(RpcError):
-    """There is no such account in the share tree."""
+    """No account of the share tree has this name."""
 
 
 class Busy(RpcError):
-    """Another caller's work of the same kind is not done yet."""
+    """Work of the same kind for another caller is still in progress."""
 
 
 class AccountUnchecked(RpcError):
-    """Keystone could not be asked whether there is such an account."""
+    """Keystone did not answer whether an account exists."""
 
 
 class UnknownHost(RpcError):
-    """There is no host of that name, or it may not move."""
+    """No host has this name, or the host may not move between batch and
+    cloud.
+    """
 
 
 class UnknownPlan(RpcError):
-    """There is no such plan of moves."""
+    """No migration plan has this identifier."""
 
 
 class UnknownGroup(RpcError):
-    """There is no such group with a spending rate."""
+    """No group with a spending rate has this name."""
 
 
 class NotLeading(RpcError):
-    """Another process acts; the text is the name of its host."""
+    """Another process is the leader; the text is the name of its host."""
 
 
 class UnknownInstance(RpcError):
-    """No such VM is on the node."""
+    """No such VM exists on the node."""
 
 
 class Superseded(RpcError):
-    """A newer epoch of the desired state is known already."""
+    """A newer epoch of the desired state exists."""
 
 
 class LabError(FairnessError):
@@ -163,11 +165,13 @@ class LabError(FairnessError):
 
 
 class BadScenario(LabError):
-    """A scenario is wrong; the message says file, line, expectation."""
+    """A scenario is invalid; the message names file, line and expectation."""
 
 
 class LabEnvironmentError(LabError):
-    """Something the laboratory needs is missing on this machine."""
+    """A program or file that the laboratory needs is missing on this
+    machine.
+    """
 
 
 class SolverFailed(FairnessError):
@@ -175,19 +179,23 @@ class SolverFailed(FairnessError):
 
 
 class BadSeries(FairnessError):
-    """Series of a run cannot be read again; the message names the file."""
+    """The recorded series of a run are unreadable; the message names the
+    file.
+    """
 
 
 class UnknownShare(FairnessError):
-    """Nothing by that name can be made equal; names what can be."""
+    """No quantity of this name can be made equal; the message lists the
+    names.
+    """
 
 
 class SimError(FairnessError):
-    """A simulation cannot be run, or its results not be written."""
+    """A simulation cannot be run, or its results cannot be written."""
 
 
 class UnknownParameter(SimError):
-    """A policy has no such number; the message lists those it has."""
+    """A policy has no such parameter; the message lists its parameters."""
 
 
 class BadPluginName(SimError):
@@ -195,81 +203,85 @@ class BadPluginName(SimError):
 
 
 class BadTrace(SimError):
-    """A trace is wrong; the message says file, line, column, expectation."""
+    """A trace is invalid; the message names file, line, column and
+    expectation.
+    """
 
 
 class ClusterError(FairnessError):
-    """The cluster tier cannot go on with what it was given."""
+    """Base class of errors of the cluster service."""
 
 
 class IllegalStep(ClusterError):
-    """The state of an object allows no step for this event."""
+    """An event does not match the state of an object."""
 
 
 class NoRoom(IllegalStep):
-    """A request would start where there is no room for it."""
+    """A request would start on hosts without room for it."""
 
 
 class BadPartition(ClusterError):
-    """Hosts between batch and cloud were described in a way that cannot be."""
+    """The description of hosts between batch and cloud is contradictory."""
 
 
 class BadReason(ClusterError):
-    """A reason was given numbers that are not its own."""
+    """The numbers of a reason are not those that its text needs."""
 
 
 class BadSnapshot(ClusterError):
-    """Parts of a snapshot of the cloud do not fit together."""
+    """Parts of a snapshot of the cloud contradict each other."""
 
 
 class BadShares(ClusterError):
-    """Accounts do not form a share tree, or a share is no share."""
+    """Accounts do not form a share tree, or a share is invalid."""
 
 
 class BadLedger(ClusterError):
-    """Use that was told, or how it decays, makes no sense."""
+    """Reported use, or its half-life, is invalid."""
 
 
 class BatchError(ClusterError):
-    """The batch system did not do what it was asked for."""
+    """The batch system did not execute an order."""
 
 
 class BatchAway(BatchError):
-    """The batch system gives no answer."""
+    """The batch system does not answer."""
 
 
 class BatchUnreadable(BatchError):
-    """An answer of the batch system is not of the form that is read here."""
+    """An answer of the batch system has an unknown form."""
 
 
 class BatchRefused(BatchError):
-    """The batch system has no such host, or leaves it as it is."""
+    """The batch system has no such host, or refused to change it."""
 
 
 class ClocksDisagree(ClusterError):
-    """The time may be wrong: nothing irreversible is done."""
+    """The clocks disagree, so that irreversible steps are not taken."""
 
 
 class CloudError(ClusterError):
-    """Nova or Placement did not do what it was asked for."""
+    """Nova or Placement did not execute an order."""
 
 
 class CloudAway(CloudError):
-    """Nova, Placement or Keystone gives no answer that can be read."""
+    """Nova, Placement or Keystone gave no readable answer."""
 
 
 class CloudFailed(CloudAway):
-    """Nova or Placement answers one call with 500; others it may do."""
+    """Nova or Placement answered one call with status 500; other calls
+    may work.
+    """
 
 
 class CloudUnreadable(CloudAway):
-    """An answer is there, and one part of it is not what it should be."""
+    """A part of a cloud service's answer has an unknown form."""
 
 
 class CloudRefused(CloudError):
-    """Nova, Placement or Keystone refused what it was asked for.
+    """Nova, Placement or Keystone refused a call.
 
-    :ivar said: the service's own words; '' if they cannot be read.
+    :ivar said: the message of the service; empty if it is unreadable.
     """
 
     def __init__(self, message: str, said: str = '') -> None:
@@ -278,56 +290,60 @@ class CloudRefused(CloudError):
 
 
 class StoreError(ClusterError):
-    """The store of requests did not do what it was asked for."""
+    """The store of requests did not execute an operation."""
 
 
 class StoreAway(StoreError):
-    """The database does not answer; the request may be done or not."""
+    """The database does not answer; it is unknown whether it executed the
+    operation.
+    """
 
 
 class SchemaMismatch(StoreError):
-    """The tables are not those that this version works with."""
+    """The database has the tables of another version."""
 
 
 class Outdated(StoreError):
-    """The request is no longer as it was when this was decided."""
+    """A request changed since a decision about it."""
 
 
 class Deposed(StoreError):
-    """Another process leads now: this one writes nothing."""
+    """Another process is the leader; this one must not write."""
 
 
 class SealBroken(StoreError):
-    """A stored message cannot be opened with any of the keys."""
+    """None of the keys opens a stored message."""
 
 
 class BadKeyFile(StoreError):
-    """The file of keys cannot be used."""
+    """The file of keys is unusable."""
 
 
 class RelayError(ClusterError):
-    """The relay cannot do its work."""
+    """The relay cannot work."""
 
 
 class Unreadable(RelayError):
-    """A message is not of the form that Nova's messages have."""
+    """A message does not have the form of Nova's messages."""
 
 
 class BrokerAway(RelayError):
-    """The broker does not answer; the last message may be there or not."""
+    """The broker does not answer; it is unknown whether it has the last
+    message.
+    """
 
 
 class NoListener(BrokerAway):
-    """No queue takes the sent message, so the message is lost."""
+    """No queue received a sent message, so the message is lost."""
 
 
 class StillUsed(RelayError):
-    """A queue to be removed holds messages or has a consumer."""
+    """A queue to be deleted has messages or a consumer."""
 
 
 class StillWaiting(ClusterError):
-    """Requests wait or are in doubt that were to be started."""
+    """Requests are waiting or in doubt that should have been started."""
 
 
 class DeclaredOtherwise(BrokerAway):
-    """The broker has an exchange or a queue that was declared otherwise."""
+    """The broker has an exchange or a queue with other properties."""

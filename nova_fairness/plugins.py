@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Loading plugins by name: the only user of stevedore.
+"""Loads plugins by name; no other module uses stevedore.
 
-A plugin is a class behind an entry point of the group
-``nova_fairness.metrics``, ``nova_fairness.policies``,
-``nova_fairness.orders``, ``nova_fairness.victims`` or
-``nova_fairness.batch``; the entry point has the name by which configuration
-and HTTP calls speak of it.
+A plugin is a class with an entry point in the group ``nova_fairness.metrics``,
+``nova_fairness.policies``, ``nova_fairness.orders``, ``nova_fairness.victims``
+or ``nova_fairness.batch``. Configuration and HTTP calls use the name of the
+entry point.
 """
 
 from collections.abc import Callable
@@ -46,11 +45,13 @@ _Base = TypeVar(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Kind(Generic[_Base]):
-    """A kind of plugin: how messages call it, where it is, what it must be.
+class _PluginKind(Generic[_Base]):
+    """A kind of plugin: its noun in messages, entry point group and base
+    class.
 
-    :ivar pairing: attribute that says what it can be paired with; '' without.
-    :ivar is_pairing: tells whether that is said rightly.
+    :ivar pairing: attribute that names what it can be combined with; empty if
+        it has none.
+    :ivar is_pairing: checks the value of that attribute.
     """
 
     noun: str
@@ -63,31 +64,31 @@ class _Kind(Generic[_Base]):
 _NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
 
 # mypy takes an abstract class for one that somebody is about to create.
-_METRIC = _Kind(
+_METRIC = _PluginKind(
     'metric',
     METRICS,
     metric.Metric,  # type: ignore[type-abstract]
     'suits',
     pairing.are_kinds,
 )
-_POLICY = _Kind(
+_POLICY = _PluginKind(
     'policy',
     POLICIES,
     policy.Policy,  # type: ignore[type-abstract]
     'kind',
     pairing.may_be_kind,
 )
-_ORDER = _Kind(
+_ORDER = _PluginKind(
     'order',
     ORDERS,
     order.Order,  # type: ignore[type-abstract]
 )
-_VICTIMS = _Kind(
+_VICTIMS = _PluginKind(
     'victims',
     VICTIMS,
     victims.Victims,  # type: ignore[type-abstract]
 )
-_BATCH = _Kind(
+_BATCH = _PluginKind(
     'batch system',
     BATCH,
     system.BatchSystem,  # type: ignore[type-abstract]
@@ -95,38 +96,38 @@ _BATCH = _Kind(
 
 
 def metric_names() -> tuple[str, ...]:
-    """Names of all installed metrics, sorted; loads none."""
-    return _names(METRICS)
+    """Return the names of all installed metrics, sorted; imports none."""
+    return _installed_names(METRICS)
 
 
 def policy_names() -> tuple[str, ...]:
-    """Names of all installed policies, sorted; loads none."""
-    return _names(POLICIES)
+    """Return the names of all installed policies, sorted; imports none."""
+    return _installed_names(POLICIES)
 
 
 def order_names() -> tuple[str, ...]:
-    """Names of all installed orders, sorted; loads none."""
-    return _names(ORDERS)
+    """Return the names of all installed orders, sorted; imports none."""
+    return _installed_names(ORDERS)
 
 
 def load_metric(name: str) -> metric.Metric:
     """Load a metric.
 
     :param name: of its class, such as ``GreedinessMetric``.
-    :raises UnknownPlugin: if there is none; lists those that exist.
+    :raises UnknownPlugin: if it is not installed; lists the installed ones.
     :raises PluginError: if it cannot be imported or is no metric.
     """
-    return _loaded(_METRIC, name)
+    return _load(_METRIC, name)
 
 
 def load_policy(name: str) -> policy.Policy:
     """Load a policy.
 
     :param name: such as ``feedback``.
-    :raises UnknownPlugin: if there is none; lists those that exist.
+    :raises UnknownPlugin: if it is not installed; lists the installed ones.
     :raises PluginError: if it cannot be imported or is no policy.
     """
-    return _loaded(_POLICY, name)
+    return _load(_POLICY, name)
 
 
 def load_order(
@@ -135,26 +136,25 @@ def load_order(
     """Load an order of the queue.
 
     :param name: such as ``fair_tree``.
-    :param parameters: numbers of it, by name; those not named have their
-        defaults.
-    :raises UnknownPlugin: if there is none; lists those that exist.
+    :param parameters: its numbers by name; the others have their defaults.
+    :raises UnknownPlugin: if it is not installed; lists the installed ones.
     :raises PluginError: if it cannot be imported, is no order, or has no such
-        number.
+        parameter.
     """
-    return _loaded(_ORDER, name, parameters)
+    return _load(_ORDER, name, parameters)
 
 
 def load_victims(
     name: str, parameters: Mapping[str, float] = _NO_PARAMETERS
 ) -> victims.Victims:
-    """Load a way to choose who makes room; see :func:`load_order`.
+    """Load a method that chooses victims; see :func:`load_order`.
 
     :param name: such as ``least``.
-    :param parameters: numbers of it, by name.
-    :raises UnknownPlugin: if there is none.
-    :raises PluginError: if it cannot be used.
+    :param parameters: its numbers by name.
+    :raises UnknownPlugin: if it is not installed.
+    :raises PluginError: if it is unusable.
     """
-    return _loaded(_VICTIMS, name, parameters)
+    return _load(_VICTIMS, name, parameters)
 
 
 def load_batch(
@@ -164,38 +164,40 @@ def load_batch(
 
     :param name: such as ``slurm``.
     """
-    return _loaded(_BATCH, name, parameters)
+    return _load(_BATCH, name, parameters)
 
 
 def describe_metrics() -> Mapping[str, str]:
-    """Say what each installed metric does.
+    """Return the description of each installed metric.
 
-    :returns: description by name, sorted; for a metric that cannot be used,
-        ``unusable: `` and the reason.
+    :returns: description by name, sorted; ``unusable: `` and the cause for a
+        metric that cannot be loaded.
     """
-    return _described(_METRIC)
+    return _descriptions(_METRIC)
 
 
 def describe_policies() -> Mapping[str, str]:
-    """Say what each installed policy does; see :func:`describe_metrics`."""
-    return _described(_POLICY)
+    """Return the description of each policy; see :func:`describe_metrics`."""
+    return _descriptions(_POLICY)
 
 
 def describe_orders() -> Mapping[str, str]:
-    """Say what each installed order does; see :func:`describe_metrics`."""
-    return _described(_ORDER)
+    """Return the description of each order; see :func:`describe_metrics`."""
+    return _descriptions(_ORDER)
 
 
 def describe_victims() -> Mapping[str, str]:
-    """Say how each chooses who makes room; see :func:`describe_metrics`."""
-    return _described(_VICTIMS)
+    """Return the description of each victims plugin; see
+    :func:`describe_metrics`.
+    """
+    return _descriptions(_VICTIMS)
 
 
 def warning(metric_name: str, policy_name: str) -> str:
-    """Say that users may be worse off with a pair than without any agent.
+    """Return a warning if users may be worse off with a pair than without an
+    agent.
 
-    :returns: see :func:`.pairing.warning`; empty if one cannot be loaded,
-        which those hear who load it to use it.
+    :returns: see :func:`.pairing.warning`; empty if a plugin cannot be loaded.
     """
     try:
         chosen, used = load_metric(metric_name), load_policy(policy_name)
@@ -204,35 +206,35 @@ def warning(metric_name: str, policy_name: str) -> str:
     return pairing.warning(metric_name, chosen.suits, policy_name, used.kind)
 
 
-def _names(namespace: str) -> tuple[str, ...]:
-    manager = _manager(namespace, '')
+def _installed_names(namespace: str) -> tuple[str, ...]:
+    manager = _plugin_manager(namespace, '')
     return tuple(sorted(set(manager.entry_points_names())))
 
 
-def _described(kind: _Kind[_Base]) -> dict[str, str]:
+def _descriptions(kind: _PluginKind[_Base]) -> dict[str, str]:
     result: dict[str, str] = {}
-    for name in _names(kind.namespace):
+    for name in _installed_names(kind.namespace):
         try:
-            result[name] = _loaded(kind, name).description
+            result[name] = _load(kind, name).description
         except exception.PluginError as error:
             result[name] = f'unusable: {error}'
     return result
 
 
-def _loaded(
-    kind: _Kind[_Base],
+def _load(
+    kind: _PluginKind[_Base],
     name: str,
     parameters: Mapping[str, float] = _NO_PARAMETERS,
 ) -> _Base:
-    if name not in _names(kind.namespace):
-        raise exception.UnknownPlugin(_unknown(kind, name))
-    extensions = _imported(kind, name)
+    if name not in _installed_names(kind.namespace):
+        raise exception.UnknownPlugin(_unknown_message(kind, name))
+    extensions = _import_plugin(kind, name)
     if len(extensions) > 1:
         places = ', '.join(item.entry_point_target for item in extensions)
         raise exception.PluginError(
             f'{kind.noun} {name} is installed more than once: {places}'
         )
-    plugin = _checked(kind, name, extensions[0].plugin)
+    plugin = _checked_class(kind, name, extensions[0].plugin)
     known = inspect.signature(plugin).parameters
     if unknown := sorted(parameters.keys() - known.keys()):
         raise exception.PluginError(
@@ -249,11 +251,11 @@ def _loaded(
         ) from error
 
 
-def _imported(
-    kind: _Kind[_Base], name: str
+def _import_plugin(
+    kind: _PluginKind[_Base], name: str
 ) -> 'list[extension.Extension[Any]]':
     reasons: list[BaseException] = []
-    manager = _manager(kind.namespace, name, reasons)
+    manager = _plugin_manager(kind.namespace, name, reasons)
     if reasons:
         what = f'{type(reasons[0]).__name__}: {reasons[0]}'
         raise exception.PluginError(
@@ -262,7 +264,9 @@ def _imported(
     return list(manager)
 
 
-def _checked(kind: _Kind[_Base], name: str, found: object) -> type[_Base]:
+def _checked_class(
+    kind: _PluginKind[_Base], name: str, found: object
+) -> type[_Base]:
     title = kind.base.__name__
     if not (isinstance(found, type) and issubclass(found, kind.base)):
         raise exception.PluginError(
@@ -286,22 +290,22 @@ def _checked(kind: _Kind[_Base], name: str, found: object) -> type[_Base]:
     return found
 
 
-def _manager(
+def _plugin_manager(
     namespace: str, name: str, reasons: list[BaseException] | None = None
 ) -> 'named.NamedExtensionManager[Any]':
-    """Import what has one name; the empty name imports nothing."""
+    """Import the plugin of one name; the empty name imports none."""
     return named.NamedExtensionManager(
         namespace,
         names=[name],
-        on_load_failure_callback=lambda _manager, _entry, error: (
+        on_load_failure_callback=lambda _plugin_manager, _entry, error: (
             None if reasons is None else reasons.append(error)
         ),
         on_missing_entrypoints_callback=None,
     )
 
 
-def _unknown(kind: _Kind[_Base], name: str) -> str:
-    installed = _names(kind.namespace)
+def _unknown_message(kind: _PluginKind[_Base], name: str) -> str:
+    installed = _installed_names(kind.namespace)
     text = f'no {kind.noun} {name!r}; installed: {", ".join(installed)}'
     leaf = name.rsplit('.', 1)[-1]
     if leaf != name and leaf in installed:

@@ -2,6 +2,6 @@
 
 """The driver ``zmq+redis`` of oslo.messaging.
 
-Start with ``driver``, then ``engine``.
-It never imports nova_fairness.
+Start with ``driver``, then ``engine``. The package never imports
+nova_fairness.
 """

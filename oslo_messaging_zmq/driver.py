@@ -2,9 +2,9 @@
 
 """An oslo.messaging driver without a broker: ``zmq+redis://``.
 
-Calls, casts and fanouts go directly from process to process over ZeroMQ; Redis
-only says who listens where. Notifications must be stored until they are read,
-so they are kept in Redis.
+Calls, casts and fanouts go directly between processes over ZeroMQ; Redis
+stores only the addresses of listeners. Notifications must be stored until they
+are read, so they are stored in Redis.
 """
 
 from collections.abc import Mapping
@@ -29,16 +29,16 @@ from oslo_messaging_zmq.notifications import sender
 from oslo_messaging_zmq.redis import url as transport_url
 from oslo_messaging_zmq.rpc import listener
 
-_NATIVE = ('select', 'socket', 'thread', 'time')
-"""Modules whose green kinds the driver's threads could not work with."""
+_NATIVE_MODULES = ('select', 'socket', 'thread', 'time')
+"""Modules that eventlet must not have patched."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Process:
-    """The parts of a driver in one process: a child makes its own.
+    """The parts of a driver in one process; a child process has its own.
 
-    :param lock: held while the others are made. It is of this process, as
-        one that was held during a fork would be so for ever.
+    :param lock: held while the parts are created. Each process has its own,
+        because a lock that is held during a fork is never released.
     """
 
     lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
@@ -47,22 +47,23 @@ class _Process:
 
 
 class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
-    """The driver, as oslo.messaging loads it by its entry point.
+    """The driver class that oslo.messaging loads by its entry point.
 
     :param conf: the program's configuration.
-    :param url: the transport URL, parsed.
-    :param default_exchange: of targets that name none.
-    :param allowed_remote_exmods: modules whose exceptions are raised again
-        at the caller as what they are.
-    :raises InvalidTransportURL: the URL is not understood.
-    :raises ConfigurationError: of oslo.messaging, when the keys cannot be
-        used, or eventlet has patched this process. Without keys and without
-        ``insecure`` the first message to send and the first listener raise it:
-        a transport of notifications alone talks only with Redis.
+    :param url: the parsed transport URL.
+    :param default_exchange: of targets without an exchange.
+    :param allowed_remote_exmods: modules whose exceptions keep their class at
+        the caller.
+    :raises InvalidTransportURL: if the URL is invalid.
+    :raises ConfigurationError: of oslo.messaging, if the keys are unusable, or
+        eventlet has patched this process. Without keys and ``insecure``, the
+        first sent message and the first listener raise it: a transport for
+        notifications alone uses only Redis.
     """
 
     carries_bytes = True
-    """Byte strings arrive as such, which drivers that use JSON cannot do."""
+    """Whether byte strings arrive unchanged, which drivers with JSON do
+    not support."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         self._is_closed = False
 
     def require_features(self, requeue: bool = False) -> None:
-        """Accept everything: notifications can be requeued."""
+        """Accept all features: notifications can be requeued."""
 
     def send(
         self,
@@ -98,10 +99,10 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         """Send a call, a cast or a fanout.
 
         :returns: what the endpoint of a call returned.
-        :raises MessagingTimeout: a call got no answer in time.
-        :raises MessageUndeliverable: ``at_least_once`` was asked for and there
-            is no listener.
-        :raises MessageDeliveryFailure: the message cannot be sent.
+        :raises MessagingTimeout: if a call got no answer in time.
+        :raises MessageUndeliverable: if ``at_least_once`` is set and there is
+            no listener.
+        :raises MessageDeliveryFailure: if the message cannot be sent.
         """
         kind = messages.CALL if wait_for_reply else messages.CAST
         request = messages.RequestMessage(
@@ -114,7 +115,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
             ctxt,
             message,
         )
-        running = self._running()
+        running = self._engine_of_process()
         try:
             if target.fanout:
                 return running.fan_out(request)
@@ -134,9 +135,9 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         version: float,
         retry: int | None = None,
     ) -> None:
-        """Store a notification in Redis until it was read.
+        """Store a notification in Redis until it is read.
 
-        :raises MessageDeliveryFailure: the tries are used up.
+        :raises MessageDeliveryFailure: if all tries failed.
         """
         self._notifications().send(
             self._exchange(target), target.topic, ctxt, message, retry
@@ -148,9 +149,11 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         batch_size: int,
         batch_timeout: float | None,
     ) -> listener.RpcListener:
-        """Listen to a topic; messages wait until the listener is started."""
+        """Create a listener of a topic; messages wait until it is started."""
         address = (self._exchange(target), target.topic, target.server)
-        return self._running().listen(address, batch_size, batch_timeout)
+        return self._engine_of_process().listen(
+            address, batch_size, batch_timeout
+        )
 
     def listen_for_notifications(
         self,
@@ -159,7 +162,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         batch_size: int,
         batch_timeout: float | None,
     ) -> Any:
-        """Listen to notifications of some topics and priorities."""
+        """Create a listener of notifications of some topics and priorities."""
         addresses = [
             (self._exchange(target), f'{target.topic}.{priority}')
             for target, priority in targets_and_priorities
@@ -169,9 +172,9 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         )
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters of this process since the first use, by name.
+        """Return counters of this process since the first use, by name.
 
-        See the reference page of the driver for the names.
+        The reference page of the driver explains the names.
         """
         process = self._process()
         counts: dict[str, int] = {}
@@ -183,7 +186,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         return counts
 
     def cleanup(self) -> None:
-        """End everything; waits until it is done."""
+        """Close all parts; returns when that is done."""
         process = self._process()
         with process.lock:
             self._is_closed = True
@@ -202,7 +205,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         present = self._processes.get(pid)
         return present or self._processes.setdefault(pid, _Process())
 
-    def _running(self) -> engine.Engine:
+    def _engine_of_process(self) -> engine.Engine:
         process = self._process()
         if process.rpc is not None:
             return process.rpc
@@ -249,13 +252,15 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
 def _require_native_threads(url: oslo_messaging.TransportURL) -> None:
     """Refuse a process that eventlet has patched.
 
-    There, one green thread that blocks stops all others: answers, addresses
-    and leases would be late without a visible cause.
+    There, one blocking green thread stops all others: answers, addresses and
+    leases would be late without a visible cause.
     """
     patcher = sys.modules.get('eventlet.patcher')
     if patcher is None:
         return
-    patched = [name for name in _NATIVE if patcher.is_monkey_patched(name)]
+    patched = [
+        name for name in _NATIVE_MODULES if patcher.is_monkey_patched(name)
+    ]
     if patched:
         raise exceptions.ConfigurationError(
             f'{url.transport}:// needs native threads, and eventlet has'

@@ -2,8 +2,8 @@
 
 """All running parts of one driver in one process.
 
-They share a ZeroMQ context of their own. A context has threads, which a fork
-does not copy: a child process makes an engine of its own.
+They share a ZeroMQ context. A context has threads, which a fork does not copy,
+so a child process creates its own engine.
 """
 
 import collections
@@ -26,10 +26,11 @@ class Engine:
     """Sockets, threads and the matchmaker of a driver.
 
     :param settings: of the driver.
-    :param matchmaker: knows who listens.
-    :param exception_modules: modules whose remote exceptions are raised again.
+    :param matchmaker: finds listeners.
+    :param exception_modules: modules whose remote exceptions keep their class.
     :param name: of the driver in the log.
-    :raises ConfigurationError: there are no keys, and ``insecure`` is not set.
+    :raises ConfigurationError: if there are no keys, and ``insecure`` is not
+        set.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class Engine:
         self._guard.on_withdrawn(self._withdrawn)
 
     def fan_out(self, request: messages.RequestMessage) -> None:
-        """Send a message to everybody who listens to its topic.
+        """Send a message to all listeners of its topic.
 
-        :raises UnsendableMessage: it cannot be sent, or is too large.
+        :raises UnsendableMessage: if it cannot be encoded, or is too large.
         """
         payload = messages.encode_request(
             request, self.settings.max_message_size
@@ -74,7 +75,7 @@ class Engine:
         batch_size: int,
         batch_timeout: float | None,
     ) -> listener.RpcListener:
-        """Make a listener and announce it.
+        """Create a listener, and announce it.
 
         :param address: exchange, topic and server.
         """
@@ -97,7 +98,7 @@ class Engine:
         return made
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters of all parts, by name."""
+        """Return counters of all parts, by name."""
         with self._lock:
             listeners = list(self._listeners)
         total: collections.Counter[str] = collections.Counter()
@@ -114,7 +115,7 @@ class Engine:
         return dict(total)
 
     def close(self) -> None:
-        """End everything; waits until it is done."""
+        """Close all parts; returns when that is done."""
         with self._lock:
             listeners = list(self._listeners)
         for each in listeners:

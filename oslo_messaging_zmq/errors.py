@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every error that the driver raises."""
+"""All errors that the driver raises."""
 
 
 class MessagingError(Exception):
-    """The messaging driver cannot do its work."""
+    """Base class of all errors of the messaging driver."""
 
 
 class BadMessage(MessagingError):
-    """A received message is not of the driver's format."""
+    """A received message does not have the driver's format."""
 
 
 class UnsendableMessage(MessagingError):
-    """A message has no form in bytes, or is too large."""
+    """A message cannot be encoded, or is too large."""
 
 
 class KeysError(MessagingError):
-    """Keys or the allow-list are missing, unsafe or not as expected."""
+    """Keys or the allow-list are missing, unsafe or invalid."""
 
 
 class KeyRefused(KeysError):
-    """A peer's key is not on the allow-list, or revoked."""
+    """A peer's key is not on the allow-list, or is revoked."""
 
 
 class ForeignName(KeyRefused):
-    """A peer's key is good, and may not answer for the server it claims."""
+    """A peer's key is valid, but not for the server name that the peer
+    claims.
+    """

@@ -43,7 +43,7 @@ HEARTBEAT = 5
 REFUSED = 6
 
 JSON = 64
-"""Added to the kind of a message whose body is JSON."""
+"""Number added to the kind of a message whose body is JSON."""
 
 Address = tuple[str, str, str]
 """Exchange, topic and server."""
@@ -58,12 +58,12 @@ class RequestMessage:
     """A request of a client to a listener.
 
     :param kind: ``CALL``, ``CAST`` or ``FANOUT``.
-    :param msg_id: what the answer refers to; '' where none is expected.
-    :param server: '' when any server of the topic may take it.
+    :param msg_id: identifier that the answer repeats; empty without an answer.
+    :param server: empty if any server of the topic may process it.
     :param client_timeout: seconds without a heartbeat after which the client
-        gives up; None when it wants none.
+        stops waiting; ``None`` if it needs no heartbeats.
     :param ctxt: the request's context.
-    :param message: method, arguments and version, as oslo.messaging made it.
+    :param message: method, arguments and version, from oslo.messaging.
     """
 
     kind: int
@@ -77,7 +77,7 @@ class RequestMessage:
 
     @property
     def address(self) -> Address:
-        """Where it goes."""
+        """The exchange, topic and server of the request."""
         return self.exchange, self.topic, self.server
 
 
@@ -87,7 +87,7 @@ class Answer:
 
     :param kind: ``REPLY``, ``HEARTBEAT`` or ``REFUSED``; a refused call was
         not executed and may be sent to another listener.
-    :param failure: a serialised exception, or None.
+    :param failure: a serialised exception, or ``None``.
     """
 
     kind: int
@@ -97,10 +97,10 @@ class Answer:
 
 
 def encode_request(request: RequestMessage, limit: int) -> bytes:
-    """Write a request.
+    """Encode a request.
 
-    :param limit: most bytes of a message.
-    :raises UnsendableMessage: it has no form in bytes, or is too large.
+    :param limit: largest size of a message in bytes.
+    :raises UnsendableMessage: if it cannot be encoded, or is too large.
     """
     head = [
         VERSION,
@@ -113,64 +113,66 @@ def encode_request(request: RequestMessage, limit: int) -> bytes:
     ]
     body = [request.ctxt, request.message]
     try:
-        payload = _packed(head + body)
+        payload = _pack(head + body)
     except _UNREADABLE:
         head[1] = request.kind + JSON
-        payload = _with_json([*head, None], body)
-    return _within(payload, limit)
+        payload = _pack_with_json([*head, None], body)
+    return _check_size(payload, limit)
 
 
 def encode_answer(answer: Answer, limit: int) -> bytes:
-    """Write an answer.
+    """Encode an answer.
 
-    :param limit: most bytes of a message.
-    :raises UnsendableMessage: it has no form in bytes, or is too large.
+    :param limit: largest size of a message in bytes.
+    :raises UnsendableMessage: if it cannot be encoded, or is too large.
     """
     head = [VERSION, answer.kind, answer.msg_id]
     try:
-        payload = _packed([*head, answer.result, answer.failure])
+        payload = _pack([*head, answer.result, answer.failure])
     except _UNREADABLE:
         head[1] = answer.kind + JSON
-        payload = _with_json(head, [answer.result, answer.failure], [None])
-    return _within(payload, limit)
+        payload = _pack_with_json(
+            head, [answer.result, answer.failure], [None]
+        )
+    return _check_size(payload, limit)
 
 
 def decode_request(payload: bytes, limit: int) -> RequestMessage:
-    """Read a request.
+    """Decode a request.
 
-    :param limit: most bytes of a message.
-    :raises BadMessage: this is no request.
+    :param limit: largest size of a message in bytes.
+    :raises BadMessage: if it is no request.
     """
-    fields = _unpacked(payload, limit, 9, 'request')
+    fields = _unpack_checked(payload, limit, 9, 'request')
     kind = fields[1]
     if kind >= JSON:
         fields[1] = kind = kind - JSON
-        fields[7:] = _from_json(fields[8])
+        fields[7:] = _parse_json_body(fields[8])
     if kind not in _REQUESTS:
-        _bad(f'kind {kind} is not that of a request')
+        _raise_bad_message(f'kind {kind} is not that of a request')
     _check_request(*fields[3:])
     return RequestMessage(*fields[1:])
 
 
 def decode_answer(payload: bytes, limit: int) -> Answer:
-    """Read an answer.
+    """Decode an answer.
 
-    :param limit: most bytes of a message.
-    :raises BadMessage: this is no answer.
+    :param limit: largest size of a message in bytes.
+    :raises BadMessage: if it is no answer.
     """
-    fields = _unpacked(payload, limit, 5, 'answer')
+    fields = _unpack_checked(payload, limit, 5, 'answer')
     if fields[1] >= JSON:
         fields[1] -= JSON
-        fields[3:] = _from_json(fields[3])
+        fields[3:] = _parse_json_body(fields[3])
     answer = Answer(*fields[1:])
     if answer.kind not in _ANSWERS:
-        _bad(f'kind {answer.kind} is not that of an answer')
+        _raise_bad_message(f'kind {answer.kind} is not that of an answer')
     if not isinstance(answer.failure, str | None):
-        _bad('the failure is neither text nor absent')
+        _raise_bad_message('the failure is neither text nor absent')
     return answer
 
 
-def _packed(fields: Sequence[Any]) -> bytes:
+def _pack(fields: Sequence[Any]) -> bytes:
     payload: bytes = msgpack.packb(fields, default=jsonutils.to_primitive)
     # Packing does not look at keys, and the reader refuses all but text.
     # Reading it here costs less than looking at every key in Python.
@@ -193,7 +195,7 @@ _read = functools.partial(
 )
 
 
-def _with_json(
+def _pack_with_json(
     head: Sequence[Any], body: Sequence[Any], tail: Sequence[Any] = ()
 ) -> bytes:
     try:
@@ -205,19 +207,19 @@ def _with_json(
     return payload
 
 
-def _from_json(body: Any) -> list[Any]:
+def _parse_json_body(body: Any) -> list[Any]:
     if not isinstance(body, bytes):
-        _bad('the JSON body is no byte string')
+        _raise_bad_message('the JSON body is no byte string')
     try:
         pair = json.loads(body)
     except _UNREADABLE as error:
-        _bad(f'the body is no JSON: {error}')
+        _raise_bad_message(f'the body is no JSON: {error}')
     if not isinstance(pair, list) or len(pair) != 2:
-        _bad('the JSON body is no array of two')
+        _raise_bad_message('the JSON body is no array of two')
     return pair
 
 
-def _within(payload: bytes, limit: int) -> bytes:
+def _check_size(payload: bytes, limit: int) -> bytes:
     if len(payload) > limit:
         msg = (
             f'the message has {len(payload)} bytes; [oslo_messaging_zmq]'
@@ -227,24 +229,28 @@ def _within(payload: bytes, limit: int) -> bytes:
     return payload
 
 
-def _unpacked(payload: bytes, limit: int, count: int, what: str) -> list[Any]:
+def _unpack_checked(
+    payload: bytes, limit: int, count: int, what: str
+) -> list[Any]:
     if len(payload) > limit:
-        _bad(f'{len(payload)} bytes, more than {limit}')
+        _raise_bad_message(f'{len(payload)} bytes, more than {limit}')
     try:
         fields = _read(payload)
     # The unpacker has errors of its own that are no ValueError.
     except (*_UNREADABLE, msgpack.UnpackException) as error:
-        _bad(f'no msgpack: {type(error).__name__}: {error}')
+        _raise_bad_message(f'no msgpack: {type(error).__name__}: {error}')
     if not isinstance(fields, list) or not fields:
-        _bad('no array')
+        _raise_bad_message('no array')
     if type(fields[0]) is not int or fields[0] != VERSION:
         # Never its text: that may be long, and hold anything.
         given = fields[0] if type(fields[0]) is int else type(fields[0])
-        _bad(f'format version {given}, expected {VERSION}')
+        _raise_bad_message(f'format version {given}, expected {VERSION}')
     if len(fields) != count:
-        _bad(f'{len(fields)} elements, expected {count} of a(n) {what}')
+        _raise_bad_message(
+            f'{len(fields)} elements, expected {count} of a(n) {what}'
+        )
     if type(fields[1]) is not int or type(fields[2]) is not str:
-        _bad('kind or id of the message have a wrong type')
+        _raise_bad_message('kind or id of the message have a wrong type')
     return fields
 
 
@@ -258,16 +264,16 @@ def _check_request(
 ) -> None:
     # Written out: this is done for every message.
     if not (type(exchange) is type(topic) is type(server) is str):
-        _bad('exchange, topic or server are no text')
+        _raise_bad_message('exchange, topic or server are no text')
     if not (type(ctxt) is type(message) is dict):
-        _bad('context or message are no mapping')
+        _raise_bad_message('context or message are no mapping')
     if timeout is not None and not (
         type(timeout) in {int, float}
         and timeout > 0
         and math.isfinite(timeout)
     ):
-        _bad('the client timeout is no positive number')
+        _raise_bad_message('the client timeout is no positive number')
 
 
-def _bad(why: str) -> NoReturn:
+def _raise_bad_message(why: str) -> NoReturn:
     raise errors.BadMessage(why)

@@ -248,7 +248,7 @@ _NAMES = {opt.dest: opt for opt in OPTS}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DriverSettings:
-    """The values of the options, as the documentation of each says."""
+    """The values of all options; the help of each option explains it."""
 
     keys_path: str
     insecure: bool
@@ -273,12 +273,12 @@ class DriverSettings:
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[Any]]]:
-    """List every option for the generator of the sample file."""
+    """Return all options, for the generator of the sample file."""
     return [(GROUP, copy.deepcopy(OPTS))]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register every option of the driver on a configuration."""
+    """Register all options of the driver on a configuration."""
     # A group remembers what was set in it, and oslo.config copies it flatly.
     conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP.name)
@@ -287,9 +287,9 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 def read(
     conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL
 ) -> DriverSettings:
-    """Read the options; the URL's query goes before the configuration.
+    """Read the options; the URL's query has precedence over the configuration.
 
-    :raises InvalidTransportURL: a value in the URL cannot be used.
+    :raises InvalidTransportURL: if a value in the URL is invalid.
     """
     register_opts(conf)
     group = conf[GROUP.name]
@@ -297,14 +297,14 @@ def read(
     for name, text in url.query.items():
         if name in _NAMES:
             values[name] = _from_query(url, name, text)
-    values['host'] = values['host'] or _reachable(values['bind_address'])
+    values['host'] = values['host'] or _default_host(values['bind_address'])
     return DriverSettings(**values)
 
 
 def without_options(
     url: oslo_messaging.TransportURL,
 ) -> oslo_messaging.TransportURL:
-    """The URL as the place of Redis only, without options of the driver."""
+    """Return the URL without options of the driver, for Redis only."""
     place = copy.copy(url)
     place.query = {
         name: text for name, text in url.query.items() if name not in _NAMES
@@ -320,6 +320,6 @@ def _from_query(url: oslo_messaging.TransportURL, name: str, text: str) -> Any:
         raise oslo_messaging.InvalidTransportURL(url.transport, msg) from error
 
 
-def _reachable(bind_address: str) -> str:
+def _default_host(bind_address: str) -> str:
     everywhere = bind_address in {'0.0.0.0', '::', '*'}  # noqa: S104
     return socket.gethostname() if everywhere else bind_address

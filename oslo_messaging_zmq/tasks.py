@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tasks from any thread for the one thread that owns sockets.
+"""Tasks from any thread for the thread that owns sockets.
 
 That thread waits for its sockets and for a descriptor that a task makes
-readable. While it works anyway it need not be woken.
+readable. While it is working, it need not be woken.
 """
 
 import collections
@@ -42,7 +42,7 @@ class TaskQueue:
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def put(self, task: Task) -> None:
-        """Have something done by the thread, soon."""
+        """Queue a function for the thread."""
         self._queue.append(task)
         if self._asleep:
             self._wake()
@@ -61,24 +61,24 @@ class TaskQueue:
                 self._lock.release()
 
     def may_sleep(self) -> bool:
-        """Whether the thread, which is about to wait, has nothing to do."""
+        """Check, just before a wait, whether the queue is empty."""
         # In this order: who adds a task now finds that a wake is needed.
         self._asleep = True
         return not self._queue
 
     def heard(self) -> None:
-        """Note that the descriptor was readable."""
+        """Clear the readable state of the descriptor."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.descriptor)
 
     def work(self) -> None:
-        """Do what is there. Only the owning thread calls it."""
+        """Run all queued tasks; only the owning thread calls it."""
         self._asleep = False
         for _ in range(len(self._queue)):
             self._queue.popleft()()
 
     def close(self) -> None:
-        """Close the descriptor; later tasks are never done."""
+        """Close the descriptor; later tasks are never run."""
         with self._lock:
             self._closed = True
             os.close(self.descriptor)
@@ -86,7 +86,7 @@ class TaskQueue:
 
 
 def repeat(turn: Task, is_over: Callable[[], bool], name: str) -> None:
-    """Do something until it is over, whatever happens: others wait for it.
+    """Call a function until the end, also after errors.
 
     :param name: of the thread, for the log.
     """
@@ -94,5 +94,5 @@ def repeat(turn: Task, is_over: Callable[[], bool], name: str) -> None:
         try:
             turn()
         except Exception as error:  # noqa: BLE001 - others wait for us
-            LOG.error('Unexpected error in %s, which goes on: %r', name, error)
+            LOG.error('%s: unexpected error; it continues: %r', name, error)
             time.sleep(_PAUSE_S)

@@ -64,7 +64,7 @@ class AgentParts:
     """
 
     node_cycle: cycle.Cycle
-    cycle_parts: cycle.CycleParts
+    cycle_parts: cycle.NodeCycleParts
     memory: state_file.PolicyMemory
     found: found_values.FoundValues
     controls: controls_module.Controls
@@ -212,7 +212,7 @@ def build(
     controls = controls_module.build_controls(site)
     preferences = _preferences(conf, path)
     guard = guard_module.Guard(settings.metric_deadline_s)
-    cycle_parts = cycle.CycleParts(
+    cycle_parts = cycle.NodeCycleParts(
         inventory=site.inventory,
         counters=counters.CounterReader(),
         measurement=_measurement(site, peering, guard, boot_id, cloud, spent),

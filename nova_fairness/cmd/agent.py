@@ -15,7 +15,7 @@ warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 os.environ.setdefault('PYTHONWARNINGS', 'ignore:::oslo_privsep.daemon')
 
 # The backend must be chosen before any other module of oslo is imported.
-releases.run_by_threads()
+releases.use_native_threads()
 
 from collections.abc import Callable  # noqa: E402
 import errno  # noqa: E402
@@ -96,7 +96,9 @@ def _cloud_facts(conf: cfg.ConfigOpts) -> nova_facts.CloudFacts:
         possible.
     """
     options = conf.fairness_nova
-    wanted, why_not = presence.wanted(options.service, options.config_files)
+    wanted, why_not = presence.should_register(
+        options.service, options.config_files
+    )
     if not wanted:
         LOG.info('This agent is not a service of Nova: %s', why_not)
         return nova_facts.NoCloud()

@@ -82,13 +82,13 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check whether the Nova in this Python environment is supported."""
     del conf
-    if fault := releases.fault():
+    if fault := releases.unsupported_release():
         return results.failure(fault)
     if not (found := releases.release()):
         return results.success(
             'Nova is not installed in this Python environment'
         )
-    if releases.number(found) > releases.NEWEST:
+    if releases.release_number(found) > releases.NEWEST:
         return results.warning(
             f'Nova {found}: not tested: it is newer than the tested releases '
             f'{releases.OLDEST} to {releases.NEWEST}'

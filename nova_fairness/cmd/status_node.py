@@ -188,7 +188,9 @@ def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 def nova_service(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Report whether the agent will be a service of Nova."""
     options = conf.fairness_nova
-    wanted, why_not = presence.wanted(options.service, options.config_files)
+    wanted, why_not = presence.should_register(
+        options.service, options.config_files
+    )
     if not wanted:
         return results.success(f'the agent runs stand-alone: {why_not}')
     files = ', '.join(options.config_files)

@@ -2,6 +2,6 @@
 
 """Reports between the agents of a domain.
 
-Start with ``mesh``: sends and hears them; ``ledger`` keeps the newest.
-It never takes a number of a peer that ``limits`` does not allow.
+Start with ``mesh``, which sends and receives them; ``ledger`` stores the
+newest. The package accepts no number of a peer that exceeds ``limits``.
 """

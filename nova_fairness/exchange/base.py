@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The contract of the exchange of reports, and a cloud of one node."""
+"""The interface of the exchange of reports, and an exchange without peers."""
 
 import abc
 import types
@@ -9,43 +9,43 @@ from nova_fairness.model import report
 
 
 class Exchange(abc.ABC):
-    """Sends a node's report and keeps the newest one of each peer.
+    """Sends a node's report and stores the newest report of each peer.
 
-    There is no barrier: neither method waits for a peer.
+    Neither method waits for a peer.
     """
 
     @abc.abstractmethod
     def publish(self, node_report: report.NodeReport) -> None:
-        """Hand a report over for sending; returns at once.
+        """Queue a report for sending; returns at once.
 
-        :raises ExchangeError: if the report can never be sent.
+        :raises ExchangeError: if the report cannot be encoded.
         """
 
     @abc.abstractmethod
     def view(self, now_s: float, metric: str = '') -> report.View:
-        """The newest usable report of every node.
+        """Return the newest usable report of every node.
 
         :param now_s: monotonic clock, seconds.
-        :param metric: reports of other nodes that were measured with another
-            one are left out whole; empty: the one of the own newest report.
+        :param metric: reports of other nodes with another metric are left out;
+            empty means the metric of this node's newest report.
         """
 
     def stop(self) -> None:
-        """Release sockets and threads; may be called twice."""
+        """Close sockets and stop threads; may be called twice."""
 
 
 class LoopbackExchange(Exchange):
-    """An exchange without peers: the own report is all there is."""
+    """An exchange without peers: it returns only this node's report."""
 
     def __init__(self) -> None:
         self._newest: report.NodeReport | None = None
 
     def publish(self, node_report: report.NodeReport) -> None:
-        """Keep the report."""
+        """Store the report."""
         self._newest = node_report
 
     def view(self, now_s: float, metric: str = '') -> report.View:
-        """The own report, which is never old."""
+        """Return this node's report, with an age of 0."""
         nothing = types.MappingProxyType[str, str]({})
         if self._newest is None:
             return report.View({}, {}, nothing)

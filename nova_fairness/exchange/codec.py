@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A report as a message of JSON primitives, and back.
+"""Converts a report to a message of JSON primitives, and back.
 
-The names of the resources are sent once, so that a node with another order
-understands them, and one with other resources refuses them by name. Repeated
-contents of a host's messages are checked once.
+The names of the resources are sent in each message, so that a node with
+another sequence can read it, and one with other resources can refuse it.
+Unchanged contents of a host's messages are validated once.
 """
 
 import dataclasses
@@ -26,23 +26,24 @@ from nova_fairness.model import report
 from nova_fairness.model import resources
 
 VERSION = 3
-"""Changes when an older node would misread a message. A field that an older
-node can do without is added without a change; it ignores it."""
+"""Version of the message format. It changes when an older node would
+misread a message. An optional field is added without a change; older nodes
+ignore it."""
 
 LARGEST_SEQUENCE = 2**53 - 1
-"""Every number up to it is exact in JSON."""
+"""Largest integer that is exact in JSON."""
 
 _SHORTEST_INTERVAL_S = 0.01
 
-_WHAT = 'the report'
+_NAME = 'the report'
 
 Message = dict[str, Any]
 
 
-class _Named(msgspec.Struct, frozen=True):
-    """The sender that a message is attributed to.
+class _SenderName(msgspec.Struct, frozen=True):
+    """The part of a message that names its sender.
 
-    :ivar host: as which it was sent.
+    :ivar host: name of the sender.
     """
 
     host: bounds.Name
@@ -51,10 +52,10 @@ class _Named(msgspec.Struct, frozen=True):
         bounds.check_printable(host=self.host)
 
 
-class Head(_Named, frozen=True):
-    """Fields that are new in every message, but for the numbers of its users.
+class Head(_SenderName, frozen=True):
+    """Fields that differ in every message, without the numbers of its users.
 
-    :ivar version: of the form of the message.
+    :ivar version: of the message format.
     :ivar boot_id: of the sender's run.
     :ivar sequence: of the round in that run.
     :ivar interval_s: of the amounts.
@@ -72,10 +73,10 @@ class Head(_Named, frozen=True):
         bounds.check_printable(host=self.host, boot_id=self.boot_id)
 
 
-class _Whole(Head, frozen=True):
-    """A message, see :func:`encode`.
+class _FullMessage(Head, frozen=True):
+    """All fields of a message; see :func:`encode`.
 
-    :ivar cpus: first and last of each run of numbers.
+    :ivar cpus: first and last number of each range.
     :ivar table: bytes, or text in base64; see :mod:`.tables`.
     """
 
@@ -98,17 +99,18 @@ class _Whole(Head, frozen=True):
 
 
 class StaticContent(NamedTuple):
-    """All of a message but its head and the numbers of its users.
+    """The parts of a message that rarely change between two messages.
 
-    :ivar written: as it stands in the message, see ``_LASTING``.
-    :ivar metric: with which the host measures.
-    :ivar resources: what the host has.
-    :ivar order: where each of our resources stands in the sender's order.
+    :ivar written: the fields of :data:`_static_fields`, as in the message.
+    :ivar metric: of the host.
+    :ivar resources: of the host.
+    :ivar order: position of each of our resources in the sender's sequence.
     :ivar ids: of its users.
-    :ivar desired: the newest that the sender knows; ``None`` if nothing.
-    :ivar most: what the amounts of its users may add up to.
-    :ivar size: of the numbers of its users, bytes, where they may be read
-        together with those of others; otherwise -1.
+    :ivar desired: newest desired state that the sender knows; ``None`` if
+        none.
+    :ivar most: upper bounds of the sums of its users' amounts.
+    :ivar size: of its users' numbers in bytes, if they can be read together
+        with those of other hosts; otherwise -1.
     """
 
     written: tuple[Any, ...]
@@ -117,13 +119,13 @@ class StaticContent(NamedTuple):
     order: list[int]
     ids: tuple[str, ...]
     desired: desired_module.DesiredChoice | None
-    most: tables.Most
+    most: tables.AmountBounds
     size: int
 
     def report_of(
         self, head: Head, users: report.UserTable
     ) -> report.NodeReport:
-        """Build the report of a message.
+        """Create the report of a message.
 
         :param head: head of the message.
         :param users: table of its numbers.
@@ -139,7 +141,7 @@ class StaticContent(NamedTuple):
         )
 
 
-_LASTING = operator.itemgetter(
+_static_fields = operator.itemgetter(
     'version',
     'host',
     'boot_id',
@@ -151,15 +153,16 @@ _LASTING = operator.itemgetter(
     'users',
     'desired',
 )
-"""Almost always what they were in the host's last message. Comparing them
-costs far less than checking them."""
+"""Fields that are nearly always equal in a host's successive messages. A
+comparison costs far less than a validation."""
 
 
 class DecodedMessage(NamedTuple):
     """The content of a message.
 
     :ivar report: of the sender.
-    :ivar lasting: makes the next message of the same host cheaper to read.
+    :ivar lasting: the static content, which speeds up reading the next message
+        of the host.
     """
 
     report: report.NodeReport
@@ -167,16 +170,16 @@ class DecodedMessage(NamedTuple):
 
     @property
     def desired(self) -> desired_module.DesiredChoice | None:
-        """The newest that the sender knows; ``None`` if nothing."""
+        """The newest desired state that the sender knows; ``None`` if none."""
         return self.lasting.desired
 
 
-class Short(NamedTuple):
-    """A message that says what the one before said, but for its numbers.
+class ShortMessage(NamedTuple):
+    """A message that differs from the one before only in its numbers.
 
-    :ivar head: what else is new.
-    :ivar lasting: what both say.
-    :ivar numbers: of the users, not read yet.
+    :ivar head: of the message.
+    :ivar lasting: the content that both messages share.
+    :ivar numbers: of the users, not parsed yet.
     """
 
     head: Head
@@ -184,7 +187,7 @@ class Short(NamedTuple):
     numbers: tables.UnreadNumbers
 
     def complete(self, users: report.UserTable) -> report.NodeReport:
-        """The report, once the numbers of its users were read."""
+        """Return the report with the parsed numbers of its users."""
         return self.lasting.report_of(self.head, users)
 
 
@@ -194,15 +197,15 @@ def encode(
     *,
     as_bytes: bool = False,
 ) -> Message:
-    """A report as JSON primitives.
+    """Convert a report to JSON primitives.
 
-    :param as_bytes: write the users' numbers as they are in memory, for a
-        transport that carries more than JSON.
+    :param as_bytes: write the users' numbers as bytes, for a transport that
+        supports more than JSON.
     :raises ExchangeError: if a number is not finite.
     """
     table = report.UserTable.of(node_report.users)
     what = node_report.resources
-    numbers = tables.numbers(table)
+    numbers = tables.join_columns(table)
     if not (np.isfinite(numbers).all() and np.isfinite(what.capacity).all()):
         raise exception.ExchangeError(
             f'the report of {node_report.host} holds a number that is not '
@@ -220,31 +223,37 @@ def encode(
         'resources': list(resources.RESOURCES.names),
         'capacity': what.capacity.tolist(),
         'users': list(table.ids),
-        'table': numbers.tobytes() if as_bytes else tables.text(numbers),
-        'desired': _told(desired),
+        'table': numbers.tobytes()
+        if as_bytes
+        else tables.encode_base64(numbers),
+        'desired': _as_message(desired),
     }
     if table.exempt is not None:
-        left = table.exempt.astype(tables.WRITTEN)
-        message['exempt'] = left.tobytes() if as_bytes else tables.text(left)
+        left = table.exempt.astype(tables.NUMBER_TYPE)
+        message['exempt'] = (
+            left.tobytes() if as_bytes else tables.encode_base64(left)
+        )
     return message
 
 
-def head(message: object) -> Head:
-    """The part that says whether the rest is worth being read.
+def parse_head(message: object) -> Head:
+    """Parse the fields that decide whether the message is new.
 
     :raises ReportRefused: as :func:`decode` does.
     """
-    return bounds.converted(_opened(message), Head, _WHAT)
+    return bounds.convert(_checked_version(message), Head, _NAME)
 
 
-def shorten(message: object, new: Head, before: StaticContent) -> Short | None:
-    """Take only the numbers of a message if nothing else has changed.
+def shorten(
+    message: object, new: Head, before: StaticContent
+) -> ShortMessage | None:
+    """Return a message's numbers if all other fields are unchanged.
 
-    :param new: what :func:`head` made of it.
-    :param before: other fields of the host's last message.
-    :returns: ``None`` if it must be read by :func:`decode`.
+    :param new: result of :func:`parse_head`.
+    :param before: static content of the host's last message.
+    :returns: ``None`` if :func:`decode` must read the message.
     """
-    if not isinstance(message, dict) or not _says_again(message, before):
+    if not isinstance(message, dict) or not _has_same_content(message, before):
         return None
     table = message.get('table')
     if type(table) is not bytes or len(table) != before.size:
@@ -254,7 +263,7 @@ def shorten(message: object, new: Head, before: StaticContent) -> Short | None:
     numbers = tables.UnreadNumbers(
         table, before.ids, before.most, new.interval_s
     )
-    return Short(new, before, numbers)
+    return ShortMessage(new, before, numbers)
 
 
 def decode(
@@ -262,15 +271,15 @@ def decode(
     limits: bounds.Bounds,
     before: StaticContent | None = None,
 ) -> DecodedMessage:
-    """A report, from an untrusted message.
+    """Convert an untrusted message to a report.
 
-    :param before: what the host's last message said; it changes nothing but
-        the time that this takes.
-    :raises ReportRefused: naming what was wrong and what was expected. Its
-        reason is ``version``, ``malformed``, ``resources`` or ``bounds``.
+    :param before: static content of the host's last message; it only saves
+        time.
+    :raises ReportRefused: with the error and the expectation; the reason is
+        ``version``, ``malformed``, ``resources`` or ``bounds``.
     """
-    new, lasting, table = _parts(message, limits, before)
-    users = tables.read(
+    new, lasting, table = _parse_parts(message, limits, before)
+    users = tables.parse_table(
         table, lasting.ids, lasting.order, lasting.most, new.interval_s
     )
     # Older nodes do not tell it, and do not look at it.
@@ -280,70 +289,70 @@ def decode(
 
 
 def claimed_host(message: object) -> str:
-    """The name under which a message was sent, empty if it has none."""
+    """Return the sender's name in a message; empty if it has none."""
     try:
-        return bounds.converted(message, _Named, _WHAT).host
+        return bounds.convert(message, _SenderName, _NAME).host
     except exception.ReportRefused:
         return ''
 
 
-def _parts(
+def _parse_parts(
     message: object, limits: bounds.Bounds, before: StaticContent | None
 ) -> tuple[Head, StaticContent, Any]:
-    """Head, what lasts, and the numbers as they are written."""
-    given = _opened(message)
-    if before is not None and _says_again(given, before):
-        new = bounds.converted(given, Head, _WHAT)
+    """Return head, static content, and the unparsed numbers of a message."""
+    given = _checked_version(message)
+    if before is not None and _has_same_content(given, before):
+        new = bounds.convert(given, Head, _NAME)
         return new, before, given.get('table')
     _check_count(given.get('users'), limits)
-    whole = bounds.converted(given, _Whole, _WHAT)
-    return whole, _lasting(whole, given, before, limits), whole.table
+    whole = bounds.convert(given, _FullMessage, _NAME)
+    return whole, _static_content(whole, given, before, limits), whole.table
 
 
-def _says_again(message: Message, before: StaticContent) -> bool:
+def _has_same_content(message: Message, before: StaticContent) -> bool:
     try:
-        return bool(_LASTING(message) == before.written)
+        return bool(_static_fields(message) == before.written)
     except KeyError:
         return False
 
 
-def _opened(message: object) -> Message:
-    """A message of our version, whatever its other fields are."""
+def _checked_version(message: object) -> Message:
+    """Return the message if it is an object of our version."""
     if not isinstance(message, dict):
         raise exception.ReportRefused(
             'malformed',
-            f'{_WHAT} must be an object, got {type(message).__name__}',
+            f'{_NAME} must be an object, got {type(message).__name__}',
         )
     version = message.get('version', VERSION)
     if type(version) is int and version != VERSION:
         raise exception.ReportRefused(
-            'version', f'{_WHAT} has version {version}; expected {VERSION}'
+            'version', f'{_NAME} has version {version}; expected {VERSION}'
         )
     return message
 
 
 def _check_count(users: object, limits: bounds.Bounds) -> None:
-    """Let no list of too many users pass, before it is read."""
+    """Refuse a message with too many users before it is parsed."""
     if isinstance(users, list | tuple) and len(users) > limits.max_users:
         raise exception.ReportRefused(
             'malformed',
-            f'{_WHAT} is of {len(users)} users; expected at most '
+            f'{_NAME} is of {len(users)} users; expected at most '
             f'{limits.max_users}',
         )
 
 
-def _lasting(
-    whole: _Whole,
+def _static_content(
+    whole: _FullMessage,
     given: Message,
     before: StaticContent | None,
     limits: bounds.Bounds,
 ) -> StaticContent:
-    order = _order_of(whole.resources)
+    order = _resource_positions(whole.resources)
     what = node.NodeResources(
         host=whole.host,
-        cpus=_cpus_of(whole.cpus),
+        cpus=_parse_cpus(whole.cpus),
         speed_factor=whole.speed_factor,
-        capacity=_capacity_of(whole, order, limits),
+        capacity=_parse_capacity(whole, order, limits),
     )
     ids = tuple(whole.users)
     if not all(map(operator.lt, ids, ids[1:])):
@@ -352,21 +361,21 @@ def _lasting(
         )
     if before is not None and ids == before.ids:
         ids = before.ids  # kept once
-    is_plain = order == tables.OURS and len(ids) > 0
+    is_plain = order == tables.OUR_POSITIONS and len(ids) > 0
     return StaticContent(
         # Nothing is kept of what we do not read.
-        (*_LASTING(given)[:-1], _told(whole.desired)),
+        (*_static_fields(given)[:-1], _as_message(whole.desired)),
         whole.metric,
         what,
         order,
         ids,
         whole.desired,
-        tables.Most(what, limits),
+        tables.AmountBounds(what, limits),
         len(ids) * tables.ROW_BYTES if is_plain else -1,
     )
 
 
-def _cpus_of(ends: list[int]) -> tuple[int, ...]:
+def _parse_cpus(ends: list[int]) -> tuple[int, ...]:
     ascending = all(
         low <= high if place % 2 == 0 else low < high
         for place, (low, high) in enumerate(itertools.pairwise(ends))
@@ -386,8 +395,10 @@ def _cpus_of(ends: list[int]) -> tuple[int, ...]:
     return tuple(itertools.chain.from_iterable(runs))
 
 
-def _order_of(names: list[str]) -> list[int]:
-    """Where each of our resources stands in the sender's order."""
+def _resource_positions(names: list[str]) -> list[int]:
+    """Return the position of each of our resources in the sender's
+    sequence.
+    """
     ours = resources.RESOURCES.names
     if len(names) != len(ours) or set(names) != set(ours):
         strange = ', '.join(sorted(set(names) - set(ours)))
@@ -401,8 +412,8 @@ def _order_of(names: list[str]) -> list[int]:
     return [names.index(name) for name in ours]
 
 
-def _capacity_of(
-    whole: _Whole, order: list[int], limits: bounds.Bounds
+def _parse_capacity(
+    whole: _FullMessage, order: list[int], limits: bounds.Bounds
 ) -> resources.Vector:
     numbers = whole.capacity
     if len(numbers) != len(order):
@@ -426,7 +437,7 @@ def _capacity_of(
 
 
 def _ranges(numbers: tuple[int, ...]) -> list[int]:
-    """Ascending numbers as first and last of each run."""
+    """Return ascending numbers as first and last number of each range."""
     runs = itertools.groupby(
         enumerate(numbers), key=lambda pair: pair[1] - pair[0]
     )
@@ -434,5 +445,7 @@ def _ranges(numbers: tuple[int, ...]) -> list[int]:
     return [end for run in members for end in (run[0], run[-1])]
 
 
-def _told(desired: desired_module.DesiredChoice | None) -> Message | None:
+def _as_message(
+    desired: desired_module.DesiredChoice | None,
+) -> Message | None:
     return None if desired is None else dataclasses.asdict(desired)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Metric and policy that a whole domain is to use: a value with an epoch.
+"""Metric and policy of a whole domain: a value with an epoch.
 
-The newest epoch wins; two that were made at once are ordered by what they
-say, the origin first, so that every node takes the same one.
+The newest epoch has precedence. Two choices of the same epoch are ordered by
+their content, origin first, so that every node selects the same one.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from nova_fairness.exchange import limits
 from nova_fairness.model import caller
 
 LARGEST_EPOCH = 2**53 - 1
-"""Every number up to it is exact in JSON."""
+"""Largest integer that is exact in JSON."""
 
 _Word = Annotated[str, msgspec.Meta(max_length=limits.LONGEST_NAME)]
 
@@ -28,11 +28,11 @@ class DesiredChoice:
     :ivar epoch: 1..LARGEST_EPOCH, one more with every change.
     :ivar metric: name of the metric.
     :ivar policy: name of the policy.
-    :ivar origin: who made the epoch: where peers have keys, the controller,
-        otherwise the host on which it was set.
+    :ivar origin: creator of the epoch: the controller where peers have keys,
+        otherwise the host that was called.
     :ivar signature: of the controller; empty where peers have no keys.
-    :ivar user_id: user who asked for it; empty if not known.
-    :ivar request_id: request that asked for it; empty if not known.
+    :ivar user_id: user who requested it; empty if unknown.
+    :ivar request_id: request that caused it; empty if unknown.
     """
 
     epoch: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_EPOCH)]
@@ -54,26 +54,28 @@ class DesiredChoice:
         )
 
     def is_newer_than(self, other: 'DesiredChoice | None') -> bool:
-        """Tell which of two wins; everything wins over nothing."""
+        """Check whether this choice has precedence over another or over
+        none.
+        """
         if other is None:
             return True
-        return _order(self) > _order(other)
+        return _sort_key(self) > _sort_key(other)
 
 
-def _order(choice: DesiredChoice) -> tuple[int, str, str, str]:
+def _sort_key(choice: DesiredChoice) -> tuple[int, str, str, str]:
     return choice.epoch, choice.origin, choice.metric, choice.policy
 
 
-def read(value: object) -> DesiredChoice:
-    """Read the output of :func:`dataclasses.asdict`; trust nothing.
+def parse(value: object) -> DesiredChoice:
+    """Parse the untrusted output of :func:`dataclasses.asdict`.
 
-    :raises ReportRefused: naming what was wrong and what was expected.
+    :raises ReportRefused: with the error and the expectation.
     """
-    return limits.converted(value, DesiredChoice, 'the desired state')
+    return limits.convert(value, DesiredChoice, 'the desired state')
 
 
 def newest(*known: DesiredChoice | None) -> DesiredChoice | None:
-    """The choice that wins."""
+    """Return the choice with precedence; ``None`` if there is none."""
     winner: DesiredChoice | None = None
     for item in known:
         if item is not None and item.is_newer_than(winner):
@@ -81,17 +83,17 @@ def newest(*known: DesiredChoice | None) -> DesiredChoice | None:
     return winner
 
 
-def after(
+def next_choice(
     known: DesiredChoice | None,
     metric: str,
     policy: str,
     origin: str,
     by: caller.Asker = caller.UNKNOWN,
 ) -> DesiredChoice:
-    """Make the next epoch.
+    """Return a choice with the next epoch.
 
-    :param by: who asked for it.
-    :raises ReportRefused: if there is none: an epoch was set too far ahead.
+    :param by: who requested it.
+    :raises ReportRefused: if the last possible epoch was reached.
     """
     epoch = 1 if known is None else known.epoch + 1
     if epoch > LARGEST_EPOCH:

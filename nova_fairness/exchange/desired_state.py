@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keeps the newest desired state: in memory, in a file, in a shared store.
+"""Stores the newest desired state: in memory, in a file, in a shared store.
 
 How to use it::
 
@@ -10,17 +10,17 @@ How to use it::
         desired_store.RedisStore(client, domain),    # or None
         poll_s,
     )
-    state.start()              # reads the file; a thread asks the store
-    state.current()            # Desired or None; never blocks
+    state.start()              # reads the file; a thread polls the store
+    state.current()            # a choice or None; never blocks
     state.set(metric, policy, configured)      # a new epoch
     state.take_over(desired)           # an epoch of another host, trusted
     state.offer(desired, trusted)      # gossip; never blocks
     state.status()
     state.stop()
 
-Where peers have keys, a choice counts only if a controller signed it. Any
-other choice, from the store or from gossip, is refused: the node keeps its
-own, and writes it over the refused one.
+Where peers have keys, a choice is valid only with a controller's signature.
+Any other choice, from the store or from gossip, is refused: the node keeps its
+own, and overwrites the refused one.
 """
 
 from collections.abc import Mapping
@@ -39,13 +39,13 @@ from nova_fairness.runtime import signatures as signatures_module
 
 LOG = logging.getLogger(__name__)
 
-_PAUSE_S = 1.0
-"""Between two looks at the store, however much gossip there is."""
+_MIN_POLL_S = 1.0
+"""Smallest time between two reads of the store, in seconds."""
 
 _JOIN_S = 5.0
 
 REASONS = ('unsigned', 'signature', 'older', 'malformed', 'version')
-"""Why a choice is refused; each is counted."""
+"""Words for the causes of a refused choice; each is counted."""
 
 UNSIGNED = (
     'where peers have keys, a controller signs metric and policy: ask with '
@@ -54,14 +54,15 @@ UNSIGNED = (
 
 
 class DesiredState:
-    """Desired state of the whole domain, as far as this node knows.
+    """The desired state of the whole domain, as known to this node.
 
-    :param host: origin of what is set on this node.
-    :param file: survives the agent.
-    :param shared: all nodes can ask it; ``None``: gossip is all there is.
-    :param poll_s: between two looks at the shared store, seconds.
-    :param signatures: judges who made a choice; ``None``: peers have no keys.
-    :ivar state_file: what survives the agent.
+    :param host: origin of choices that are set on this node.
+    :param file: stores the state over a restart of the agent.
+    :param shared: store that all nodes can read; ``None`` leaves gossip only.
+    :param poll_s: seconds between two reads of the shared store.
+    :param signatures: checks who signed a choice; ``None``: peers have no
+        keys.
+    :ivar state_file: stores the state over a restart of the agent.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class DesiredState:
         self._signatures = signatures
         self._stored: desired_module.DesiredChoice | None = None
         self._tally = quiet_log.NameCounts()
-        self._tally.add(*map(_counted, REASONS), count=0)
+        self._tally.add(*map(_counter_name, REASONS), count=0)
         self._log = quiet_log.QuietLog(LOG, time.monotonic)
         self._lock = threading.Lock()
         self._current: desired_module.DesiredChoice | None = None
@@ -93,33 +94,35 @@ class DesiredState:
         )
 
     def start(self) -> None:
-        """Read the file, and begin to ask the store."""
+        """Read the file, and start to poll the store."""
         try:
             self._saved = self.state_file.load()
         except exception.StateError as error:
-            LOG.warning('The former desired state is lost: %s', error)
+            LOG.warning(
+                'Desired state: the saved one cannot be read: %s', error
+            )
         self._adopt(self._saved)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stopping.set()
         self._wake.set()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
 
     def current(self) -> desired_module.DesiredChoice | None:
-        """The newest choice; ``None`` if nothing was ever set."""
+        """Return the newest choice; ``None`` if there is none."""
         with self._lock:
             return self._current
 
     def status(self) -> Mapping[str, Any]:
-        """Say what is known, in JSON types.
+        """Return the state in JSON types.
 
-        :returns: ``epoch`` (0: nothing was ever set), ``metric``,
-            ``policy``, ``origin``, ``signature``, ``user_id``, ``request_id``,
-            ``shared`` (whether there is a store) and ``problem`` (of the
-            store, empty if there is none).
+        :returns: ``epoch`` (0: there is no choice), ``metric``, ``policy``,
+            ``origin``, ``signature``, ``user_id``, ``request_id``, ``shared``
+            (whether there is a store) and ``problem`` (of the store, empty if
+            there is none).
         """
         with self._lock:
             known, problem = self._current, self._problem
@@ -135,7 +138,7 @@ class DesiredState:
         }
 
     def statistics(self) -> Mapping[str, int]:
-        """Count choices that were refused, by reason."""
+        """Return the number of refused choices, by cause."""
         return self._tally.counts()
 
     def set(
@@ -145,16 +148,16 @@ class DesiredState:
         configured: tuple[str, str],
         by: caller.Asker = caller.UNKNOWN,
     ) -> desired_module.DesiredChoice:
-        """Make a new epoch.
+        """Create a new epoch.
 
-        If the store is away, the epoch is made from what this node knows and
-        told to the store when it is back.
+        If the store is not reachable, the epoch is based on this node's
+        knowledge, and sent to the store later.
 
-        :param metric: its name; ``None`` leaves the one of the newest epoch.
-        :param policy: its name; ``None`` leaves the one of the newest epoch.
-        :param configured: metric and policy that count if nothing was set.
-        :param by: who asked for it.
-        :raises ReportRefused: if there is no further epoch.
+        :param metric: its name; ``None`` keeps the one of the newest epoch.
+        :param policy: its name; ``None`` keeps the one of the newest epoch.
+        :param configured: metric and policy without any earlier choice.
+        :param by: who requested it.
+        :raises ReportRefused: if the last possible epoch was reached.
         :raises NotAllowed: where peers have keys.
         """
         if self._signatures is not None:
@@ -167,7 +170,7 @@ class DesiredState:
             before = configured
             if newest is not None:
                 before = newest.metric, newest.policy
-            return desired_module.after(
+            return desired_module.next_choice(
                 newest,
                 metric or before[0],
                 policy or before[1],
@@ -175,7 +178,7 @@ class DesiredState:
                 by,
             )
 
-        made = self._made(change)
+        made = self._create_choice(change)
         self._adopt(made)
         self._save()
         self._wake.set()
@@ -184,15 +187,15 @@ class DesiredState:
     def take_over(
         self, desired: desired_module.DesiredChoice
     ) -> desired_module.DesiredChoice:
-        """Take over what a controller says.
+        """Accept the choice of a controller.
 
-        :returns: what counts now: this, or something newer.
-        :raises NotAllowed: if it must be signed, and is not.
+        :returns: the choice in force: this one, or a newer one.
+        :raises NotAllowed: if a required signature is missing.
         """
         try:
             self._check(desired)
         except exception.ReportRefused as error:
-            self._tally.add(_counted(error.reason))
+            self._tally.add(_counter_name(error.reason))
             raise exception.NotAllowed(str(error)) from error
         self._adopt(desired)
         self._save()
@@ -202,26 +205,28 @@ class DesiredState:
     def offer(
         self, seen: desired_module.DesiredChoice | None, *, trusted: bool
     ) -> None:
-        """Hear gossip; returns at once.
+        """Receive a choice by gossip; returns at once.
 
-        :param trusted: whether to believe it even though the shared store
-            could be asked; a signed state needs no trust.
+        :param trusted: whether to accept it although the shared store is
+            reachable; a signed choice needs no trust.
         """
-        if seen is None or not self._beats(seen, self.current()):
+        if seen is None or not self._replaces(seen, self.current()):
             return
         try:
             self._check(seen)
         except exception.ReportRefused as error:
-            self._tally.add(_counted(error.reason))
+            self._tally.add(_counter_name(error.reason))
             self._log.warning(
-                error.reason, seen.origin, f'Not taken from a peer: {error}'
+                error.reason,
+                seen.origin,
+                f'Desired state of a peer refused: {error}',
             )
             return
         if trusted or self._shared is None or self._signatures is not None:
             self._adopt(seen)
         self._wake.set()
 
-    def _made(
+    def _create_choice(
         self, change: desired_store.Change
     ) -> desired_module.DesiredChoice:
         if self._shared is not None:
@@ -230,12 +235,12 @@ class DesiredState:
             except exception.ReportRefused:
                 raise
             except exception.ExchangeError as error:
-                self._note(str(error))
+                self._set_problem(str(error))
         return change(None)
 
     def _adopt(self, seen: desired_module.DesiredChoice | None) -> None:
         with self._lock:
-            if seen is None or not self._beats(seen, self._current):
+            if seen is None or not self._replaces(seen, self._current):
                 return
             self._current = seen
         LOG.info(
@@ -261,62 +266,64 @@ class DesiredState:
             self._wake.clear()
             self._reconcile()
             self._save()
-            self._stopping.wait(_PAUSE_S)
+            self._stopping.wait(_MIN_POLL_S)
             self._wake.wait(self._poll_s)
 
     def _reconcile(self) -> None:
-        """Bring the store and this node to the newer of the two."""
+        """Write the newer choice of the store and this node to the other."""
         if self._shared is None:
             return
         try:
-            kept, problem = self._looked_up(self._shared)
+            kept, problem = self._load_shared(self._shared)
             self._adopt(kept)
             known = self.current()
-            if known is not None and known != kept and self._is_good(known):
+            if known is not None and known != kept and self._is_valid(known):
                 self._stored = self._shared.change(
-                    lambda other: self._winner(other, known)
+                    lambda other: self._newer_valid(other, known)
                 )
                 self._adopt(self._stored)
         except exception.ExchangeError as error:
             problem = str(error)
-        self._note(problem)
+        self._set_problem(problem)
 
-    def _looked_up(
+    def _load_shared(
         self, shared: desired_store.SharedStore
     ) -> tuple[desired_module.DesiredChoice | None, str]:
-        """The content of the store, or why that is refused."""
+        """Return the choice in the store, or the cause of its refusal."""
         try:
             kept = shared.load()
             if kept is not None and kept != self.current():
                 self._check(kept)
                 self._check_order(kept)
         except exception.ReportRefused as error:
-            self._tally.add(_counted(error.reason))
-            return None, f'Not taken from the store: {error}'
+            self._tally.add(_counter_name(error.reason))
+            return None, f'Desired state of the store refused: {error}'
         self._stored = kept or self._stored
         return kept, ''
 
-    def _winner(
+    def _newer_valid(
         self,
         other: desired_module.DesiredChoice | None,
         known: desired_module.DesiredChoice,
     ) -> desired_module.DesiredChoice:
-        """The new content of the store, if it holds something else."""
-        if other is None or not self._is_good(other):
+        """Return the new content of the store, if it contains another
+        choice.
+        """
+        if other is None or not self._is_valid(other):
             return known
         return other if other.is_newer_than(known) else known
 
-    def _beats(
+    def _replaces(
         self,
         seen: desired_module.DesiredChoice,
         before: desired_module.DesiredChoice | None,
     ) -> bool:
-        """Tell whether a state replaces another, older or invalid, one."""
+        """Check whether a choice replaces another that is older or invalid."""
         if before is None or seen.is_newer_than(before):
             return True
-        return seen != before and not self._is_good(before)
+        return seen != before and not self._is_valid(before)
 
-    def _is_good(self, choice: desired_module.DesiredChoice) -> bool:
+    def _is_valid(self, choice: desired_module.DesiredChoice) -> bool:
         try:
             self._check(choice)
         except exception.ReportRefused:
@@ -324,30 +331,33 @@ class DesiredState:
         return True
 
     def _check(self, choice: desired_module.DesiredChoice) -> None:
-        """Refuse what a controller should have signed, and did not."""
+        """Refuse a choice without the required signature of a controller."""
         if self._signatures is not None:
             self._signatures.check(dataclasses.asdict(choice))
 
     def _check_order(self, kept: desired_module.DesiredChoice) -> None:
-        """Refuse what the store held before something newer."""
+        """Refuse a choice that the store had before a newer one."""
         before = self._stored
         if self._signatures is None or before in (None, kept):
             return
-        if not self._beats(kept, before):
+        if not self._replaces(kept, before):
             raise exception.ReportRefused(
                 'older',
                 f'epoch {kept.epoch} of {kept.origin} is there again, after '
                 f'epoch {before.epoch} of {before.origin}',
             )
 
-    def _note(self, problem: str) -> None:
+    def _set_problem(self, problem: str) -> None:
         with self._lock:
             before, self._problem = self._problem, problem
         if problem and not before:
-            LOG.warning('%s; the newest state known here counts', problem)
+            LOG.warning(
+                '%s; the newest state known to this node stays in force',
+                problem,
+            )
         elif before and not problem:
-            LOG.info('The store of the desired state is in order again')
+            LOG.info('The store of the desired state works again')
 
 
-def _counted(reason: str) -> str:
+def _counter_name(reason: str) -> str:
     return f'desired_refused_{reason}'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where desired state outlives an agent: a file, and Redis."""
+"""Durable stores of the desired state: a file, and Redis."""
 
 import abc
 from collections.abc import Callable
@@ -19,65 +19,65 @@ VERSION = 1
 Change = Callable[
     [desired_module.DesiredChoice | None], desired_module.DesiredChoice
 ]
-"""From the newest that is known to what shall be."""
+"""Function from the newest known choice to the wanted one."""
 
 
 class SharedStore(abc.ABC):
-    """A place that all nodes of a domain can ask."""
+    """A store that all nodes of a domain can read."""
 
     @abc.abstractmethod
     def load(self) -> desired_module.DesiredChoice | None:
-        """The state that is kept, ``None`` if none ever was.
+        """Return the stored choice; ``None`` if there is none.
 
-        :raises ReportRefused: if it holds garbage.
-        :raises ExchangeError: if it cannot be asked.
+        :raises ReportRefused: if the content is invalid.
+        :raises ExchangeError: if the store is not reachable.
         """
 
     @abc.abstractmethod
     def change(self, change: Change) -> desired_module.DesiredChoice:
-        """Replace what is kept.
+        """Replace the stored choice.
 
-        :param change: called again if another node was faster; it may return
-            the state that is kept already.
-        :returns: what is kept now.
-        :raises ExchangeError: if it cannot be asked.
+        :param change: called again if another node wrote meanwhile; it may
+            return the stored choice.
+        :returns: the choice that is stored now.
+        :raises ExchangeError: if the store is not reachable.
         """
 
 
 class FileStore(state_file.StateFile):
-    """A JSON file; a power cut leaves the old or the new one.
+    """A JSON file; a power failure leaves the old or the new content.
 
     :param path: of the file; its directory exists.
     """
 
     def load(self) -> desired_module.DesiredChoice | None:
-        """The state that was saved, ``None`` if none ever was.
+        """Return the saved choice; ``None`` if there is none.
 
-        :raises StateError: if the file cannot be read or understood.
+        :raises StateError: if the file cannot be read or parsed.
         """
         try:
-            return _parsed(self.path.read_bytes())
+            return _parse(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, exception.ReportRefused) as error:
             raise exception.StateError(
-                f'{self.path} cannot be used: {error}'
+                f'{self.path}: the file is unusable: {error}'
             ) from error
 
     def save(self, desired: desired_module.DesiredChoice) -> bool:
-        """Replace the file; tell whether it was."""
-        return not self.write(_written(desired).decode())
+        """Replace the file; return whether that succeeded."""
+        return not self.write(_serialize(desired).decode())
 
 
 _WRONG_TYPE = 'WRONGTYPE'
-"""How Redis' answer begins about a value that is no text."""
+"""Begin of Redis' error for a value that is no text."""
 
-_LONGEST = 4095
-"""Most bytes of a kept state; more was not written by this service."""
+_MAX_BYTES = 4095
+"""Largest size of a stored choice; this service writes no larger one."""
 
 # A value of another type than text is somebody else's and counts as nothing.
 _SWAP = f"""
-local kept = redis.pcall('GETRANGE', KEYS[1], 0, {_LONGEST})
+local kept = redis.pcall('GETRANGE', KEYS[1], 0, {_MAX_BYTES})
 if type(kept) == 'table' then
   if not string.find(kept['err'], '{_WRONG_TYPE}', 1, true) then
     return kept
@@ -89,14 +89,14 @@ redis.call('SET', KEYS[1], ARGV[2])
 return 1
 """
 
-_TURNS = 10
+_MAX_TRIES = 10
 
 
 class RedisStore(SharedStore):
     """One key in Redis, changed by compare-and-set.
 
-    :param client: of redis-py, with timeouts; answers as bytes or text.
-    :param domain: part of the key, so that domains never mix.
+    :param client: of redis-py, with timeouts; answers are bytes or text.
+    :param domain: part of the key, to separate domains.
     :param prefix: of the key.
     """
 
@@ -107,14 +107,14 @@ class RedisStore(SharedStore):
         self.key = f'{prefix}:desired:{domain}'
 
     def load(self) -> desired_module.DesiredChoice | None:
-        """The state that is kept, ``None`` if none is.
+        """Return the stored choice; ``None`` if there is none.
 
-        :raises ReportRefused: if the key holds something else.
-        :raises ExchangeError: if Redis cannot be asked.
+        :raises ReportRefused: if the key has another content.
+        :raises ExchangeError: if Redis is not reachable.
         """
-        raw = self._raw()
+        raw = self._read_raw()
         try:
-            return _parsed(raw) if raw else None
+            return _parse(raw) if raw else None
         except exception.ReportRefused as error:
             raise exception.ReportRefused(
                 error.reason,
@@ -122,70 +122,70 @@ class RedisStore(SharedStore):
             ) from error
 
     def change(self, change: Change) -> desired_module.DesiredChoice:
-        """Replace what is kept; garbage counts as nothing.
+        """Replace the stored choice; invalid content counts as none.
 
-        :raises ExchangeError: if Redis cannot be asked, or others are faster
-            again and again.
+        :raises ExchangeError: if Redis is not reachable, or other nodes wrote
+            first too often.
         """
-        for _ in range(_TURNS):
-            raw = self._raw()
-            kept = _kept(raw)
+        for _ in range(_MAX_TRIES):
+            raw = self._read_raw()
+            kept = _parse_or_none(raw)
             wanted = change(kept)
             if wanted == kept:
                 return wanted
-            if self._swapped(raw, _written(wanted)):
+            if self._compare_and_set(raw, _serialize(wanted)):
                 return wanted
         raise exception.ExchangeError(
-            f'the key {self.key} in Redis was changed by others {_TURNS} '
+            f'the key {self.key} in Redis was changed by others {_MAX_TRIES} '
             'times in a row'
         )
 
-    def _raw(self) -> bytes:
+    def _read_raw(self) -> bytes:
         try:
-            raw = self._asked()
+            raw = self._read_once_more()
         except redis.ResponseError as error:
             if not str(error).startswith(_WRONG_TYPE):
-                raise self._away(error) from error
+                raise self._unreachable(error) from error
             # No JSON, so it is refused or replaced as any other garbage.
             return _WRONG_TYPE.encode()
         except (redis.RedisError, OSError) as error:
-            raise self._away(error) from error
+            raise self._unreachable(error) from error
         return raw.encode() if isinstance(raw, str) else bytes(raw)
 
-    def _asked(self) -> str | bytes:
+    def _read_once_more(self) -> str | bytes:
         try:
-            raw: str | bytes = self._client.getrange(self.key, 0, _LONGEST)
+            raw: str | bytes = self._client.getrange(self.key, 0, _MAX_BYTES)
         except redis.ConnectionError:
             # Perhaps it was only the connection that did not survive.
-            raw = self._client.getrange(self.key, 0, _LONGEST)
+            raw = self._client.getrange(self.key, 0, _MAX_BYTES)
         return raw
 
-    def _swapped(self, before: bytes, after: bytes) -> bool:
+    def _compare_and_set(self, before: bytes, after: bytes) -> bool:
         try:
             return bool(self._client.eval(_SWAP, 1, self.key, before, after))
         except (redis.RedisError, OSError) as error:
-            raise self._away(error) from error
+            raise self._unreachable(error) from error
 
-    def _away(self, error: Exception) -> exception.ExchangeError:
+    def _unreachable(self, error: Exception) -> exception.ExchangeError:
         return exception.ExchangeError(
-            f'Redis cannot be asked for the desired state: {error}'
+            f'desired state: Redis does not answer: {error}'
         )
 
 
-def _kept(raw: bytes) -> desired_module.DesiredChoice | None:
+def _parse_or_none(raw: bytes) -> desired_module.DesiredChoice | None:
     try:
-        return _parsed(raw) if raw else None
+        return _parse(raw) if raw else None
     except exception.ReportRefused:
         return None
 
 
-def _written(desired: desired_module.DesiredChoice) -> bytes:
+def _serialize(desired: desired_module.DesiredChoice) -> bytes:
     return json.dumps(
         {'version': VERSION, **dataclasses.asdict(desired)}, sort_keys=True
     ).encode()
 
 
-def _parsed(raw: bytes) -> desired_module.DesiredChoice:
+def _parse(raw: bytes) -> desired_module.DesiredChoice:
     try:
         content = json.loads(raw)
     except exception.UNREADABLE as error:
@@ -196,4 +196,4 @@ def _parsed(raw: bytes) -> desired_module.DesiredChoice:
         raise exception.ReportRefused(
             'version', f'its version is not {VERSION}'
         )
-    return desired_module.read(content)
+    return desired_module.parse(content)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Takes messages of peers in.
+"""Receives and validates messages of peers.
 
-A message may differ from the one of its host before in its numbers only. It
-then waits until they are asked for.
+A message that differs from the host's last one only in its numbers waits until
+the numbers are needed.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,12 @@ from nova_fairness.model import resources
 from nova_fairness.runtime import quiet_log as tally_module
 
 PEER = 'zmq_peer'
-"""Where a transport that knows keys says who sent a message."""
+"""Key of the sender's identity in the context, set by a transport with
+keys."""
 
 
 class SenderKey(msgspec.Struct, frozen=True):
-    """A sender's key, from the transport; empty if it knows no keys."""
+    """The identity of a sender's key; empty if the transport has no keys."""
 
     name: bounds.Name
     role: bounds.Name
@@ -37,21 +38,21 @@ class SenderKey(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, context: Any) -> 'SenderKey':
-        """The sender's key that the transport wrote into a context.
+        """Return the sender's key from a context of the transport.
 
-        :raises ReportRefused: if that cannot be.
+        :raises ReportRefused: if it is malformed.
         """
         given = context.get(PEER) if isinstance(context, dict) else None
         if given is None:
             return NO_KEY
         if isinstance(given, dict) and given.get('insecure') is True:
             return NO_KEY
-        return bounds.converted(given, cls, PEER)
+        return bounds.convert(given, cls, PEER)
 
     def check_role(self) -> None:
-        """Let only nodes report.
+        """Check that the sender is a node.
 
-        :raises ReportRefused: if it is another key's message.
+        :raises ReportRefused: if the key has another role.
         """
         if self.name and self.role != 'node':
             raise exception.ReportRefused(
@@ -61,9 +62,9 @@ class SenderKey(msgspec.Struct, frozen=True):
             )
 
     def check_host(self, host: str) -> None:
-        """Let everybody report on itself only.
+        """Check that a node reports on itself only.
 
-        :raises ReportRefused: if it is another host's report.
+        :raises ReportRefused: if the report is about another host.
         """
         if self.name and host != self.name:
             raise exception.ReportRefused(
@@ -76,18 +77,18 @@ class SenderKey(msgspec.Struct, frozen=True):
 NO_KEY = SenderKey('', '')
 
 
-_EVERY_DAY = ('own', 'duplicate', 'late')
+_ROUTINE = ('own', 'duplicate', 'late')
 """Refusals that need no attention."""
 
 
 class Intake:
-    """Checks and keeps what peers send; any thread.
+    """Validates and stores messages of peers, on any thread.
 
-    :param ledger: keeps it.
-    :param limits: what is believed and kept of peers.
-    :param desired: hears what others tell.
+    :param ledger: stores the reports.
+    :param limits: bounds of peers' claims.
+    :param desired: receives the desired state of peers.
     :param tally: counts ``received``, ``accepted`` and ``refused_<reason>``.
-    :param log: where refusals are told.
+    :param log: for refusals.
     :param clock: monotonic, seconds.
     """
 
@@ -109,7 +110,7 @@ class Intake:
         self._clock = clock
 
     def received(self, context: Any, message: Any) -> None:
-        """Take a message, or count and name what is wrong; never raises."""
+        """Accept a message, or count and log its error; never raises."""
         key = NO_KEY
         try:
             key = SenderKey.of(context)
@@ -125,54 +126,52 @@ class Intake:
         metric: str,
         interval_s: float,
     ) -> report.View:
-        """The ledger's view of all that came until now."""
+        """Return the ledger's view, with all messages received until now."""
         with self._lock:
             settled = self._ledger.settle()
             view = self._ledger.view(now_s, own, metric, interval_s)
-        self._note(settled)
+        self._count_results(settled)
         return view
 
     def remembered(self) -> tuple[int, int]:
-        """Count the hosts, and the rows of users, that are kept now."""
+        """Return the number of hosts and of user rows that are stored."""
         with self._lock:
             settled = self._ledger.settle()
             found = self._ledger.hosts, self._ledger.rows
-        self._note(settled)
+        self._count_results(settled)
         return found
 
     def _accept(self, message: Any, key: SenderKey) -> None:
         key.check_role()
-        head = codec.head(message)
+        head = codec.parse_head(message)
         key.check_host(head.host)
         now_s = self._clock()
-        before = self._expected(head, now_s)
-        # Where no keys are known, whoever has access to the transport is
-        # believed.
+        before = self._last_content(head, now_s)
+        # Without keys, everyone with access to the transport is
+        # trusted.
         trusted = not key.name
-        if before is not None and self._postponed(
-            message, head, before, now_s
-        ):
+        if before is not None and self._postpone(message, head, before, now_s):
             self._desired.offer(before.desired, trusted=trusted)
             return
         seen = codec.decode(message, self._limits, before)
         with self._lock:
             self._ledger.accept(seen.report, now_s, seen.lasting)
         if before is not None and seen.lasting is not before:
-            self._compare(before.resources, seen.report.resources)
+            self._log_capacity_change(before.resources, seen.report.resources)
         self._desired.offer(seen.desired, trusted=trusted)
         self._tally.add('received', 'accepted')
 
-    def _expected(
+    def _last_content(
         self, head: codec.Head, now_s: float
     ) -> codec.StaticContent | None:
         with self._lock:
             settled = self._ledger.settle(head.host)
         if settled is not ledger_module.NOTHING_SETTLED:
-            self._note(settled)
+            self._count_results(settled)
         with self._lock:
-            return self._ledger.expect(head, now_s)
+            return self._ledger.static_content(head, now_s)
 
-    def _postponed(
+    def _postpone(
         self,
         message: Any,
         head: codec.Head,
@@ -185,16 +184,18 @@ class Intake:
         with self._lock:
             return self._ledger.postpone(short, now_s)
 
-    def _note(self, settled: ledger_module.MessageResults) -> None:
+    def _count_results(self, settled: ledger_module.MessageResults) -> None:
         if settled.accepted:
             self._tally.add('received', 'accepted', count=settled.accepted)
         for host, error in settled.refusals:
             self._refuse(host, error)
 
-    def _compare(
+    def _log_capacity_change(
         self, before: node.NodeResources, now: node.NodeResources
     ) -> None:
-        """Say what a node claims to have now: it makes all quotas grow."""
+        """Log a change of a node's claimed capacity, which changes all
+        quotas.
+        """
         changes = [
             f'{name} {old:g} became {new:g}'
             for name, old, new in zip(
@@ -215,7 +216,7 @@ class Intake:
 
     def _refuse(self, host: str, error: exception.ReportRefused) -> None:
         self._tally.add('received', f'refused_{error.reason}')
-        if error.reason in _EVERY_DAY:
+        if error.reason in _ROUTINE:
             return
         with self._lock:
             self._ledger.refused(

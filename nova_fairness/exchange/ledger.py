@@ -2,9 +2,9 @@
 
 """The newest report of every node, and why some are not used.
 
-Only two things order the reports of a node: the boot id of its agent's run,
-and the sequence number in that run. Ages are counted from when a report
-arrived here, so a sender's clock means nothing.
+The boot id of an agent's run, and the sequence number in that run, order the
+reports of a node. Ages count from the arrival on this node, so that the
+sender's clock does not matter.
 """
 
 import collections
@@ -21,21 +21,21 @@ from nova_fairness.model import wording
 
 
 class PendingMessage(NamedTuple):
-    """One message.
+    """A message whose numbers are not parsed yet.
 
-    :ivar short: what is known of it.
-    :ivar arrived_s: when it came, on the monotonic clock of this node.
+    :ivar short: its parsed parts.
+    :ivar arrived_s: time of arrival, monotonic clock of this node.
     """
 
-    short: codec.Short
+    short: codec.ShortMessage
     arrived_s: float
 
 
 class Refusal(NamedTuple):
-    """Of a message whose numbers were looked at.
+    """The refusal of a message whose numbers were parsed.
 
-    :ivar host: that sent it.
-    :ivar error: what was wrong with it.
+    :ivar host: sender.
+    :ivar error: cause.
     """
 
     host: str
@@ -45,7 +45,7 @@ class Refusal(NamedTuple):
 class MessageResults(NamedTuple):
     """The result of some messages.
 
-    :ivar accepted: number of those that count now.
+    :ivar accepted: number of accepted ones.
     :ivar refusals: of the others.
     """
 
@@ -56,24 +56,25 @@ class MessageResults(NamedTuple):
 NOTHING_SETTLED = MessageResults()
 
 
-RETIRED = 64
-"""Boot ids of former runs that are refused, per host."""
+MAX_RETIRED_RUNS = 64
+"""Number of boot ids of former runs that are refused, per host."""
 
-AHEAD = 1_000
-"""Rounds that a sequence number may leap without time for them."""
+MAX_SEQUENCE_LEAP = 1_000
+"""Largest increase of a sequence number besides the elapsed rounds."""
 
 _ROUNDS_PER_S = 10.0
-"""More than the shortest interval allows."""
+"""Upper bound of a peer's rounds per second."""
 
 
 @dataclasses.dataclass(slots=True)
 class PeerReport:
-    """Its newest report, and what is needed to judge the next.
+    """A peer's newest report, and the data to validate its next one.
 
-    :ivar heard_s: when something of it was accepted or refused last.
-    :ivar arrived_s: when the newest report was accepted.
-    :ivar refusal: why the newest message was not accepted, empty if it was.
-    :ivar lasting: what its newest message said; goes with ``newest``.
+    :ivar heard_s: time of the last accepted or refused message.
+    :ivar arrived_s: time of arrival of the newest report.
+    :ivar refusal: why the newest message was refused; empty if it was
+        accepted.
+    :ivar lasting: static content of the newest report.
     """
 
     heard_s: float
@@ -84,31 +85,31 @@ class PeerReport:
     arrived_s: float = 0.0
     refusal: str = ''
     retired: collections.deque[str] = dataclasses.field(
-        default_factory=lambda: collections.deque(maxlen=RETIRED)
+        default_factory=lambda: collections.deque(maxlen=MAX_RETIRED_RUNS)
     )
 
     @property
     def rows(self) -> int:
-        """Rows of users in its newest report."""
+        """The number of user rows in the newest report."""
         return 0 if self.newest is None else len(self.newest.users)
 
-    def take(
+    def replace(
         self,
         new: report.NodeReport,
         lasting: codec.StaticContent | None,
         arrived_s: float,
     ) -> None:
-        """Put a report in the place of the one before."""
+        """Replace the newest report."""
         if self.boot_id and self.boot_id != new.boot_id:
             self.retired.append(self.boot_id)
         self.newest, self.lasting = new, lasting
         self.boot_id, self.sequence = new.boot_id, new.sequence
         self.arrived_s, self.refusal = arrived_s, ''
 
-    def why_nothing(self, age_s: float) -> str:
-        """Say why it has no report that can be used.
+    def why_unusable(self, age_s: float) -> str:
+        """Return why the peer has no usable report.
 
-        :param age_s: since its newest report was accepted.
+        :param age_s: seconds since its newest report was accepted.
         """
         silent = f'{report.SILENT} for {age_s:.0f} s' if self.boot_id else ''
         return self.refusal or silent or 'sent nothing usable'
@@ -116,7 +117,7 @@ class PeerReport:
     def check_order(
         self, new: codec.Head | report.NodeReport, now_s: float
     ) -> None:
-        """Let only what is newer than the newest pass.
+        """Check that a message is newer than the newest report.
 
         :raises ReportRefused: if it is not.
         """
@@ -136,7 +137,9 @@ class PeerReport:
                 f' {self.sequence}',
             )
         elapsed_s = max(0.0, now_s - self.arrived_s)
-        most = self.sequence + AHEAD + int(elapsed_s * _ROUNDS_PER_S)
+        most = (
+            self.sequence + MAX_SEQUENCE_LEAP + int(elapsed_s * _ROUNDS_PER_S)
+        )
         if new.sequence > most:
             raise exception.ReportRefused(
                 'future',
@@ -146,18 +149,18 @@ class PeerReport:
 
 
 _OWN_INTERVALS = 10.0
-"""Up to so many own intervals a slower peer's interval counts."""
+"""Largest interval of a slower peer that counts, in intervals of this node."""
 
 
 class ReportLedger:
-    """Decides which report of each peer counts; not thread-safe.
+    """Decides which report of each peer is used; not thread-safe.
 
-    Its memory is bounded: by hosts, by rows of users, by boot ids. Numbers
-    that are not read yet take as much of it as those that are.
+    Its memory is bounded: by hosts, by user rows, by boot ids. Numbers that
+    are not parsed yet count like parsed ones.
 
-    :param host: the node's own name.
-    :param boot_id: of its agent's run.
-    :param limits: how much is kept and believed.
+    :param host: name of this node.
+    :param boot_id: of this node's run.
+    :param limits: bounds of peers' claims.
     """
 
     def __init__(self, host: str, boot_id: str, limits: bounds.Bounds) -> None:
@@ -170,22 +173,22 @@ class ReportLedger:
 
     @property
     def hosts(self) -> int:
-        """Number of peers that are remembered."""
+        """The number of stored peers."""
         return len(self._peers)
 
     @property
     def rows(self) -> int:
-        """Rows of users in all reports that are kept."""
+        """The number of user rows in all stored reports."""
         return self._rows
 
-    def expect(
+    def static_content(
         self, head: codec.Head, now_s: float
     ) -> codec.StaticContent | None:
-        """Look whether a message is news, before all of it is read.
+        """Check by its head whether a message is new.
 
         :param now_s: monotonic clock of this node, seconds.
-        :returns: what the host's newest message said, if it is still kept.
-        :raises ReportRefused: as accept() does, but for ``full``.
+        :returns: static content of the host's newest message, if stored.
+        :raises ReportRefused: as accept() does, except ``full``.
         """
         if head.host == self._host:
             self._refuse_own(head)
@@ -196,18 +199,18 @@ class ReportLedger:
         peer.check_order(head, now_s)
         return peer.lasting
 
-    def postpone(self, short: codec.Short, now_s: float) -> bool:
-        """Keep a message until its numbers are asked for.
+    def postpone(self, short: codec.ShortMessage, now_s: float) -> bool:
+        """Store a message until its numbers are needed.
 
-        :param short: made of what expect() gave.
+        :param short: based on the result of static_content().
         :param now_s: monotonic clock of this node, seconds.
-        :returns: False if one of its host was not settled yet.
+        :returns: ``False`` if another message of its host is still pending.
         """
         waiting = PendingMessage(short, now_s)
         return self._waiting.setdefault(short.head.host, waiting) is waiting
 
     def settle(self, host: str = '') -> MessageResults:
-        """Check the postponed numbers of messages.
+        """Parse and validate the numbers of pending messages.
 
         :param host: sender; empty for all.
         """
@@ -222,7 +225,7 @@ class ReportLedger:
         numbers = [item.short.numbers for item in waiting]
         refusals = []
         for item, users in zip(
-            waiting, tables.read_together(numbers, self._limits), strict=True
+            waiting, tables.parse_tables(numbers, self._limits), strict=True
         ):
             error = self._settle(item, users)
             if error is not None:
@@ -250,7 +253,7 @@ class ReportLedger:
             peer.check_order(short.head, arrived_s)
         except exception.ReportRefused as error:
             return error
-        peer.take(short.complete(users), short.lasting, arrived_s)
+        peer.replace(short.complete(users), short.lasting, arrived_s)
         return None
 
     def accept(
@@ -259,33 +262,33 @@ class ReportLedger:
         now_s: float,
         lasting: codec.StaticContent | None = None,
     ) -> None:
-        """Take a report over, if it is the newest of its host.
+        """Store a report if it is the newest of its host.
 
         :param now_s: monotonic clock of this node, seconds.
-        :param lasting: what expect() shall give from now on.
+        :param lasting: static content for the host's next message.
         :raises ReportRefused: if it is not used; the reason is ``own``,
-            ``namesake``, ``duplicate``, ``late``, ``future``, ``replayed``
-            or ``full``.
+            ``namesake``, ``duplicate``, ``late``, ``future``, ``replayed`` or
+            ``full``.
         """
         if new.host == self._host:
             self._refuse_own(new)
-        peer = self._remembered(new.host, now_s)
+        peer = self._peer_of(new.host, now_s)
         peer.heard_s = now_s
         peer.check_order(new, now_s)
         more = len(new.users) - peer.rows
-        self._check_room(new.host, more)
+        self._check_row_limit(new.host, more)
         self._rows += more
-        peer.take(new, lasting, now_s)
+        peer.replace(new, lasting, now_s)
 
     def refused(self, host: str, why: str, now_s: float) -> None:
-        """Remember why a host's message was not used.
+        """Store why a host's message was refused.
 
-        A report of it that was accepted before stays until it is too old.
+        Its last accepted report stays in use until it is too old.
         """
         if host in ('', self._host):
             return
         try:
-            peer = self._remembered(host, now_s)
+            peer = self._peer_of(host, now_s)
         except exception.ReportRefused:
             return
         peer.heard_s, peer.refusal = now_s, why
@@ -297,23 +300,23 @@ class ReportLedger:
         metric: str,
         interval_s: float,
     ) -> report.View:
-        """The newest usable report of every node.
+        """Return the newest usable report of every node.
 
         :param now_s: monotonic clock, seconds.
         :param own: newest report of this node; always in the view.
-        :param metric: reports of another one are left out whole.
-        :param interval_s: of the own rounds, from which ages are counted.
+        :param metric: reports with another metric are left out.
+        :param interval_s: of this node's rounds, by which ages are judged.
         """
-        self._forget(now_s)
+        self._delete_silent_peers(now_s)
         found: dict[str, tuple[report.NodeReport, float]] = {}
         if own is not None:
             found[own.host] = own, 0.0
         left_out: dict[str, str] = {}
         for host, peer in self._peers.items():
             age_s = max(0.0, now_s - peer.arrived_s)
-            newest = self._young(peer, age_s, interval_s)
+            newest = self._fresh_report(peer, age_s, interval_s)
             if newest is None:
-                left_out[host] = peer.why_nothing(age_s)
+                left_out[host] = peer.why_unusable(age_s)
             elif newest.metric != metric:
                 left_out[host] = (
                     f'{report.OTHER_METRIC} with {newest.metric}, not with '
@@ -328,18 +331,20 @@ class ReportLedger:
             left_out=dict(sorted(left_out.items())),
         )
 
-    def _young(
+    def _fresh_report(
         self, peer: PeerReport, age_s: float, interval_s: float
     ) -> report.NodeReport | None:
-        """A peer's report unless it is too old, which drops it."""
-        if peer.newest is not None and age_s > self._oldest_s(
+        """Return a peer's report; delete it and return ``None`` if it is
+        too old.
+        """
+        if peer.newest is not None and age_s > self._max_age_s(
             peer.newest.interval_s, interval_s
         ):
-            self._drop(peer)
+            self._drop_report(peer)
         return peer.newest
 
-    def _oldest_s(self, theirs_s: float, own_s: float) -> float:
-        """The age at which a report of a peer is too old."""
+    def _max_age_s(self, theirs_s: float, own_s: float) -> float:
+        """Return the age at which a peer's report is too old, in seconds."""
         counted_s = min(theirs_s, _OWN_INTERVALS * own_s)
         return self._limits.view_max_age * max(own_s, counted_s)
 
@@ -354,17 +359,17 @@ class ReportLedger:
             'one started; expected each host to have a name of its own',
         )
 
-    def _remembered(self, host: str, now_s: float) -> PeerReport:
+    def _peer_of(self, host: str, now_s: float) -> PeerReport:
         peer = self._peers.get(host)
         if peer is not None:
             return peer
         if len(self._peers) >= self._limits.max_peers:
-            self._make_room(host)
+            self._delete_oldest_peer(host)
         peer = self._peers[host] = PeerReport(heard_s=now_s)
         return peer
 
-    def _make_room(self, host: str) -> None:
-        """Forget the peer that is silent longest and has no usable report."""
+    def _delete_oldest_peer(self, host: str) -> None:
+        """Delete the peer with the longest silence and no usable report."""
         gone = [
             (peer.heard_s, name)
             for name, peer in self._peers.items()
@@ -373,12 +378,12 @@ class ReportLedger:
         if not gone:
             raise exception.ReportRefused(
                 'full',
-                f'there is no room for {host}: {self._limits.max_peers} peers '
+                f'{host}: refused: {self._limits.max_peers} peers '
                 'are known ([fairness_exchange] max_peers)',
             )
         del self._peers[min(gone)[1]]
 
-    def _check_room(self, host: str, more: int) -> None:
+    def _check_row_limit(self, host: str, more: int) -> None:
         most = self._limits.max_total_users
         if more > 0 and self._rows + more > most:
             raise exception.ReportRefused(
@@ -389,15 +394,15 @@ class ReportLedger:
                 'max_peers)',
             )
 
-    def _forget(self, now_s: float) -> None:
+    def _delete_silent_peers(self, now_s: float) -> None:
         silent = [
             host
             for host, peer in self._peers.items()
             if now_s - peer.heard_s > self._limits.forget_after_s
         ]
         for host in silent:
-            self._drop(self._peers.pop(host))
+            self._drop_report(self._peers.pop(host))
 
-    def _drop(self, peer: PeerReport) -> None:
+    def _drop_report(self, peer: PeerReport) -> None:
         self._rows -= peer.rows
         peer.newest = peer.lasting = None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bounds on what a peer claims: the largest sizes that an operator expects."""
+"""Bounds of a peer's claims: the largest sizes that an operator expects."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -24,54 +24,56 @@ LARGEST_CAPACITY: Mapping[str, float] = {
     'net_sent': 1e12,
     'memory': 1e15,
 }
-"""Of one node, unless configured; above anything built so far."""
+"""Default bounds of one node's capacity; above any machine built so far."""
 
 MEAN_USERS = 500
-"""Users of a peer on average for which there is room, at 300 bytes each."""
+"""Mean number of users per peer for which memory is reserved, 300 bytes
+each."""
 
 HUGE = 1e300
-"""Numbers below it can be added up without becoming infinite."""
+"""Bound of numbers whose sums stay finite."""
 
 LONGEST_NAME = 255
-"""Characters of any name."""
+"""Largest number of characters of a name."""
 
 MOST_CPUS = 16_384
-"""Of one node."""
+"""Largest number of CPUs of one node."""
 
 MOST_INSTANCES = 100_000
-"""Of one user on one node."""
+"""Largest number of VMs of one user on one node."""
 
 MOST_VCPUS = MOST_INSTANCES * MOST_CPUS
-"""Of one user on one node: no VM has more than the node has CPUs."""
+"""Largest number of vCPUs of one user on one node: no VM has more than
+the node has CPUs."""
 
 LONGEST_INTERVAL_S = 86_400.0
-"""Of what was measured."""
+"""Longest interval of a report, in seconds."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
-"""Of a host, a run, a metric; see also :func:`check_printable`."""
+"""Name of a host, a run or a metric; see also :func:`check_printable`."""
 
 _Kind = TypeVar('_Kind')
 
 CAPACITY_FILE = 'peer_capacity_file'
-"""Option that names the file of what is believed of single hosts."""
+"""Option with the path of the file of single hosts' bounds."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounds:
-    """Everything that limits what peers can make this node believe or keep.
+    """All bounds of peers' claims and of the memory for them.
 
     :ivar domain: nodes of one domain exchange reports.
     :ivar view_max_age: intervals after which a report is too old.
     :ivar max_users: in one report; more than any node has VMs.
-    :ivar max_total_users: rows of all kept reports together.
-    :ivar max_peers: hosts that are remembered.
+    :ivar max_total_users: rows of all stored reports.
+    :ivar max_peers: number of stored hosts.
     :ivar capacity: (r,) largest of one node; per second where time-shared.
-    :ivar capacities: the same of hosts whose names match a pattern; the
-        first that matches counts.
+    :ivar capacities: exceptions for hosts whose names match a pattern; the
+        first match applies.
     :ivar max_heaviness: largest magnitude of a user's heaviness on a node,
         norm units.
-    :ivar forget_after_s: a peer that was silent that long is not known any
-        more; an hour is longer than a node takes to start again.
+    :ivar forget_after_s: silence after which a peer is deleted, seconds; an
+        hour is longer than a restart of a node.
     """
 
     domain: str = 'nova-fairness'
@@ -87,8 +89,8 @@ class Bounds:
     forget_after_s: float = 3600.0
 
     @functools.cached_property
-    def columns(self) -> tuple[resources.Vector, resources.Vector]:
-        """Smallest and largest numbers in the row of one user."""
+    def column_bounds(self) -> tuple[resources.Vector, resources.Vector]:
+        """The smallest and largest numbers in the row of one user."""
         amounts = [HUGE] * 3 * len(resources.RESOURCES)
         grades = [float(MOST_VCPUS)] * 2 * report.GRADES
         least = [0.0] * (len(amounts) + len(grades))
@@ -98,9 +100,9 @@ class Bounds:
         )
 
     def capacity_of(self, host: str) -> tuple[resources.Vector, str]:
-        """The largest capacity that is believed of a host.
+        """Return the largest capacity that a host may claim.
 
-        :returns: shape (r,), and the option that says so.
+        :returns: shape (r,), and the option that sets it.
         """
         for pattern, capacity in self.capacities:
             if fnmatch.fnmatchcase(host, pattern):
@@ -108,12 +110,12 @@ class Bounds:
         return self.capacity, f'{CAPACITY_FILE} names no other'
 
 
-def converted(value: object, kind: type[_Kind], what: str) -> _Kind:
-    """Convert an untrusted value from outside to a type.
+def convert(value: object, kind: type[_Kind], what: str) -> _Kind:
+    """Convert an untrusted value to a type.
 
-    :param kind: a class whose annotations say what is allowed.
+    :param kind: a class whose annotations define the valid values.
     :param what: name of the value in error messages.
-    :raises ReportRefused: naming the field, and what was expected.
+    :raises ReportRefused: with the field and the expectation.
     """
     try:
         return msgspec.convert(value, kind)
@@ -129,10 +131,10 @@ def converted(value: object, kind: type[_Kind], what: str) -> _Kind:
 
 
 def check_printable(**names: str) -> None:
-    """Let names pass that can be written into a log as they are.
+    """Check that names contain only printable characters, for logs.
 
     :param names: by the name of the field.
-    :raises ValueError: for others.
+    :raises ValueError: if a name has other characters.
     """
     for field, name in names.items():
         if not name.isprintable():

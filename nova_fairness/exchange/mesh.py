@@ -42,18 +42,19 @@ from nova_fairness.runtime import quiet_log
 LOG = logging.getLogger(__name__)
 
 _JOIN_S = 2.0
-"""How long the end of a thread that may hang in a transport is awaited."""
+"""Longest wait for the end of a thread that may hang in a transport, in
+seconds."""
 
 
 class PeerSender:
-    """A place for one message, and a thread that empties it.
+    """Sends the newest message on its own thread.
 
-    A transport that hangs holds up only this thread. A message that is not
-    sent when a newer one comes is given up.
+    A transport that hangs blocks only this thread. A waiting message is
+    replaced by a newer one.
 
-    :param send: blocks as long as it likes, raises what it likes.
+    :param send: sends a message; may block, and raise anything.
     :param tally: counts ``sent``, ``send_failed`` and ``replaced``.
-    :param log: where failures are told.
+    :param log: for failures.
     """
 
     def __init__(
@@ -76,8 +77,8 @@ class PeerSender:
         """Start the thread."""
         self._thread.start()
 
-    def put(self, message: Any) -> None:
-        """Replace the message that waits by a new one; returns at once."""
+    def replace_message(self, message: Any) -> None:
+        """Replace the waiting message; returns at once."""
         with self._changed:
             if self._message is not None:
                 self._tally.add('replaced')
@@ -85,7 +86,7 @@ class PeerSender:
             self._changed.notify()
 
     def stop(self) -> None:
-        """End the thread; one that hangs in the transport is left behind."""
+        """Stop the thread; it remains if it hangs in the transport."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -105,7 +106,7 @@ class PeerSender:
                 self._tally.add('sent')
 
     def _next(self) -> Any:
-        """Wait for a message; ``None`` says that it is over."""
+        """Wait for a message; return ``None`` at the end."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._stopping or self._message is not None
@@ -116,14 +117,14 @@ class PeerSender:
             return message
 
 
-_MOST_NAMED = 10
-"""Hosts that are named in one view; of the others only the number."""
+_MAX_NAMED_HOSTS = 10
+"""Largest number of hosts that a log line names."""
 
 
-class Attendance:
-    """Compares each view with the one before; not thread-safe.
+class ViewLog:
+    """Logs the changes from one view to the next; not thread-safe.
 
-    :param log: where to.
+    :param log: the logger.
     """
 
     def __init__(self, log: logging.Logger) -> None:
@@ -131,8 +132,11 @@ class Attendance:
         self._usable: set[str] = set()
         self._left_out: dict[str, str] = {}
 
-    def note(self, view: report.View) -> None:
-        """Name what changed. A reason's first word says what kind it is."""
+    def log_changes(self, view: report.View) -> None:
+        """Log the hosts whose reports began or ceased to be used.
+
+        The first word of a cause identifies its kind.
+        """
         left_out = {
             host: why.split(' ', 1)[0] for host, why in view.left_out.items()
         }
@@ -143,28 +147,28 @@ class Attendance:
         ]
         come = [host for host in view.reports if host not in self._usable]
         if gone:
-            self._log.warning('Left out: %s', _named_hosts(gone))
+            self._log.warning('Reports not in use: %s', _named_hosts(gone))
         if come:
-            self._log.info('In view: %s', _named_hosts(come))
+            self._log.info('Reports in use: %s', _named_hosts(come))
         self._usable, self._left_out = set(view.reports), left_out
 
 
 def _named_hosts(items: list[str]) -> str:
-    more = len(items) - _MOST_NAMED
-    return ', '.join(items[:_MOST_NAMED]) + (
+    more = len(items) - _MAX_NAMED_HOSTS
+    return ', '.join(items[:_MAX_NAMED_HOSTS]) + (
         f' and {more} more' if more > 0 else ''
     )
 
 
 class MeshExchange(base.Exchange):
-    """Sends to all nodes of a domain, and hears all of them.
+    """Sends reports to all nodes of a domain, and receives theirs.
 
     :param transport: of oslo.messaging, for RPC.
-    :param host: the node's own name.
-    :param boot_id: of its agent's run.
+    :param host: name of this node.
+    :param boot_id: of this node's run.
     :param interval_s: of its rounds.
-    :param limits: what is believed and kept of peers.
-    :param desired: told with every report, and hears what others tell.
+    :param limits: bounds of peers' claims.
+    :param desired: sent with every report, and updated from reports of peers.
     :param clock: monotonic, seconds.
     """
 
@@ -194,7 +198,7 @@ class MeshExchange(base.Exchange):
             self._log,
             clock,
         )
-        self._attendance = Attendance(LOG)
+        self._view_log = ViewLog(LOG)
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(
@@ -214,33 +218,34 @@ class MeshExchange(base.Exchange):
         )
 
     def start(self) -> None:
-        """Begin to send and to listen; returns at once."""
+        """Start to send and to receive; returns at once."""
         self.listener.start()
         self._sender.start()
 
     def stop(self) -> None:
-        """End both; returns in bounded time. The transport stays open."""
+        """Stop both, in bounded time. The transport stays open."""
         self._sender.stop()
         self.listener.stop()
 
     def publish(self, node_report: report.NodeReport) -> None:
-        """Hand a report over for sending; returns at once.
+        """Queue a report for sending; returns at once.
 
-        :raises ExchangeError: if it holds a number that is not finite.
+        :raises ExchangeError: if it contains a number that is not finite.
         """
         message = codec.encode(
             node_report, self._desired.current(), as_bytes=self._as_bytes
         )
         with self._lock:
             self._own = node_report
-        self._sender.put(message)
+        self._sender.replace_message(message)
 
     def view(self, now_s: float, metric: str = '') -> report.View:
-        """The newest usable report of every node, and why not others.
+        """Return the newest usable report of every node, and why others are
+        unusable.
 
-        :param now_s: of the clock that the exchange was given.
-        :param metric: what others must measure with; empty: what the own
-            newest report was measured with.
+        :param now_s: of the clock of this exchange.
+        :param metric: of usable reports; empty means the metric of this node's
+            newest report.
         """
         with self._lock:
             own = self._own
@@ -251,16 +256,15 @@ class MeshExchange(base.Exchange):
             interval_s = max(self.interval_s, own_s)
         view = self.intake.view(now_s, own, wanted, interval_s)
         with self._lock:
-            self._attendance.note(view)
+            self._view_log.log_changes(view)
         return view
 
     def statistics(self) -> Mapping[str, int]:
-        """Count what happened so far.
+        """Return event counts since the start.
 
-        :returns: ``sent``, ``send_failed``, ``replaced`` (not sent before
-            something newer), ``received``, ``accepted``, ``refused_<reason>``
-            as far as they happened; ``listening`` (0 or 1), ``peers`` and
-            ``rows`` that are remembered now.
+        :returns: ``sent``, ``send_failed``, ``replaced`` (before they were
+            sent), ``received``, ``accepted``, ``refused_<reason>`` if any;
+            ``listening`` (0 or 1), ``peers`` and ``rows`` that are stored now.
         """
         peers, rows = self.intake.remembered()
         return {

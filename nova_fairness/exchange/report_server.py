@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hears reports: an RPC server that works in the thread that listens.
+"""Receives reports: an RPC server that works on the thread that listens.
 
-A report is decoded and stored, which is over sooner than another thread
-would begin.
+Decoding and storing a report takes less time than a switch to another thread.
 """
 
 from collections.abc import Callable
@@ -27,13 +26,13 @@ _RETRY_S = 5.0
 _JOIN_S = 5.0
 
 Received = Callable[[Any, Any], None]
-"""(context, message) of one report; never raises."""
+"""Function (context, message) for each report; never raises."""
 
 
 class ReportEndpoint:
-    """Takes reports.
+    """The RPC endpoint for reports.
 
-    :param received: gets each of them.
+    :param received: called with each report.
     """
 
     target = oslo_messaging.Target(version=VERSION)
@@ -43,16 +42,16 @@ class ReportEndpoint:
 
     @oslo_messaging.expose  # type: ignore[untyped-decorator]
     def report(self, ctxt: Any, report: Any, **_later: Any) -> None:
-        """Take a report; arguments of later versions are ignored."""
+        """Accept a report; arguments of later versions are ignored."""
         self._received(ctxt, report)
 
 
 class _Dispatcher(rpc_dispatcher.RPCDispatcher):  # type: ignore[misc]
-    """Counts calls that cannot be answered, where oslo logs a traceback.
+    """Counts unusable calls, for which oslo would log a traceback.
 
-    :param endpoint: takes reports.
+    :param endpoint: accepts reports.
     :param tally: counts ``refused_call``.
-    :param log: where refusals are told.
+    :param log: for refusals.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class _Dispatcher(rpc_dispatcher.RPCDispatcher):  # type: ignore[misc]
         self._log = log
 
     def is_report(self, incoming: Any) -> bool:
-        """Tell whether a message is a report, and nothing but that."""
+        """Check whether a message is exactly a report."""
         message = incoming.message
         return (
             message.get('method') == METHOD
@@ -79,12 +78,12 @@ class _Dispatcher(rpc_dispatcher.RPCDispatcher):  # type: ignore[misc]
             and not incoming.client_timeout
         )
 
-    def take(self, incoming: Any) -> None:
-        """Do what the parent would do for a report, and nothing else.
+    def dispatch_report(self, incoming: Any) -> None:
+        """Process a report faster than the parent class.
 
-        The parent makes a thread and an event for each message, in case it
-        is a long call, and compares versions in all generality: that takes
-        longer than reading the report.
+        The parent creates a thread and an event for each message, for long
+        calls, and compares versions in general. That takes longer than reading
+        the report.
         """
         incoming.acknowledge()
         try:
@@ -94,7 +93,7 @@ class _Dispatcher(rpc_dispatcher.RPCDispatcher):  # type: ignore[misc]
         incoming.reply()
 
     def dispatch(self, incoming: Any) -> Any:
-        """Call the endpoint; nothing that is sent here raises."""
+        """Call the endpoint; never raises."""
         try:
             return super().dispatch(incoming)
         except Exception as error:  # noqa: BLE001 # whatever was sent
@@ -102,20 +101,20 @@ class _Dispatcher(rpc_dispatcher.RPCDispatcher):  # type: ignore[misc]
             return None
 
     def refuse(self, error: Exception) -> None:
-        """Count a message that is no report at all."""
+        """Count and log a message that is no report."""
         self._tally.add('refused_call')
         text = str(error)[:200]
         self._log.warning(
             'call',
             '',
-            f'A message on topic {TOPIC} is not used: '
+            f'A message on topic {TOPIC} was refused: '
             f'{type(error).__name__}: {text!a}; expected a cast of '
             f'{METHOD}, version {VERSION}',
         )
 
 
 class _InlineServer(rpc_server.RPCServer):  # type: ignore[misc]  # untyped
-    """Processes each message where it arrives."""
+    """Processes each message on the thread that receives it."""
 
     def _on_incoming(self, incoming: Any) -> None:
         try:
@@ -128,14 +127,14 @@ class _InlineServer(rpc_server.RPCServer):  # type: ignore[misc]  # untyped
 
 
 class PersistentServer:
-    """Keeps a server running, however often the transport fails.
+    """Starts a server, and retries whenever the transport fails.
 
     :param transport: of oslo.messaging, for RPC.
     :param domain: name of the exchange.
     :param host: name of the server.
-    :param received: gets each report, one after the other.
+    :param received: called with each report, one after another.
     :param tally: counts ``refused_call``.
-    :param log: where refusals are told.
+    :param log: for refusals.
     """
 
     def __init__(
@@ -161,24 +160,24 @@ class PersistentServer:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the transport gave us a place to listen at."""
+        """Whether the server is listening."""
         return self._listening.is_set()
 
     def start(self) -> None:
-        """Begin to listen; returns at once."""
+        """Start to listen; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a transport that hangs is left behind."""
+        """Stop; the thread remains if it hangs in the transport."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
 
     def _run(self) -> None:
         # The transport may hang or fail while its broker is away.
-        server = self._started()
+        server = self._start_server()
         while server is None and not self._stopping.wait(_RETRY_S):
-            server = self._started()
+            server = self._start_server()
         if server is None:
             return
         self._listening.set()
@@ -187,7 +186,7 @@ class PersistentServer:
         server.stop()
         server.wait()
 
-    def _started(self) -> _InlineServer | None:
+    def _start_server(self) -> _InlineServer | None:
         try:
             server = _InlineServer(
                 self._transport, self._target, self._dispatcher
@@ -195,7 +194,7 @@ class PersistentServer:
             server.start()
         except Exception as error:  # noqa: BLE001 # of any transport
             self._log.warning(
-                'listen', '', f'Reports cannot be heard yet: {error}'
+                'listen', '', f'Reports cannot be received yet: {error}'
             )
             return None
         return server

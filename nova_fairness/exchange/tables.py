@@ -3,9 +3,9 @@
 """The totals of a node's users as one block of numbers, and back.
 
 A block is (u, 2 + 3r + 2g) float64 in little-endian order: heaviness, number
-of VMs, endowment, usage and what is wanted by resource, vCPUs of each grade
-and what these want; in base64 where the transport carries nothing but JSON.
-Reading it makes no object per user but its id.
+of VMs, endowment, usage and want by resource, vCPUs of each grade and the CPUs
+that they want; in base64 where the transport supports JSON only. Reading it
+creates no object per user except its id.
 """
 
 import base64
@@ -25,34 +25,34 @@ from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import wording
 
-FIRST = 2
-"""Columns before the resources."""
+FIRST_COLUMN = 2
+"""Number of columns before the resources."""
 
-_ENDOWED = 1.001
-"""Endowments on a node add up to its supply at most, and what VMs want that
-are not steered to what all want; rounding aside."""
+_ROUNDING = 1.001
+"""Factor for rounding errors. The endowments on a node add up to at most
+its supply, and the wants of exempt VMs to at most the wants of all."""
 
-WRITTEN = np.dtype('<f8')
+NUMBER_TYPE = np.dtype('<f8')
 
-OURS = list(range(len(resources.RESOURCES)))
-"""The order of resources in which nothing has to be moved."""
+OUR_POSITIONS = list(range(len(resources.RESOURCES)))
+"""Positions of the resources if the sender has the same sequence."""
 
 KINDS = 3
-"""Of amounts: endowment, usage, wanted."""
+"""Number of kinds of amounts: endowment, usage, want."""
 
-AMOUNTS = FIRST + KINDS * len(resources.RESOURCES)
-"""Columns up to the grades."""
+AMOUNTS = FIRST_COLUMN + KINDS * len(resources.RESOURCES)
+"""Number of columns before the grades."""
 
 COLUMNS = AMOUNTS + 2 * report.GRADES
 
-ROW_BYTES = COLUMNS * WRITTEN.itemsize
+ROW_BYTES = COLUMNS * NUMBER_TYPE.itemsize
 
 SCALES = np.tile(resources.RESOURCES.time_shared, KINDS)
 """Whether an amount grows with the interval, by column after the first."""
 
 
-def numbers(table: report.UserTable) -> resources.Vector:
-    """Join all columns but the ids to one array, (u, 2 + 3r + 2g).
+def join_columns(table: report.UserTable) -> resources.Vector:
+    """Join all columns except the ids to one array, (u, 2 + 3r + 2g).
 
     Grades of vCPUs are 0 if the table has none.
     """
@@ -66,25 +66,25 @@ def numbers(table: report.UserTable) -> resources.Vector:
             table.usage if table.wanted is None else table.wanted,
             untold if table.grades is None else table.grades,
         )
-    ).astype(WRITTEN)
+    ).astype(NUMBER_TYPE)
 
 
-def text(block: resources.Vector) -> str:
-    """Write a block as text."""
+def encode_base64(block: resources.Vector) -> str:
+    """Encode a block as text."""
     return base64.b64encode(block.tobytes()).decode('ascii')
 
 
-class Most:
+class AmountBounds:
     """Upper bounds of the numbers of a node's users.
 
     Endowments divide the node, so they cannot exceed it. Usage can: a page
     cache and traffic between VMs are faster than disk and network. Wants have
-    no bound: their readers know what nodes have.
+    no bound, because their readers know the nodes' capacities.
 
-    :param what: the sender has.
-    :param limits: what is believed.
-    :ivar rates: (3r,) what amounts may add up to, per second where
-        time-shared; as it is in memory.
+    :param what: resources of the sender.
+    :param limits: bounds of peers' claims.
+    :ivar rates: (3r,) bounds of the sums of amounts as bytes, per second where
+        time-shared.
     """
 
     __slots__ = ('_fixed', '_host', '_limits', '_scaled', 'rates')
@@ -94,7 +94,7 @@ class Most:
     ) -> None:
         endless = np.full(len(what.capacity), np.inf)
         rates = np.concatenate((what.capacity, limits.capacity, endless))
-        rates *= _ENDOWED
+        rates *= _ROUNDING
         self.rates = rates.tobytes()
         self._scaled = np.where(SCALES, rates, 0.0)
         self._fixed = np.where(SCALES, 0.0, rates)
@@ -104,31 +104,33 @@ class Most:
     def check(self, block: resources.Vector, interval_s: float) -> None:
         """Check all numbers of a node's users.
 
-        :param block: in our order of resources, one row at least.
+        :param block: in our sequence of resources, with at least one row.
         :param interval_s: of the amounts.
-        :raises ReportRefused: naming what was wrong and what was expected.
+        :raises ReportRefused: with the error and the expectation.
         """
-        lows, highs = self._limits.columns
+        lows, highs = self._limits.column_bounds
         most = self._scaled * interval_s + self._fixed
         # What is no number is neither. All at once: of a table of few users
         # each call of numpy costs more than its work.
         if (
-            _all((block >= lows) & (block <= highs))
-            and _all(np.add.reduce(block, axis=0)[FIRST:AMOUNTS] <= most)
+            _is_all_true((block >= lows) & (block <= highs))
+            and _is_all_true(
+                np.add.reduce(block, axis=0)[FIRST_COLUMN:AMOUNTS] <= most
+            )
             and _is_whole(block[:, 1])
         ):
             return
-        self._refuse(block, most.tolist())
+        self._raise_error(block, most.tolist())
 
-    def _refuse(self, block: resources.Vector, most: list[float]) -> None:
-        """Say what is wrong."""
+    def _raise_error(self, block: resources.Vector, most: list[float]) -> None:
+        """Raise the error of a block that is out of bounds."""
         lows: list[float] = np.minimum.reduce(block, axis=0).tolist()
         highs: list[float] = np.maximum.reduce(block, axis=0).tolist()
         _check_finite(lows, highs)
         _check_heaviness(self._host, max(highs[0], -lows[0]), self._limits)
         _check_instances(block[:, 1], lows[1], highs[1])
         sums: list[float] = np.add.reduce(block, axis=0).tolist()[
-            FIRST:AMOUNTS
+            FIRST_COLUMN:AMOUNTS
         ]
         width = len(resources.RESOURCES)
         for name, part in (
@@ -136,7 +138,7 @@ class Most:
             ('usage', slice(width, 2 * width)),
             ('wanted', slice(2 * width, None)),
         ):
-            if min(lows[FIRST:AMOUNTS][part]) < 0:
+            if min(lows[FIRST_COLUMN:AMOUNTS][part]) < 0:
                 raise exception.ReportRefused(
                     'bounds', f'{self._host}: {name} must not be negative'
                 )
@@ -144,48 +146,50 @@ class Most:
         _check_grades(self._host, min(lows[AMOUNTS:]), max(highs[AMOUNTS:]))
 
 
-def read(
+def parse_table(
     written: object,
     ids: tuple[str, ...],
     order: list[int],
-    most: Most,
+    most: AmountBounds,
     interval_s: float,
 ) -> report.UserTable:
-    """Table of a node's users, of numbers that are checked here.
+    """Parse and validate the table of a node's users.
 
-    :param written: what came as text.
+    :param written: the received block.
     :param ids: of the users.
-    :param order: where each of our resources stands in the sender's order.
-    :param most: what the numbers may be.
+    :param order: position of each of our resources in the sender's sequence.
+    :param most: upper bounds of the numbers.
     :param interval_s: of the amounts.
-    :raises ReportRefused: naming what was wrong and what was expected.
+    :raises ReportRefused: with the error and the expectation.
     """
-    block = _block(written, len(ids), COLUMNS, 'table')
+    block = _parse_block(written, len(ids), COLUMNS, 'table')
     # Where the orders agree, as they do almost always, nothing is moved.
-    if order != OURS:
+    if order != OUR_POSITIONS:
         moved = [
-            FIRST + kind * len(order) + place
+            FIRST_COLUMN + kind * len(order) + place
             for kind in range(KINDS)
             for place in order
         ]
         grades = range(AMOUNTS, COLUMNS)
-        block = block[:, [*range(FIRST), *moved, *grades]]
+        block = block[:, [*range(FIRST_COLUMN), *moved, *grades]]
     if ids:
         most.check(block, interval_s)
-    return made(ids, block)
+    return table_of_block(ids, block)
 
 
 def with_exempt(
     table: report.UserTable, written: object, host: str
 ) -> report.UserTable:
-    """Add what is of VMs that are not steered.
+    """Add the grades of VMs that are not steered.
 
-    :param written: (u, 2g) as it came.
-    :raises ReportRefused: naming what was wrong and what was expected.
+    :param written: (u, 2g) as received.
+    :raises ReportRefused: with the error and the expectation.
     """
-    left = _block(written, len(table), 2 * report.GRADES, 'exempt')
+    left = _parse_block(written, len(table), 2 * report.GRADES, 'exempt')
     most = table.grades
-    if most is None or not _all((left >= 0) & (left <= most * _ENDOWED)):
+    if most is None or not _is_all_true(
+        (left >= 0) & (left <= most * _ROUNDING)
+    ):
         raise exception.ReportRefused(
             'bounds',
             f'{host}: exempt must be from 0 to the grades of the table',
@@ -202,13 +206,17 @@ def with_exempt(
     )
 
 
-def made(ids: tuple[str, ...], block: resources.Vector) -> report.UserTable:
-    """Make a table of numbers that were checked, in our order."""
-    used, wanted = (FIRST + kind * len(OURS) for kind in (1, 2))
+def table_of_block(
+    ids: tuple[str, ...], block: resources.Vector
+) -> report.UserTable:
+    """Create a table of validated numbers in our sequence."""
+    used, wanted = (
+        FIRST_COLUMN + kind * len(OUR_POSITIONS) for kind in (1, 2)
+    )
     return report.UserTable(
         ids,
         block[:, 0],
-        block[:, FIRST:used],
+        block[:, FIRST_COLUMN:used],
         block[:, used:wanted],
         block[:, 1].astype(np.int64),
         block[:, wanted:AMOUNTS],
@@ -217,10 +225,10 @@ def made(ids: tuple[str, ...], block: resources.Vector) -> report.UserTable:
 
 
 def _is_whole(numbers: resources.Vector) -> bool:
-    return _all(numbers.astype(np.int64) == numbers)
+    return _is_all_true(numbers.astype(np.int64) == numbers)
 
 
-def _all(flags: npt.NDArray[np.bool_]) -> bool:
+def _is_all_true(flags: npt.NDArray[np.bool_]) -> bool:
     # Half of what flags.all() takes.
     return b'\0' not in flags.tobytes()
 
@@ -287,12 +295,14 @@ def _check_sums(
             )
 
 
-def _block(
+def _parse_block(
     written: object, rows: int, columns: int, name: str
 ) -> resources.Vector:
-    size = rows * columns * WRITTEN.itemsize
+    size = rows * columns * NUMBER_TYPE.itemsize
     octets = (
-        written if type(written) is bytes else _octets(written, size, name)
+        written
+        if type(written) is bytes
+        else _decode_base64(written, size, name)
     )
     if len(octets) != size:
         raise exception.ReportRefused(
@@ -300,11 +310,11 @@ def _block(
             f'the report: {name} holds {len(octets)} bytes; expected {size} '
             f'for {wording.counted(rows, "user")}',
         )
-    block = np.frombuffer(octets, WRITTEN).reshape(rows, columns)
+    block = np.frombuffer(octets, NUMBER_TYPE).reshape(rows, columns)
     return block.astype(np.float64, copy=False)
 
 
-def _octets(written: object, size: int, name: str) -> bytes:
+def _decode_base64(written: object, size: int, name: str) -> bytes:
     wanted = 4 * -(-size // 3)
     if type(written) is not str or len(written) != wanted:
         raise exception.ReportRefused(
@@ -320,50 +330,50 @@ def _octets(written: object, size: int, name: str) -> bytes:
         ) from error
 
 
-_ROWS = 50_000
-"""Of users, that are put together at a time; about 6 MB."""
+_MAX_ROWS = 50_000
+"""Largest number of user rows that are checked at a time; about 6 MB."""
 
 
 class UnreadNumbers(NamedTuple):
-    """Numbers of the users of one node that are not read yet.
+    """The numbers of one node's users that are not parsed yet.
 
-    :ivar octets: a block, one row at least, in our order of resources.
-    :ivar ids: of the users, one for each row.
-    :ivar most: what the numbers may be.
+    :ivar octets: a block with at least one row, in our sequence of resources.
+    :ivar ids: of the users, one per row.
+    :ivar most: upper bounds of the numbers.
     :ivar interval_s: of the amounts.
     """
 
     octets: bytes
     ids: tuple[str, ...]
-    most: Most
+    most: AmountBounds
     interval_s: float
 
 
-def read_together(
+def parse_tables(
     all_of: Sequence[UnreadNumbers], limits: bounds.Bounds
 ) -> Iterator[report.UserTable | exception.ReportRefused]:
-    """Tables of the users of some nodes, checked at once.
+    """Parse the tables of some nodes, and validate them together.
 
-    Of a table of few users each call of numpy costs more than its work. So
-    the tables are put one below the other; only if something is wrong
-    somewhere, each is checked by itself, to name whose it is.
+    For a table of few users each numpy call costs more than its work, so the
+    tables are stacked. Only after an error each is validated alone, to find
+    the faulty one.
 
-    :param limits: what is believed.
-    :returns: the table of each, or what is wrong with it.
+    :param limits: bounds of peers' claims.
+    :returns: the table of each node, or its error.
     """
-    for portion in _portions(all_of):
-        are_good = _are_good(portion, limits)
+    for portion in _split(all_of):
+        are_good = _are_valid(portion, limits)
         for each in portion:
-            yield _table_of(each) if are_good else _checked_alone(each)
+            yield _table_of(each) if are_good else _read_alone(each)
 
 
-def _portions(
+def _split(
     all_of: Sequence[UnreadNumbers],
 ) -> Iterator[list[UnreadNumbers]]:
     portion: list[UnreadNumbers] = []
     rows = 0
     for each in all_of:
-        if portion and rows + len(each.ids) > _ROWS:
+        if portion and rows + len(each.ids) > _MAX_ROWS:
             yield portion
             portion, rows = [], 0
         portion.append(each)
@@ -372,11 +382,11 @@ def _portions(
         yield portion
 
 
-def _are_good(portion: list[UnreadNumbers], limits: bounds.Bounds) -> bool:
+def _are_valid(portion: list[UnreadNumbers], limits: bounds.Bounds) -> bool:
     block = np.frombuffer(
-        b''.join([each.octets for each in portion]), WRITTEN
+        b''.join([each.octets for each in portion]), NUMBER_TYPE
     ).reshape(-1, COLUMNS)
-    lows, highs = limits.columns
+    lows, highs = limits.column_bounds
     # What is no number is neither, and comes out of both.
     if not (
         (np.minimum.reduce(block) >= lows).all()
@@ -388,12 +398,12 @@ def _are_good(portion: list[UnreadNumbers], limits: bounds.Bounds) -> bool:
         return False
     rows = [len(each.ids) for each in portion]
     starts = list(itertools.accumulate(rows[:-1], initial=0))
-    sums = np.add.reduceat(block, starts)[:, FIRST:AMOUNTS]
-    return bool((sums <= _most(portion)).all())
+    sums = np.add.reduceat(block, starts)[:, FIRST_COLUMN:AMOUNTS]
+    return bool((sums <= _upper_bounds(portion)).all())
 
 
-def _most(portion: list[UnreadNumbers]) -> resources.Vector:
-    """Upper bounds of the sums of each node's amounts: (n, 3r)."""
+def _upper_bounds(portion: list[UnreadNumbers]) -> resources.Vector:
+    """Return the upper bounds of the sums of each node's amounts, (n, 3r)."""
     rates = np.frombuffer(b''.join([each.most.rates for each in portion]))
     intervals = np.array([[each.interval_s] for each in portion])
     scales = np.where(SCALES, intervals, 1.0)
@@ -402,14 +412,16 @@ def _most(portion: list[UnreadNumbers]) -> resources.Vector:
 
 def _table_of(each: UnreadNumbers) -> report.UserTable:
     # Of its own memory: kept, a part of the common block would keep it all.
-    block = np.frombuffer(each.octets, WRITTEN).reshape(-1, COLUMNS)
-    return made(each.ids, block.astype(np.float64, copy=False))
+    block = np.frombuffer(each.octets, NUMBER_TYPE).reshape(-1, COLUMNS)
+    return table_of_block(each.ids, block.astype(np.float64, copy=False))
 
 
-def _checked_alone(
+def _read_alone(
     each: UnreadNumbers,
 ) -> report.UserTable | exception.ReportRefused:
     try:
-        return read(each.octets, each.ids, OURS, each.most, each.interval_s)
+        return parse_table(
+            each.octets, each.ids, OUR_POSITIONS, each.most, each.interval_s
+        )
     except exception.ReportRefused as refused:
         return refused

@@ -2,6 +2,5 @@
 
 """The agent as a service of Nova.
 
-Start with ``service``.
-It never changes an instance.
+Start with ``service``. The package never changes an instance.
 """

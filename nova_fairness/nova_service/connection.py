@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prepares this process to talk with Nova's conductor, and nothing else."""
+"""Configures this process for calls to Nova's conductor only."""
 
 from collections.abc import Sequence
 import itertools
@@ -15,17 +15,19 @@ from nova.objects import base as objects_base
 PROGRAM = 'nova-fairness'
 
 
-def prepare(nova_files: Sequence[str], own_files: Sequence[str] = ()) -> None:
-    """Read Nova's configuration; call once, before anything else parses it.
+def configure_nova(
+    nova_files: Sequence[str], own_files: Sequence[str] = ()
+) -> None:
+    """Read Nova's configuration; call once, before any other code parses it.
 
-    As in nova-compute no database is ever opened here: all that Nova's
-    objects do goes through the conductor. No connection is made yet.
+    As in nova-compute, no database is opened: all calls of Nova's objects go
+    through the conductor. No connection is opened yet.
 
     :param nova_files: of Nova, as nova-compute reads them.
-    :param own_files: of this program. oslo.privsep looks for its sections in
-        the same process-wide configuration as Nova, which can be read only
-        once. Nova's come last, so that what both set is Nova's.
-    :raises oslo_config.cfg.Error: if a file or an option cannot be used.
+    :param own_files: of this program. oslo.privsep and Nova share the global
+        configuration, which can be read only once. Nova's files are last, so
+        that Nova's values have precedence.
+    :raises oslo_config.cfg.Error: if a file or an option is unusable.
     """
     files = itertools.chain.from_iterable(
         ('--config-file', name) for name in (*own_files, *nova_files)
@@ -37,10 +39,12 @@ def prepare(nova_files: Sequence[str], own_files: Sequence[str] = ()) -> None:
 
 
 def host() -> str:
-    """Name under which Nova knows this node."""
+    """Return Nova's name of this node."""
     return str(nova.conf.CONF.host)
 
 
 def report_interval_s() -> int:
-    """Seconds between reports of services of this cloud; 0 is never."""
+    """Return the seconds between two reports of a Nova service; 0 means
+    never.
+    """
     return int(nova.conf.CONF.report_interval)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Facts of Nova about instances, asked of its conductor."""
+"""Facts of instances, from Nova's conductor."""
 
 from nova import context
 from nova import exception as nova_exception
@@ -10,10 +10,10 @@ from nova_fairness.model import instance
 
 
 def describe(uuid: str) -> instance.Description | None:
-    """Ask who owns an instance and what its flavor is; may block.
+    """Query the owner and the flavor of an instance; may block.
 
     :param uuid: of the domain.
-    :returns: ``None`` if it is none of Nova's.
+    :returns: ``None`` if Nova does not know it.
     """
     try:
         found = objects.Instance.get_by_uuid(

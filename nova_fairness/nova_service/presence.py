@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether an agent shall be a service of Nova; imports nothing of Nova."""
+"""Decides whether an agent registers as a service of Nova, without
+importing Nova.
+"""
 
 from collections.abc import Sequence
 import importlib.util
@@ -14,17 +16,19 @@ AUTO, ON, OFF = 'auto', 'on', 'off'
 _EXTRA = 'nova-fairness[nova]'
 
 
-def wanted(mode: str, config_files: Sequence[str]) -> tuple[bool, str]:
-    """Tell whether to be a service of Nova.
+def should_register(
+    mode: str, config_files: Sequence[str]
+) -> tuple[bool, str]:
+    """Return whether to register as a service of Nova, and why not.
 
     :param mode: one of :data:`AUTO`, :data:`ON`, :data:`OFF`.
     :param config_files: of Nova.
-    :returns: whether, and if not, why not.
-    :raises ConfigurationError: if it must be and cannot.
+    :returns: the decision, and the cause if it is negative.
+    :raises ConfigurationError: if it is required and impossible.
     """
     if mode == OFF:
         return False, '[fairness_nova] service = off'
-    missing = _missing(config_files)
+    missing = _missing_requirement(config_files)
     if missing and mode == ON:
         raise exception.ConfigurationError(
             f'[fairness_nova] service = on: {missing}'
@@ -32,11 +36,11 @@ def wanted(mode: str, config_files: Sequence[str]) -> tuple[bool, str]:
     return not missing, missing
 
 
-def _missing(config_files: Sequence[str]) -> str:
-    """Say what is missing; empty if nothing is."""
+def _missing_requirement(config_files: Sequence[str]) -> str:
+    """Return what is missing for a service of Nova; empty if nothing is."""
     if importlib.util.find_spec('nova') is None:
         return f'Nova is not installed here; expected {_EXTRA}'
-    if fault := releases.fault():
+    if fault := releases.unsupported_release():
         return fault
     if not config_files:
         return 'config_files names no file; expected those of nova-compute'

@@ -2,8 +2,8 @@
 
 """Quotas of users and projects as weights of their parts of the cloud.
 
-Nova's API is asked for them, because it answers alike whether the limits are
-Nova's own or Keystone's unified ones, and compute nodes have no database.
+Nova's API is queried, because it gives the same answer for Nova's own limits
+and Keystone's unified limits, and compute nodes have no database.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from keystoneauth1 import loading
 import nova.conf
 
 RESOURCES = ('instances', 'cores', 'ram')
-"""Resources of Nova's quotas that say how much of a cloud is meant."""
+"""Resources of Nova's quotas that can serve as weights."""
 
 SMALLEST, LARGEST = 0.001, 1e6
 """Bounds of a weight, as of ``[fairness] quota_weights``."""
@@ -26,22 +26,24 @@ UNLIMITED = -1
 _INTERFACES = ('internal', 'public')
 
 _NO_PROJECT = (exceptions.BadRequest, exceptions.NotFound)
-"""Errors of Nova for the id of a project that Keystone does not know."""
+"""Errors of Nova for a project id that Keystone does not know."""
 
 
 class QuotaApi(Protocol):
-    """As much of an HTTP client as is needed."""
+    """The methods of an HTTP client that are used here."""
 
     def get(self, url: str, **options: Any) -> Any:
-        """Ask; raises what is not found as ``exceptions.NotFound``."""
+        """Send a GET request; raises ``exceptions.NotFound`` for status
+        404.
+        """
 
 
-def clients(section: str, region: str) -> tuple[QuotaApi, QuotaApi]:
-    """Make clients of Nova's and Keystone's API; nothing is asked yet.
+def create_clients(section: str, region: str) -> tuple[QuotaApi, QuotaApi]:
+    """Create clients of Nova's and Keystone's API without sending a request.
 
     :param section: of Nova's configuration with options of keystoneauth.
     :param region: of the endpoints; empty for the only one.
-    :raises oslo_config.cfg.Error: if the section cannot be used.
+    :raises oslo_config.cfg.Error: if the section is unusable.
     """
     conf = nova.conf.CONF
     loading.register_auth_conf_options(conf, section)
@@ -66,11 +68,11 @@ def clients(section: str, region: str) -> tuple[QuotaApi, QuotaApi]:
 
 
 class QuotaWeights:
-    """Asks for the weight of a user or project; calls may block.
+    """Queries the weight of a user or project; calls may block.
 
     The weight is the limit divided by the default limit. So a project with the
-    default limit weighs 1, as does one without a limit. The weight of a user
-    is the sum over the projects in which the user has a role.
+    default limit has weight 1, as does one without a limit. The weight of a
+    user is the sum over the projects in which the user has a role.
 
     :param resource: one of :data:`RESOURCES`.
     :param compute: client of Nova's API.
@@ -85,32 +87,34 @@ class QuotaWeights:
         self._identity = identity
 
     def of_project(self, project: str) -> float | None:
-        """Weight of a project; ``None`` if it is not known."""
+        """Return the weight of a project; ``None`` if it is unknown."""
         try:
-            return _bounded(self._weight(project, {}))
+            return _bounded_weight(self._weight(project, {}))
         except _NO_PROJECT:
             return None
 
     def of_user(self, user: str) -> float | None:
-        """Weight of a user; ``None`` if the user is not known."""
-        projects = self._projects(user)
+        """Return the weight of a user; ``None`` if the user is unknown."""
+        projects = self._projects_of_user(user)
         if not projects:
             return None
         asked = {'user_id': user}
-        return _bounded(sum(self._weight(name, asked) for name in projects))
+        return _bounded_weight(
+            sum(self._weight(name, asked) for name in projects)
+        )
 
     def _weight(self, project: str, query: Mapping[str, str]) -> float:
-        limit = self._limit(f'/os-quota-sets/{project}', query)
-        default = self._limit(f'/os-quota-sets/{project}/defaults', {})
+        limit = self._query_limit(f'/os-quota-sets/{project}', query)
+        default = self._query_limit(f'/os-quota-sets/{project}/defaults', {})
         if UNLIMITED in (limit, default) or not default:
             return 1.0
         return limit / default
 
-    def _limit(self, url: str, query: Mapping[str, str]) -> int:
+    def _query_limit(self, url: str, query: Mapping[str, str]) -> int:
         answer = self._compute.get(url, params=dict(query)).json()
         return int(answer['quota_set'][self._resource])
 
-    def _projects(self, user: str) -> list[str]:
+    def _projects_of_user(self, user: str) -> list[str]:
         query = {'user.id': user, 'effective': 'true'}
         try:
             found = self._identity.get('/role_assignments', params=query)
@@ -126,5 +130,5 @@ class QuotaWeights:
         )
 
 
-def _bounded(weight: float) -> float:
+def _bounded_weight(weight: float) -> float:
     return min(max(weight, SMALLEST), LARGEST)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The agent as a row of ``openstack compute service list``.
+"""The agent's row in ``openstack compute service list``.
 
-Nova calls a service up as long as the count in its row grows at least every
-``service_down_time`` seconds. The row is written through the conductor, on a
-thread of its own: a conductor that is away delays nothing else.
+Nova shows a service as up while the count in its row grows at least every
+``service_down_time`` seconds. A separate thread writes the row through the
+conductor, so that an unreachable conductor delays nothing else.
 """
 
 import logging
@@ -24,22 +24,22 @@ LOG = logging.getLogger(__name__)
 BINARY = 'nova-fairness'
 TOPIC = 'fairness'
 
-_END_S = 2.0
+_JOIN_S = 2.0
 
 # Nova makes or deletes the row and only then finds that its list of known
 # senders of notifications lacks this one, which the conductor hands on.
-_RAISED_AFTERWARDS = (ValueError, oslo_messaging.RemoteError)
-_RAISED_AFTER_CREATION = (
-    *_RAISED_AFTERWARDS,
+_IGNORED_ON_DELETE = (ValueError, oslo_messaging.RemoteError)
+_IGNORED_ON_CREATE = (
+    *_IGNORED_ON_DELETE,
     nova_exception.ServiceBinaryExists,
     nova_exception.ServiceTopicExists,
 )
 
 
 class ServiceRecord:
-    """Keeps the row of one node's agent fresh.
+    """Updates the row of one node's agent periodically.
 
-    :param host: the node, as Nova knows it.
+    :param host: Nova's name of the node.
     :param interval_s: seconds between two reports, > 0.
     """
 
@@ -54,51 +54,53 @@ class ServiceRecord:
 
     @property
     def problem(self) -> str:
-        """Why Nova was not told that this agent runs; empty if it was."""
+        """Why the last report to Nova failed; empty if it succeeded."""
         return self._problem
 
     def start(self) -> None:
-        """Begin to report; returns at once."""
+        """Start to report; returns at once."""
         self._thread = threading.Thread(
-            target=self._report_always, name='service-record', daemon=True
+            target=self._report_loop, name='service-record', daemon=True
         )
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop reporting; a report that hangs is left behind."""
+        """Stop to report; a hanging report's thread remains."""
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join(_END_S)
+            self._thread.join(_JOIN_S)
 
     def remove(self) -> bool:
-        """Take the row of a stopped agent out of Nova's list.
+        """Delete the row of a stopped agent.
 
         :returns: whether there was one.
-        :raises StateError: if it is there still.
-        :raises Exception: whatever Nova raises if it cannot be asked.
+        :raises StateError: if it still exists.
+        :raises Exception: any error of Nova.
         """
         asker = context.get_admin_context()
-        row = self._found(asker)
+        row = self._find_row(asker)
         if row is None:
             return False
         try:
             row.destroy()
-        except _RAISED_AFTERWARDS as error:
+        except _IGNORED_ON_DELETE as error:
             LOG.debug('Nova answered the deletion of the row: %s', error)
-        if self._found(asker) is not None:
+        if self._find_row(asker) is not None:
             raise exception.StateError(
                 f'Nova keeps the row of {BINARY} on {self._host}'
             )
         return True
 
-    def _report_always(self) -> None:
+    def _report_loop(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._report()
             except Exception as error:  # noqa: BLE001 - whatever Nova raises
-                self._note(f'{type(error).__name__}: {error}'.splitlines()[0])
+                self._set_problem(
+                    f'{type(error).__name__}: {error}'.splitlines()[0]
+                )
             else:
-                self._note('')
+                self._set_problem('')
             self._stopping.wait(self._interval_s)
 
     def _report(self) -> None:
@@ -115,10 +117,10 @@ class ServiceRecord:
     def _find_or_create(self) -> Any:
         """Find the row of this host, or create it.
 
-        :raises NotFound: of Nova, if it cannot be made.
+        :raises NotFound: of Nova, if it cannot be created.
         """
         asker = context.get_admin_context()
-        row = self._found(asker)
+        row = self._find_row(asker)
         if row is None:
             try:
                 objects.Service(
@@ -128,9 +130,9 @@ class ServiceRecord:
                     topic=TOPIC,
                     report_count=0,
                 ).create()
-            except _RAISED_AFTER_CREATION as error:
+            except _IGNORED_ON_CREATE as error:
                 LOG.debug('Nova answered the creation of the row: %s', error)
-            row = self._found(asker)
+            row = self._find_row(asker)
         if row is None:
             raise nova_exception.HostBinaryNotFound(
                 host=self._host, binary=BINARY
@@ -139,21 +141,25 @@ class ServiceRecord:
             row.version = service_object.SERVICE_VERSION
         return row
 
-    def _found(self, asker: Any) -> Any:
+    def _find_row(self, asker: Any) -> Any:
         return objects.Service.get_by_host_and_binary(
             asker, self._host, BINARY
         )
 
-    def _note(self, problem: str) -> None:
-        """Log a change for the worse or the better, once."""
+    def _set_problem(self, problem: str) -> None:
+        """Store a problem; log its begin and its end once."""
         if problem and not self._lost:
             self._lost = True
             LOG.warning(
-                'Nova cannot be told that this agent runs (%s); the rounds '
-                'go on',
+                'Nova: the report of this agent failed: %s; the rounds '
+                'continue',
                 problem,
             )
         elif not problem and self._problem:
             self._lost = False
-            LOG.info('Nova knows this agent as %s on %s', BINARY, self._host)
+            LOG.info(
+                'Nova has the record of this agent: %s on %s',
+                BINARY,
+                self._host,
+            )
         self._problem = problem

@@ -22,33 +22,33 @@ from typing import Any
 OLDEST, NEWEST = 31, 34
 """Releases of Nova with which the tests run."""
 
-_CHOOSES = 34
-"""Since this release Nova chooses threads, without a warning."""
+_FIRST_WITH_THREADS = 34
+"""First release in which Nova can select threads without a warning."""
 
 _UNPATCHED = 'OS_NOVA_DISABLE_EVENTLET_PATCHING'
-"""Variable of the environment that all of them obey."""
+"""Environment variable that disables eventlet in all these releases."""
 
 
 def release() -> str:
-    """Version of the Nova in this Python environment; empty without one."""
+    """Return the version of the installed Nova; empty without one."""
     try:
         return importlib.metadata.version('nova')
     except importlib.metadata.PackageNotFoundError:
         return ''
 
 
-def number(version: str) -> int:
-    """The release of a version, such as 34 of 34.0.1; 0 of none."""
+def release_number(version: str) -> int:
+    """Return the release of a version, such as 34 of 34.0.1; 0 if empty."""
     return int(version.partition('.')[0] or 0)
 
 
-def fault() -> str:
-    """Say why the Nova in this Python environment cannot be used.
+def unsupported_release() -> str:
+    """Return why the installed Nova is unsupported.
 
-    :returns: empty if it can be, and without a Nova.
+    :returns: empty if it is supported, or Nova is not installed.
     """
     found = release()
-    if not found or number(found) >= OLDEST:
+    if not found or release_number(found) >= OLDEST:
         return ''
     return (
         f'Nova {found} is not supported; expected Nova {OLDEST} or later, or '
@@ -56,13 +56,16 @@ def fault() -> str:
     )
 
 
-def run_by_threads() -> None:
-    """Have this process, and the Nova in it, run by native threads.
+def use_native_threads() -> None:
+    """Make this process, and Nova in it, use native threads.
 
-    Call it before anything of oslo is imported.
+    Call it before any module of oslo is imported.
     """
     os.environ[_UNPATCHED] = 'true'
-    if number(release()) >= _CHOOSES and 'eventlet' not in sys.modules:
+    if (
+        release_number(release()) >= _FIRST_WITH_THREADS
+        and 'eventlet' not in sys.modules
+    ):
         nova: Any = importlib.import_module('nova.monkey_patch')
         nova.patch(backend='threading')
         return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nova beside an agent: it gets reports, and is asked for facts."""
+"""Nova beside an agent: it receives reports, and answers queries for facts."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -16,19 +16,19 @@ from nova_fairness.nova_service import quotas
 from nova_fairness.nova_service import record
 from nova_fairness.runtime import lookup
 
-_STRANGER_S = 300.0
-"""Seconds after which the owner of a domain is looked up again."""
+_OWNER_RETRY_S = 300.0
+"""Seconds until the owner of a domain is queried again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuotaSource:
-    """Where the weights of users or projects come from.
+    """The source of the weights of users or projects.
 
     :ivar resource: one of :data:`quotas.RESOURCES`.
-    :ivar entity: who is compared: ``user`` or ``project``.
+    :ivar entity: kind of the owners: ``user`` or ``project``.
     :ivar section: of Nova's configuration with the credentials.
     :ivar region: of the endpoints; empty for the only one.
-    :ivar interval_s: after which they are asked for again.
+    :ivar interval_s: seconds between two queries.
     """
 
     resource: str
@@ -42,62 +42,62 @@ class NovaService:
     """A service of Nova on this node.
 
     :param service_record: its row; ``None`` if services do not report.
-    :param describe: asks whose an instance is.
-    :param weigh: asks for the weight of a user or project; ``None`` to leave
-        the weights as they are configured.
-    :param weigh_again_s: after which that is asked again.
+    :param describe: queries the owner of an instance.
+    :param query_weight: queries the weight of a user or project; ``None`` uses
+        the configured weights only.
+    :param weight_interval_s: seconds between two queries of a weight.
     """
 
     def __init__(
         self,
         service_record: record.ServiceRecord | None,
         describe: Callable[[str], instance.Description | None],
-        weigh: Callable[[str], float | None] | None = None,
-        weigh_again_s: float = _STRANGER_S,
+        query_weight: Callable[[str], float | None] | None = None,
+        weight_interval_s: float = _OWNER_RETRY_S,
     ) -> None:
         self._record = service_record
         self._look_again: Callable[[str], None] = lambda _: None
         self._descriptions = lookup.Lookup(
             'owners of instances',
             describe,
-            _STRANGER_S,
+            _OWNER_RETRY_S,
             on_found=lambda uuid: self._look_again(uuid),
         )
         self._weights = (
             None
-            if weigh is None
-            else lookup.Lookup('quotas', weigh, weigh_again_s)
+            if query_weight is None
+            else lookup.Lookup('quotas', query_weight, weight_interval_s)
         )
 
-    def start(self, look_again: Callable[[str], None]) -> None:
-        """Begin to report and to ask; returns at once.
+    def start(self, reread_vm: Callable[[str], None]) -> None:
+        """Start to report and to query; returns at once.
 
-        :param look_again: called with the UUID of a domain with new facts.
+        :param reread_vm: called with the UUID of a domain that has new facts.
         """
-        self._look_again = look_again
+        self._look_again = reread_vm
         for part in (self._record, self._descriptions, self._weights):
             if part is not None:
                 part.start()
 
     def stop(self) -> None:
-        """End all of it, in bounded time."""
+        """Stop all threads, in bounded time."""
         for part in (self._record, self._descriptions, self._weights):
             if part is not None:
                 part.stop()
 
     def withdraw(self) -> bool:
-        """Take this node's row out of Nova's list of services.
+        """Delete this node's row from Nova's list of services.
 
         :returns: whether there was one.
         """
         return self._record is not None and self._record.remove()
 
     def describe(self, uuid: str) -> instance.Description | None:
-        """Say whose an instance is, if it is known by now; never blocks."""
+        """Return the owner of an instance, if known already; never blocks."""
         return self._descriptions.known([uuid]).get(uuid)
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
-        """Weights that are known by now; never blocks.
+        """Return the weights that are known already; never blocks.
 
         :param owners: ids of users or projects.
         """
@@ -113,18 +113,18 @@ def connect(
     own_files: Sequence[str] = (),
     source: QuotaSource | None = None,
 ) -> NovaService:
-    """Make this process a service of Nova; nothing is started yet.
+    """Create the Nova service of this process without starting it.
 
-    Call it before anything parses the process-wide configuration.
+    Call it before any code parses the global configuration.
 
-    :param host: the agent's name for this node.
+    :param host: the agent's name of this node.
     :param nova_files: of nova-compute's configuration.
-    :param own_files: of the agent's.
-    :param source: of weights; ``None`` if they are only configured.
+    :param own_files: of the agent's configuration.
+    :param source: of weights; ``None`` uses the configured weights only.
     :raises ConfigurationError: if Nova knows the node by another name.
-    :raises oslo_config.cfg.Error: if a file or an option cannot be used.
+    :raises oslo_config.cfg.Error: if a file or an option is unusable.
     """
-    connection.prepare(nova_files, own_files)
+    connection.configure_nova(nova_files, own_files)
     if connection.host() != host:
         raise exception.ConfigurationError(
             f'[fairness] host = {host}, but Nova knows this node as '
@@ -134,14 +134,14 @@ def connect(
     return NovaService(
         record.ServiceRecord(host, interval_s) if interval_s else None,
         instances.describe,
-        None if source is None else _weighing(source),
-        _STRANGER_S if source is None else source.interval_s,
+        None if source is None else _weight_query(source),
+        _OWNER_RETRY_S if source is None else source.interval_s,
     )
 
 
-def _weighing(source: QuotaSource) -> Callable[[str], float | None]:
+def _weight_query(source: QuotaSource) -> Callable[[str], float | None]:
     weights = quotas.QuotaWeights(
-        source.resource, *quotas.clients(source.section, source.region)
+        source.resource, *quotas.create_clients(source.section, source.region)
     )
     if source.entity == 'user':
         return weights.of_user

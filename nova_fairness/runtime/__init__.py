@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Means of all programs: plugins under a deadline, logs, state files.
+"""Common services of all programs: plugins under a deadline, logs, state
+files.
 
-Start with ``guard`` or ``state_file``.
-It never knows what fairness is.
+Start with ``guard`` or ``state_file``. The package contains nothing about
+fairness.
 """

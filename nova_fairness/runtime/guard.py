@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs plugins beside the round, under a deadline, and quarantines them."""
+"""Runs plugins outside the round, under a deadline, and quarantines them."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -25,11 +25,10 @@ _NS = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class ThreadTimes:
-    """Times of a thread since its start, from the scheduler.
+    """Times of a thread since its start, from the kernel's scheduler.
 
     :ivar ran_s: CPU time, seconds.
-    :ivar waited_s: for which it could have run and another did, seconds;
-        the wait that it is in now is not counted.
+    :ivar waited_s: completed waits for a CPU, seconds.
     :ivar runnable: whether it runs, or waits only for a CPU.
     """
 
@@ -39,10 +38,10 @@ class ThreadTimes:
 
 
 def turns_of(native_id: int) -> ThreadTimes:
-    """Read what the kernel tells of a thread of this process.
+    """Read the scheduler's times of a thread of this process.
 
-    :param native_id: its number in the kernel.
-    :returns: no time, and not runnable, where the kernel does not tell.
+    :param native_id: thread ID in the kernel.
+    :returns: zeros, and not runnable, if they cannot be read.
     """
     task = _TASKS / str(native_id)
     try:
@@ -57,43 +56,43 @@ def turns_of(native_id: int) -> ThreadTimes:
 
 T = TypeVar('T')
 
-_LONGEST = 10.0
-"""Deadlines that a plugin has at most on a host that gives it no CPU."""
+_MAX_DEADLINES = 10.0
+"""Longest run time of a call, in deadlines, on a host without a free CPU."""
 
-_STEP = 0.1
-"""Part of the deadline between two looks at whether the plugin got a CPU."""
-
-
-_ReadTurns = Callable[[int], ThreadTimes]
+_RECHECK_PART = 0.1
+"""Part of the deadline between two checks whether the plugin got a CPU."""
 
 
-class _Patience:
-    """How long a call may still take.
+_ReadTimes = Callable[[int], ThreadTimes]
 
-    A plugin answers for what it does, not for a busy host: while it could
-    run and others do, its time stands still.
+
+class _CallTimer:
+    """Computes how long a call may still take.
+
+    Time in which the thread waits for a CPU does not count, because the plugin
+    does not cause it.
     """
 
     def __init__(
         self, deadline_s: float, turns: Callable[[], ThreadTimes]
     ) -> None:
         self._deadline_s = deadline_s
-        self._turns = turns
+        self._read_times = turns
         self._first = turns()
         self._began = time.monotonic()
 
     def left_s(self) -> float:
-        """Seconds to wait before one asks again; 0 if it is over."""
+        """Return the seconds until the next check; 0 at the end."""
         passed = time.monotonic() - self._began
         if passed < self._deadline_s:
             return self._deadline_s - passed
-        now = self._turns()
+        now = self._read_times()
         waited = now.waited_s - self._first.waited_s
         left = self._deadline_s + waited - passed
         ran = now.ran_s - self._first.ran_s
         if now.runnable and ran < self._deadline_s:
-            left = max(left, _STEP * self._deadline_s)
-        longest = _LONGEST * self._deadline_s - passed
+            left = max(left, _RECHECK_PART * self._deadline_s)
+        longest = _MAX_DEADLINES * self._deadline_s - passed
         return max(min(left, longest), 0.0)
 
 
@@ -103,11 +102,11 @@ class _Worker:
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.thread = threading.Thread(
-            target=self._serve, name='plugin', daemon=True
+            target=self._run_calls, name='plugin', daemon=True
         )
         self.thread.start()
 
-    def _serve(self) -> None:
+    def _run_calls(self) -> None:
         while (call := self._calls.get()) is not None:
             function, answers = call
             try:
@@ -116,20 +115,21 @@ class _Worker:
                 answers.put((None, error))
 
     def run(
-        self, function: Callable[[], T], deadline_s: float, turns: _ReadTurns
+        self, function: Callable[[], T], deadline_s: float, turns: _ReadTimes
     ) -> T:
-        thread_id, ran_s = self.thread.native_id or 0, self._ran_s()
-        patience = _Patience(deadline_s, lambda: turns(thread_id))
+        """Run a function under a deadline; raise what it raises."""
+        thread_id, ran_s = self.thread.native_id or 0, self._cpu_time_s()
+        patience = _CallTimer(deadline_s, lambda: turns(thread_id))
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._calls.put((function, answers))
         try:
-            result, error = _answer(answers, patience)
+            result, error = _wait_for_answer(answers, patience)
         except queue.Empty:
             # Asked before the thread may end.
-            computes = self._ran_s() - ran_s > deadline_s / 2
+            computes = self._cpu_time_s() - ran_s > deadline_s / 2
             self.stop()
             if computes:
-                self._interrupt()
+                self._end_thread()
             raise exception.PluginTooSlow(
                 f'took longer than its deadline of {deadline_s:g} s'
             ) from None
@@ -138,19 +138,22 @@ class _Worker:
         return result  # type: ignore[no-any-return]
 
     def stop(self) -> None:
+        """Stop the thread after its present call."""
         self._calls.put(None)
 
-    def _ran_s(self) -> float:
-        """CPU time of the thread, which must be alive, seconds."""
+    def _cpu_time_s(self) -> float:
+        """Return the CPU time of the thread in seconds; the thread must
+        be alive.
+        """
         clock = time.pthread_getcpuclockid(self.thread.ident or 0)
         return time.clock_gettime(clock)
 
-    def _interrupt(self) -> None:
-        """End the thread, which computes, at its next step of Python code.
+    def _end_thread(self) -> None:
+        """End the computing thread at its next step of Python code.
 
-        A loop in Python would keep the interpreter from all other threads for
-        ever. A thread that waits does no harm. An error that is pending for
-        one lets CPython 3.11 loop where a tracer is set.
+        A loop in Python would slow down all other threads for ever. A waiting
+        thread needs no end: a pending error would let CPython 3.11 loop where
+        a tracer is set.
         """
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(self.thread.ident or 0),
@@ -158,10 +161,12 @@ class _Worker:
         )
 
 
-def _answer(answers: queue.SimpleQueue[Any], patience: _Patience) -> Any:
-    """Wait for an answer.
+def _wait_for_answer(
+    answers: queue.SimpleQueue[Any], patience: _CallTimer
+) -> Any:
+    """Wait for the result of a call.
 
-    :raises queue.Empty: if none came in time.
+    :raises queue.Empty: if the deadline passed.
     """
     while left_s := patience.left_s():
         try:
@@ -174,25 +179,25 @@ def _answer(answers: queue.SimpleQueue[Any], patience: _Patience) -> Any:
 class Runner:
     """Runs calls on a thread, one at a time, each under a deadline.
 
-    A call that exceeds it is left behind, and its thread ended where Python
-    can end it.
+    A call that exceeds the deadline is abandoned, and its thread ended if
+    Python can end it.
 
-    :param deadline_s: seconds that one call may take, > 0; those for which
-        the host gave it no CPU do not count, up to ten deadlines.
-    :param turns: tells what a thread got of the CPU.
+    :param deadline_s: longest run time of one call in seconds, > 0; waits for
+        a CPU do not count, up to ten deadlines.
+    :param turns: reads the scheduler's times of a thread.
     """
 
     def __init__(
-        self, deadline_s: float, turns: _ReadTurns = turns_of
+        self, deadline_s: float, turns: _ReadTimes = turns_of
     ) -> None:
         self.deadline_s = deadline_s
-        self._turns = turns
+        self._read_times = turns
         self._worker: _Worker | None = None
         self.left_behind: threading.Thread | None = None
         """In which the last call still runs, if it exceeded its deadline."""
 
     def run(self, function: Callable[[], T]) -> T:
-        """Run a function, and raise what it raises.
+        """Run a function; raise what it raises.
 
         :raises PluginTooSlow: if it exceeds the deadline.
         """
@@ -200,14 +205,16 @@ class Runner:
         if self._worker is None:
             self._worker = _Worker()
         try:
-            return self._worker.run(function, self.deadline_s, self._turns)
+            return self._worker.run(
+                function, self.deadline_s, self._read_times
+            )
         except exception.PluginTooSlow:
             self.left_behind = self._worker.thread
             self.stop()
             raise
 
     def stop(self) -> None:
-        """End the thread; may be called twice."""
+        """Stop the thread; may be called twice."""
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
@@ -218,10 +225,10 @@ class _Failure:
     """A plugin that misbehaved.
 
     :ivar why: what it did.
-    :ivar times: how often, >= 1.
-    :ivar until: when it may be tried again, monotonic seconds.
+    :ivar times: number of failures, >= 1.
+    :ivar until: end of the quarantine, monotonic seconds.
     :ivar thread: in which it may still run.
-    :ivar held: whether it did not work since.
+    :ivar held: whether it has not worked since.
     """
 
     why: str
@@ -231,29 +238,31 @@ class _Failure:
     held: bool = True
 
     def refuses(self, now: float) -> bool:
-        """Whether it must not run, monotonic seconds given."""
+        """Check whether the plugin must not run at this time, monotonic
+        seconds.
+        """
         runs = self.thread is not None and self.thread.is_alive()
         return self.held and (now < self.until or runs)
 
 
 class Guard:
-    """Lets no plugin harm a round.
+    """Protects rounds from faulty plugins.
 
-    A plugin that misbehaves is quarantined: every call of it is refused at
-    once, until it is tried again after a pause, or until :meth:`release`. A
-    call that exceeds its deadline is left behind, see :class:`Runner`; while
-    its thread lives, the plugin is not tried again.
+    A plugin that misbehaves is quarantined: every call is refused at once,
+    until the pause ends or :meth:`release` is called. A call that exceeds its
+    deadline is abandoned, see :class:`Runner`; while its thread lives, the
+    plugin stays in quarantine.
 
-    :param deadline_s: seconds that one call may take, > 0; those for which
-        the host gave it no CPU do not count, up to ten deadlines.
-    :param turns: tells what a thread got of the CPU.
-    :param monotonic: seconds that never go back.
+    :param deadline_s: longest run time of one call in seconds, > 0; waits for
+        a CPU do not count, up to ten deadlines.
+    :param turns: reads the scheduler's times of a thread.
+    :param monotonic: monotonic clock, seconds.
     """
 
     def __init__(
         self,
         deadline_s: float,
-        turns: _ReadTurns = turns_of,
+        turns: _ReadTimes = turns_of,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._runner = Runner(deadline_s, turns)
@@ -262,7 +271,7 @@ class Guard:
 
     @property
     def deadline_s(self) -> float:
-        """Seconds that one call may take."""
+        """The longest run time of one call, in seconds."""
         return self._runner.deadline_s
 
     @deadline_s.setter
@@ -271,7 +280,7 @@ class Guard:
 
     @property
     def quarantined(self) -> Mapping[str, str]:
-        """Why each plugin in quarantine is refused, by name."""
+        """The cause of each plugin's quarantine, by name."""
         return {
             name: failure.why
             for name, failure in self._failures.items()
@@ -279,7 +288,7 @@ class Guard:
         }
 
     def release(self, name: str) -> None:
-        """Let a plugin run again."""
+        """End the quarantine of a plugin."""
         self._failures.pop(name, None)
 
     def call(self, name: str, function: Callable[[], T]) -> T:
@@ -300,22 +309,22 @@ class Guard:
         except BaseException as error:  # noqa: BLE001 - plugins raise anything
             why = f'raised {type(error).__name__}: {error}'
         else:
-            self._readmit(name)
+            self._end_quarantine(name)
             return result
-        self._set_aside(name, why)
+        self._quarantine(name, why)
         raise exception.PluginMisbehaved(f'{name}: {why}')
 
     def stop(self) -> None:
-        """End the thread; may be called twice."""
+        """Stop the thread; may be called twice."""
         self._runner.stop()
 
-    def _readmit(self, name: str) -> None:
+    def _end_quarantine(self, name: str) -> None:
         failure = self._failures.get(name)
         if failure is not None and failure.held:
             self._failures[name] = dataclasses.replace(failure, held=False)
             LOG.info('Plugin %s: works again; quarantine ends', name)
 
-    def _set_aside(self, name: str, why: str) -> None:
+    def _quarantine(self, name: str, why: str) -> None:
         now, before = self._monotonic(), self._failures.get(name)
         times = 1
         if before is not None and retry_pauses.is_relapse(

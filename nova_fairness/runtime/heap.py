@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Memory of this process that nothing uses any more."""
+"""Control of garbage collection, and of memory that is free again."""
 
 from collections.abc import Iterator
 import contextlib
@@ -11,8 +11,8 @@ import gc
 def give_back() -> None:
     """Return free memory to the kernel.
 
-    Imports of modules take and free memory between objects that stay: ten
-    megabytes of an agent. Does nothing where the C library cannot do it.
+    Imports leave free memory between objects: ten megabytes of an agent. It
+    does nothing where the C library has no such function.
     """
     gc.collect()
     with contextlib.suppress(AttributeError):
@@ -20,7 +20,9 @@ def give_back() -> None:
 
 
 def collect() -> None:
-    """Collect garbage now; ignore the other objects until the next call."""
+    """Collect garbage now, and exempt all remaining objects until the
+    next call.
+    """
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -28,10 +30,10 @@ def collect() -> None:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Leave what is made here to the next :func:`collect`.
+    """Exempt the objects created here until the next :func:`collect`.
 
-    For what makes many objects that stay: to look through them again and
-    again took a tenth of a cycle of the queue.
+    It is for code that creates many long-lived objects: repeated collections
+    took a tenth of a cycle of the queue.
     """
     gc.disable()
     try:

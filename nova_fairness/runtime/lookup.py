@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Values of another service: asked for beside the rounds, and kept."""
+"""Cached values of another service, queried outside the rounds."""
 
 import collections
 from collections.abc import Callable
@@ -20,12 +20,13 @@ LOG = logging.getLogger(__name__)
 Value = TypeVar('Value')
 
 RETRY_S = 30.0
-"""Seconds after which an unanswered question is asked again."""
+"""Seconds until an unanswered query is repeated."""
 
 MOST = 100_000
-"""Number of values kept; the one not wanted for the longest goes first."""
+"""Largest number of cached values; the least recently used one is deleted
+first."""
 
-_END_S = 2.0
+_JOIN_S = 2.0
 
 
 @dataclasses.dataclass
@@ -33,7 +34,7 @@ class _Entry(Generic[Value]):
     """Value of one key, and its age.
 
     :ivar values: the value, if there is one.
-    :ivar due_s: when to ask again; infinite while the question is under way.
+    :ivar due_s: time of the next query; infinite during a query.
     """
 
     values: tuple[Value, ...]
@@ -41,15 +42,15 @@ class _Entry(Generic[Value]):
 
 
 class Lookup(Generic[Value]):
-    """Asks on a thread of its own; readers never wait.
+    """Queries values on its own thread; readers never wait.
 
     :param what: name of the values, for the log.
-    :param fetch: asks for the value of one key; may block, and raise
-        anything; ``None`` if there is none.
-    :param lifetime_s: seconds after which a value that is wanted is asked for
+    :param fetch: queries the value of one key; may block, and raise anything;
+        returns ``None`` if there is no value.
+    :param lifetime_s: seconds after which a value that is read is queried
         again.
-    :param on_found: called with the key, on that thread, when its value has
-        come or changed.
+    :param on_found: called on that thread with the key of a new or changed
+        value.
     :param clock: monotonic, seconds.
     """
 
@@ -70,37 +71,37 @@ class Lookup(Generic[Value]):
         self._entries: collections.OrderedDict[str, _Entry[Value]] = (
             collections.OrderedDict()
         )
-        self._questions: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._queries: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._problem = ''
 
     @property
     def problem(self) -> str:
-        """Why the newest question was not answered; empty if it was."""
+        """Why the newest query failed; empty if it succeeded."""
         return self._problem
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the thread."""
         self._thread = threading.Thread(
-            target=self._ask_all,
+            target=self._answer_queries,
             name=self._what.replace(' ', '-'),
             daemon=True,
         )
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop asking; a question under way is left behind."""
+        """Stop the thread; it remains if it hangs in a query."""
         self._stopping.set()
-        self._questions.put(None)
+        self._queries.put(None)
         if self._thread is not None:
-            self._thread.join(_END_S)
+            self._thread.join(_JOIN_S)
 
     def known(self, keys: Iterable[str]) -> Mapping[str, Value]:
-        """Values known now; the rest is asked for.
+        """Return the values known now, and queue queries for the others.
 
-        :param keys: those that are wanted.
-        :returns: values of those that have one.
+        :param keys: of the wanted values.
+        :returns: values by key; keys without a value are absent.
         """
         now_s = self._clock()
         found: dict[str, Value] = {}
@@ -110,39 +111,41 @@ class Lookup(Generic[Value]):
                 self._entries.move_to_end(key)
                 if entry.due_s <= now_s:
                     entry.due_s = math.inf
-                    self._questions.put(key)
+                    self._queries.put(key)
                 if entry.values:
                     found[key] = entry.values[0]
             while len(self._entries) > MOST:
                 self._entries.popitem(last=False)
         return found
 
-    def _ask_all(self) -> None:
+    def _answer_queries(self) -> None:
         while not self._stopping.is_set():
-            key = self._questions.get()
-            if key is not None and not self._ask(key):
+            key = self._queries.get()
+            if key is not None and not self._fetch_value(key):
                 self._stopping.wait(RETRY_S)
-                self._questions.put(key)
+                self._queries.put(key)
 
-    def _ask(self, key: str) -> bool:
-        """Ask for one value.
+    def _fetch_value(self, key: str) -> bool:
+        """Query one value.
 
-        :returns: whether there was an answer, a value or none.
+        :returns: whether there was an answer.
         """
         try:
             value = self._fetch(key)
         except Exception as error:  # noqa: BLE001 - whatever others raise
-            self._note(f'{type(error).__name__}: {error}'.splitlines()[0])
+            self._set_problem(
+                f'{type(error).__name__}: {error}'.splitlines()[0]
+            )
             return False
-        self._note('')
-        if self._keep(key, value):
+        self._set_problem('')
+        if self._store_value(key, value):
             self._on_found(key)
         return True
 
-    def _keep(self, key: str, value: Value | None) -> bool:
-        """Take over an answer.
+    def _store_value(self, key: str, value: Value | None) -> bool:
+        """Store an answer.
 
-        :returns: whether the value is another one than before.
+        :returns: whether the value changed.
         """
         with self._lock:
             entry = self._entries.get(key)
@@ -153,10 +156,12 @@ class Lookup(Generic[Value]):
             entry.values = () if value is None else (value,)
             return entry.values != before
 
-    def _note(self, problem: str) -> None:
-        """Log a change for the worse or the better, once."""
+    def _set_problem(self, problem: str) -> None:
+        """Store a problem; log its begin and its end once."""
         if problem and not self._problem:
-            LOG.warning('%s cannot be looked up: %s', self._what, problem)
+            LOG.warning(
+                '%s: query failed: %s; it is repeated', self._what, problem
+            )
         elif self._problem and not problem:
-            LOG.info('%s can be looked up again', self._what)
+            LOG.info('%s: queries succeed again', self._what)
         self._problem = problem

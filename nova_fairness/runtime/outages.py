@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One line when the connection to a server is lost, one when it is back.
+"""Logs once when the connection to a server is lost, and once when it returns.
 
-Everything in a process that talks to a server tells it here, so that neither
-retries nor further threads say the same again.
+All code of a process that calls a server reports here, so that retries and
+other threads do not log the same again.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ BROKER = 'message broker'
 
 
 class OutageLog:
-    """Knows which servers are away; any thread.
+    """Records which servers do not answer; thread-safe.
 
     :param clock: monotonic, seconds.
     """
@@ -29,7 +29,7 @@ class OutageLog:
         self._since_s: dict[str, float] = {}
 
     def lost(self, server: str, cause: object) -> None:
-        """Say that a server does not answer, if that is new.
+        """Record that a server does not answer; log it once.
 
         :param server: its name for people.
         """
@@ -42,7 +42,7 @@ class OutageLog:
         )
 
     def restored(self, server: str) -> None:
-        """Say that it answers again, if it did not."""
+        """Record that a server answers again; log it once."""
         if server not in self._since_s:
             return
         with self._lock:
@@ -55,7 +55,7 @@ class OutageLog:
             )
 
     def away(self) -> list[str]:
-        """Sentences about the servers that do not answer now."""
+        """Return a sentence on each server that does not answer."""
         now_s = self._clock()
         with self._lock:
             since_s = sorted(self._since_s.items())
@@ -66,4 +66,4 @@ class OutageLog:
 
 
 SERVERS = OutageLog()
-"""The servers of this process."""
+"""The log of outages of this process."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counts of an exchange, and a log that a flood cannot fill."""
+"""Counters by name, and a log with a limited rate."""
 
 import collections
 from collections.abc import Callable
@@ -14,30 +14,31 @@ _SOURCES = 10
 
 
 class NameCounts:
-    """Counts by name; any thread."""
+    """Counters by name; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: collections.Counter[str] = collections.Counter()
 
     def add(self, *names: str, count: int = 1) -> None:
-        """Count some more of each."""
+        """Increase the counters of some names."""
         with self._lock:
             for name in names:
                 self._counts[name] += count
 
     def counts(self) -> Mapping[str, int]:
-        """All counts so far, by name."""
+        """Return all counters by name."""
         with self._lock:
             return dict(sorted(self._counts.items()))
 
 
 class QuietLog:
-    """Says each kind of thing about a source once a minute; any thread.
+    """Logs each kind of message about a source once a minute; thread-safe.
 
-    And about ten sources a minute at most: sources can be invented.
+    It logs about at most ten sources a minute, because attackers can invent
+    sources.
 
-    :param log: where to.
+    :param log: the logger.
     :param clock: monotonic, seconds.
     """
 
@@ -47,28 +48,30 @@ class QuietLog:
         self._log = log
         self._clock = clock
         self._lock = threading.Lock()
-        self._minutes: dict[str, _Minute] = {}
+        self._minutes: dict[str, _LoggedMinute] = {}
 
     def warning(self, kind: str, source: str, text: str) -> None:
-        """Say something about a source, unless enough was said.
+        """Log a warning about a source, unless the rate is exceeded.
 
-        :param kind: out of a few.
+        :param kind: one of a few words.
         :param source: host or other name.
         """
-        unsaid = self._due(kind, source)
+        unsaid = self._suppressed_count(kind, source)
         if unsaid is None:
             return
         more = f' ({unsaid} like it were not logged)' if unsaid else ''
         self._log.warning('%s%s', text, more)
 
-    def _due(self, kind: str, source: str) -> int | None:
-        """Number left unsaid, ``None`` to say nothing now."""
+    def _suppressed_count(self, kind: str, source: str) -> int | None:
+        """Return the number of suppressed messages; ``None`` suppresses
+        this one.
+        """
         now_s = self._clock()
         with self._lock:
             minute = self._minutes.get(kind)
             if minute is None or now_s - minute.began_s >= _EVERY_S:
                 unsaid = 0 if minute is None else minute.unsaid
-                self._minutes[kind] = _Minute(now_s, {source})
+                self._minutes[kind] = _LoggedMinute(now_s, {source})
                 return unsaid
             if source in minute.sources or len(minute.sources) >= _SOURCES:
                 minute.unsaid += 1
@@ -78,7 +81,7 @@ class QuietLog:
 
 
 @dataclasses.dataclass(slots=True)
-class _Minute:
+class _LoggedMinute:
     """Messages of one kind since a time."""
 
     began_s: float

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Pauses after which something that failed is tried again."""
+"""Pauses between failures and retries."""
 
 FIRST_S = 60.0
-"""Pause after which what failed once is tried again."""
+"""Pause after the first failure, in seconds."""
 
 LONGEST_S = 3600.0
-"""The longest pause."""
+"""The longest pause, in seconds."""
 
 
 def pause_s(times: int) -> float:
-    """Seconds until the next try; they double with each failure.
+    """Return the seconds until the next try; they double with each failure.
 
-    :param times: failures so far, >= 1.
+    :param times: number of failures, >= 1.
     """
     return min(FIRST_S * 2.0 ** min(times - 1, 16), LONGEST_S)
 
 
 def is_relapse(times: int, over_s: float) -> bool:
-    """Whether a failure counts as one more of an earlier row.
+    """Check whether a failure continues an earlier series of failures.
 
-    :param times: failures so far, >= 1.
-    :param over_s: seconds since the last pause ended.
+    :param times: number of failures, >= 1.
+    :param over_s: seconds since the end of the last pause.
     """
     return over_s <= 2 * pause_s(times)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The door of the log: every message of ours is one line of plain text,
-without HTML.
+"""Makes every log message one line of plain text without HTML.
 
-All log messages pass here, with all names that others chose, so that no module
-has to think of it.
+All messages of this product pass here, with all names that users chose, so
+that no module must escape them.
 """
 
 import logging
@@ -12,13 +11,13 @@ import logging
 from nova_fairness.model import plain
 
 OURS = ('nova_fairness', 'api_ext', 'oslo_messaging_zmq', 'fairness_lab')
-"""Packages whose messages are judged; nova-api has others, too."""
+"""Packages whose messages are changed; nova-api has others, too."""
 
 _Record = logging.LogRecord
 
 
 def install() -> None:
-    """Judge messages from now on; a second time nothing happens."""
+    """Install the log record factory; a second call does nothing."""
     made_before = logging.getLogRecordFactory()
     if getattr(made_before, 'is_safe', False):
         return
@@ -35,7 +34,7 @@ def install() -> None:
 
 
 def make_plain(record: _Record) -> None:
-    """Let a message be one line of plain text."""
+    """Replace a record's message by one line of plain text."""
     try:
         said = record.getMessage()
     except Exception:  # noqa: BLE001

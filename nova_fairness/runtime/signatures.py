@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Signatures of choices, shares and classes of servers."""
+"""Signatures of metric and policy, of share trees, and of answers on
+servers.
+"""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -17,22 +19,31 @@ from oslo_messaging_zmq import options
 from oslo_messaging_zmq.keys import keyring
 
 _PURPOSE = 'nova-fairness: metric and policy of a domain, 1'
-"""So that what was signed for something else is no choice."""
+"""Text in the signed data that separates choices from other signed data."""
 
 _TREE = 'nova-fairness: share tree of a domain, 1'
 
 PREEMPTIBLE = 'preemptible servers'
+"""Name of the agents' question for preemptible servers on their node."""
 NOTICES = 'notices to guests'
-"""A question of agents about the servers of their node."""
+"""Name of the agents' question for notices of the servers on their node."""
 
-_SIGNED = ('epoch', 'metric', 'policy', 'origin', 'user_id', 'request_id')
+_SIGNED_FIELDS = (
+    'epoch',
+    'metric',
+    'policy',
+    'origin',
+    'user_id',
+    'request_id',
+)
 
 
 class Signatures:
-    """Signs with the own key, and judges signatures of others.
+    """Signs with the own key, and checks signatures of others.
 
-    :param keys: the own pair, and whose keys are good.
-    :param domain: of all signatures; those of another are refused.
+    :param keys: the own key pair, and the public keys of trusted peers.
+    :param domain: part of all signed data; signatures of other domains are
+        refused.
     """
 
     def __init__(self, keys: keyring.Keyring, domain: str) -> None:
@@ -47,11 +58,11 @@ class Signatures:
         user_id: str = '',
         request_id: str = '',
     ) -> dict[str, Any]:
-        """Sign a choice in the name of the own key.
+        """Sign a choice of metric and policy with the own key.
 
-        :param user_id: user who asked for it.
-        :param request_id: request that asked for it.
-        :returns: these, ``origin`` and ``signature``.
+        :param user_id: user who requested it.
+        :param request_id: request that caused it.
+        :returns: the arguments, ``origin`` and ``signature``.
         :raises NotAllowed: if the own key cannot sign.
         """
         choice = {
@@ -65,14 +76,14 @@ class Signatures:
         return {
             **choice,
             'signature': self._sign(
-                self._message(choice), 'metric and policy'
+                self._choice_message(choice), 'metric and policy'
             ),
         }
 
     def signed_tree(self, version: str) -> dict[str, Any]:
         """Sign a share tree.
 
-        :param version: that follows from all of it.
+        :param version: computed from the whole tree.
         :returns: ``origin`` and ``signature``.
         :raises NotAllowed: if the own key cannot sign.
         """
@@ -87,9 +98,9 @@ class Signatures:
     ) -> dict[str, Any]:
         """Sign an answer about some servers.
 
-        :param what: was asked, as :data:`PREEMPTIBLE`.
-        :param asked: UUIDs.
-        :param answer: that JSON can hold.
+        :param what: name of the question, such as :data:`PREEMPTIBLE`.
+        :param asked: UUIDs of the servers in the question.
+        :param answer: of JSON types.
         :returns: ``origin`` and ``signature``.
         :raises NotAllowed: if the own key cannot sign.
         """
@@ -100,13 +111,15 @@ class Signatures:
         }
 
     def signing_fault(self) -> str:
-        """Say why others refuse the own signatures; '' if they do not."""
+        """Return why others refuse the own signatures; empty if they
+        accept them.
+        """
         return self._keys.signing_fault()
 
     def check(self, choice: Mapping[str, Any]) -> None:
-        """Let a choice pass that a controller signed.
+        """Check that a controller signed a choice.
 
-        :param choice: as :meth:`signed` gives it; nothing is believed.
+        :param choice: as :meth:`signed` returns it; untrusted.
         :raises ReportRefused: otherwise; its reason is ``unsigned`` or
             ``signature``.
         """
@@ -115,17 +128,19 @@ class Signatures:
             f'{choice.get("policy")!r:.60} (epoch {choice.get("epoch")!r:.20} '
             f'of {choice.get("origin")!r:.60})'
         )
-        self._check(choice, self._message(choice), named)
+        self._check_signature(choice, self._choice_message(choice), named)
 
     def check_tree(self, told: Mapping[str, Any], version: str) -> None:
-        """Let a share tree pass that a controller signed.
+        """Check that a controller signed a share tree.
 
-        :param told: with ``origin`` and ``signature``; nothing is believed.
-        :param version: that follows from all of it.
+        :param told: with ``origin`` and ``signature``; untrusted.
+        :param version: computed from the whole tree.
         :raises ReportRefused: as :meth:`check`.
         """
         message = self._tree_message(str(told.get('origin')), version)
-        self._check(told, message, f'version {version} of the share tree')
+        self._check_signature(
+            told, message, f'version {version} of the share tree'
+        )
 
     def check_answer(
         self,
@@ -134,15 +149,15 @@ class Signatures:
         asked: Sequence[str],
         answer: object,
     ) -> None:
-        """Let an answer pass that a controller signed to this question.
+        """Check that a controller signed an answer to this question.
 
-        :param told: with ``origin`` and ``signature``; nothing is believed.
-        :param what: as of :meth:`signed_answer`, and so are the others.
+        :param told: with ``origin`` and ``signature``; untrusted.
+        :param what: as for :meth:`signed_answer`, like the other parameters.
         :raises ReportRefused: as :meth:`check`.
         """
         origin = str(told.get('origin'))
         message = self._answer_message(origin, what, asked, answer)
-        self._check(told, message, what)
+        self._check_signature(told, message, what)
 
     def _sign(self, message: bytes, what: str) -> str:
         try:
@@ -153,20 +168,21 @@ class Signatures:
                 f'{error}'
             ) from error
 
-    def _check(
+    def _check_signature(
         self, told: Mapping[str, Any], message: bytes, named: str
     ) -> None:
         signature = told.get('signature')
         if not signature:
             raise exception.ReportRefused(
-                'unsigned', f'no controller signed {named}'
+                'unsigned', f'{named}: no controller signed it'
             )
         if not self._keys.is_signed(
             message, str(told.get('origin')), str(signature)
         ):
             raise exception.ReportRefused(
                 'signature',
-                f'no good key of a controller of that name signed {named}',
+                f'{named}: the signature is not of a trusted controller of '
+                'that name',
             )
 
     def _tree_message(self, origin: str, version: str) -> bytes:
@@ -179,8 +195,8 @@ class Signatures:
         named = [purpose, self._domain, origin, sorted(asked), answer]
         return json.dumps(named, sort_keys=True).encode()
 
-    def _message(self, choice: Mapping[str, Any]) -> bytes:
-        named = [choice.get(key) for key in _SIGNED]
+    def _choice_message(self, choice: Mapping[str, Any]) -> bytes:
+        named = [choice.get(key) for key in _SIGNED_FIELDS]
         return json.dumps([_PURPOSE, self._domain, *named]).encode()
 
 
@@ -189,10 +205,10 @@ def of(
     domain: str,
     url: oslo_messaging.TransportURL | None = None,
 ) -> Signatures | None:
-    """The signatures of a transport; ``None`` if it has no keys.
+    """Return the signatures of a transport; ``None`` if it has no keys.
 
     :param url: of the transport; ``None`` for ``transport_url``.
-    :raises ConfigurationError: if the keys cannot be used.
+    :raises ConfigurationError: if the keys are unusable.
     """
     url = url or oslo_messaging.TransportURL.parse(conf)
     if not transport.is_ours(url):
@@ -207,9 +223,9 @@ def of(
 
 
 def signer(conf: cfg.ConfigOpts, domain: str) -> Signatures | None:
-    """The same for a service whose answers agents believe only signed.
+    """Return the signatures of a service that must sign its answers.
 
-    :raises ConfigurationError: if the keys cannot be used, or cannot sign:
+    :raises ConfigurationError: if the keys are unusable, or cannot sign:
         agents would refuse shares, classes, notices and rates.
     """
     found = of(conf, domain)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Files that a restart finds whole, and what policies remember in one."""
+"""State files that survive a restart, and the memory of policies in one."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -30,18 +30,18 @@ _UNREADABLE = (
 
 
 class StateFile:
-    """A file that is replaced as a whole, as soon as that is possible.
+    """A file that is replaced as a whole, again later if that fails.
 
     :param path: of the file.
-    :param durable: whether what was written must outlive a power cut.
-    :ivar problem: why the file does not say the newest; empty if it does.
+    :param durable: whether the content must survive a power failure.
+    :ivar problem: why the file lacks the newest content; empty if it does not.
     """
 
     def __init__(self, path: pathlib.Path, *, durable: bool = True) -> None:
         self.path = path
         self.problem = ''
         self._durable = durable
-        self._waiting = ''
+        self._unsaved = ''
         self._writing = threading.Lock()
 
     def kept(
@@ -50,12 +50,12 @@ class StateFile:
         nothing: _Content,
         effect: str,
     ) -> _Content:
-        """Content from before a restart.
+        """Return the content from before a restart, or a default.
 
-        :param read: makes something of its JSON; raises an error of this
-            package, or one of wrong types and values, if it cannot.
-        :param nothing: content if there is no file, or none that can be read.
-        :param effect: follows from a file that cannot be read, for the log.
+        :param read: converts the decoded JSON; raises an error of this
+            package, or one of wrong types and values.
+        :param nothing: content if the file is missing or unreadable.
+        :param effect: consequence of an unreadable file, for the log.
         """
         try:
             return read(json.loads(self.path.read_text('utf-8')))
@@ -69,38 +69,38 @@ class StateFile:
         """Replace the file.
 
         :param content: not empty.
-        :returns: why it cannot be written, which the log says too: the old
-            one stays until :meth:`retry` succeeds. Empty if it was.
+        :returns: an error message, which is also logged; then the old file
+            remains until :meth:`retry` succeeds. Empty after success.
         """
         with self._writing:
-            self._waiting = content
+            self._unsaved = content
             self._write()
             if self.problem:
                 LOG.error('%s', self.problem)
             return self.problem
 
     def retry(self) -> None:
-        """Write what could not be written before, if there is any."""
+        """Write the content whose last write failed, if there is any."""
         with self._writing:
-            if self._waiting:
+            if self._unsaved:
                 self._write()
                 if not self.problem:
-                    LOG.info('%s is written now', self.path)
+                    LOG.info('%s: written now', self.path)
 
     def _write(self) -> None:
         try:
-            replace(self.path, self._waiting, durable=self._durable)
+            replace(self.path, self._unsaved, durable=self._durable)
         except OSError as error:
             self.problem = f'cannot write {self.path}: {error.strerror}'
         else:
-            self._waiting = self.problem = ''
+            self._unsaved = self.problem = ''
 
 
 class PolicyMemory(StateFile):
-    """Memory of policies, by name.
+    """The memory of policies, by name.
 
-    Losing it costs some rounds of convergence, nothing else; so it is not
-    forced to the disk, and a file that cannot be read is started again.
+    Its loss costs some rounds of convergence only. So it is not forced to the
+    disk, and an unreadable file is replaced.
 
     :param path: of the file.
     """
@@ -110,7 +110,7 @@ class PolicyMemory(StateFile):
         self._saved = ''
 
     def load(self) -> Mapping[str, Any]:
-        """Memory by policy name, empty if there is none."""
+        """Return the memory by policy name; empty if there is none."""
         try:
             content = json.loads(self.path.read_text('utf-8'))
             if content['version'] != VERSION:
@@ -128,7 +128,7 @@ class PolicyMemory(StateFile):
             return {}
 
     def save(self, memory: Mapping[str, Any]) -> None:
-        """Replace the file, if anything changed.
+        """Replace the file if the memory changed.
 
         :raises StateError: if the memory cannot be written as JSON.
         """
@@ -147,12 +147,12 @@ class PolicyMemory(StateFile):
 def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
     """Replace a file as a whole; only its owner may read the new one.
 
-    The text is written to ``<path>.new`` first. One that a killed process
-    left there is written again. One writer at a time.
+    The text is written to ``<path>.new`` first, which may remain after a kill
+    and is overwritten later. Only one process may write at a time.
 
-    :param durable: whether it must outlive a power cut right after this.
-    :raises OSError: if it cannot be written; the old one stays. If only
-        the name could not be forced to the disk, the new one is there.
+    :param durable: whether the content must survive a power failure.
+    :raises OSError: if the file cannot be written; the old one remains. If
+        only the directory could not be forced to the disk, the new one exists.
     """
     temporary = path.with_name(f'{path.name}.new')
     temporary.unlink(missing_ok=True)
@@ -169,10 +169,10 @@ def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
         temporary.unlink(missing_ok=True)
         raise
     if durable:
-        _sync(path.parent)
+        _sync_directory(path.parent)
 
 
-def _sync(directory: pathlib.Path) -> None:
+def _sync_directory(directory: pathlib.Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reports of a process to systemd: ready, at work, at its end.
+"""Reports of a process to systemd: ready, working, stopping.
 
-systemd kills and restarts a service that reports no work for the
-``WatchdogSec=`` of its unit. So each loop reports its own progress. No timer
-does that for a loop: it would report a loop that hangs.
+systemd kills and restarts a service that reports no progress for the
+``WatchdogSec=`` of its unit. Each loop reports its own progress; a timer would
+report a loop that hangs.
 """
 
 from collections.abc import Callable
@@ -17,21 +17,22 @@ from oslo_service import systemd
 
 from nova_fairness.model import plain
 
-_EVERY_S = 1.0
-"""Seconds between two WATCHDOG=1. Some loops report 100 times a second."""
+_MIN_INTERVAL_S = 1.0
+"""Smallest time between two WATCHDOG=1 in seconds. Some loops report 100
+times a second."""
 
 PAUSE_S = 10.0
-"""A loop that waits reports after so many seconds that it does."""
+"""Longest wait of a loop without a report of progress, in seconds."""
 
 Beat = Callable[[], None]
 
 
 class ServiceManager:
-    """Reports to systemd. It sends nothing where systemd did not start it.
+    """Reports to systemd; does nothing if systemd did not start the process.
 
-    Any thread.
+    Thread-safe.
 
-    :param monotonic: seconds that never go back.
+    :param monotonic: monotonic clock, seconds.
     """
 
     def __init__(
@@ -41,51 +42,51 @@ class ServiceManager:
         self._lock = threading.Lock()
         self._loops = 0
         self._silent: set[int] = set()
-        self._sent_at_s = -_EVERY_S
-        self._said = ''
+        self._sent_at_s = -_MIN_INTERVAL_S
+        self._last_status = ''
 
     def loop(self) -> Beat:
-        """Take one more loop under supervision.
+        """Add a loop to the supervision.
 
-        :returns: to be called when that loop made progress. systemd hears of
-            it once all loops did, so that one that hangs is not covered by
-            the others.
+        :returns: function to call after progress of that loop. systemd is
+            notified when all loops made progress, so that one that hangs is
+            noticed.
         """
         number, self._loops = self._loops, self._loops + 1
         self._silent.add(number)
-        return lambda: self._beat(number)
+        return lambda: self._report_progress(number)
 
     def ready(self) -> None:
-        """Report that the service does its work from now on."""
+        """Report that the service is ready."""
         _send('READY=1')
 
     def say(self, status: str) -> None:
-        """Report what the service does, if that is new."""
+        """Report a changed status text."""
         with self._lock:
-            if status == self._said:
+            if status == self._last_status:
                 return
-            self._said = status
+            self._last_status = status
         # A second line would be an order to systemd.
         _send(f'STATUS={plain.line(status)}')
 
     def stopping(self) -> None:
-        """Report that the service ends; nothing is expected of it then."""
+        """Report that the service stops; no progress is expected then."""
         _send('STOPPING=1')
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
-        """Report that the service works meanwhile, and that it ends then."""
+        """Report ready at the start and stopping at the end of a context."""
         self.ready()
         try:
             yield
         finally:
             self.stopping()
 
-    def _beat(self, number: int) -> None:
+    def _report_progress(self, number: int) -> None:
         with self._lock:
             self._silent.discard(number)
             now_s = self._monotonic()
-            if self._silent or now_s - self._sent_at_s < _EVERY_S:
+            if self._silent or now_s - self._sent_at_s < _MIN_INTERVAL_S:
                 return
             self._sent_at_s = now_s
             self._silent.update(range(self._loops))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Opens the transport that the configuration names, or says why not."""
+"""Opens the transport of the configuration, or reports why it is unusable."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ from oslo_messaging_zmq.redis import url as transport_url
 def open_transport(
     conf: cfg.ConfigOpts, remote_modules: Sequence[str] = ()
 ) -> oslo_messaging.Transport:
-    """Load the driver that ``transport_url`` names.
+    """Load the driver of ``transport_url``.
 
-    :param remote_modules: whose exceptions keep their class on the way.
-    :raises ConfigurationError: if there is no such driver, or it would
-        refuse to work: that shows here, before anything was started.
+    :param remote_modules: modules whose exceptions keep their class in RPC.
+    :raises ConfigurationError: if there is no such driver, or its
+        configuration is unusable.
     """
     try:
         url = parsed(conf)
@@ -41,10 +41,10 @@ def open_transport(
 
 
 def parsed(conf: cfg.ConfigOpts) -> oslo_messaging.TransportURL:
-    """Read ``transport_url``.
+    """Parse ``transport_url``.
 
-    :raises ConfigurationError: if it is no URL; the message shows nothing of
-        a password.
+    :raises ConfigurationError: if it is no URL; the message contains no part
+        of a password.
     """
     try:
         return oslo_messaging.TransportURL.parse(conf)
@@ -58,14 +58,14 @@ def parsed(conf: cfg.ConfigOpts) -> oslo_messaging.TransportURL:
 
 
 def is_ours(url: oslo_messaging.TransportURL) -> bool:
-    """Tell whether the driver of this package serves a URL."""
+    """Check whether a URL belongs to this product's zmq driver."""
     return str(url.transport).partition('+')[0] == 'zmq'
 
 
 def redis_of(
     conf: cfg.ConfigOpts,
 ) -> transport_url.RedisSettings | None:
-    """Redis that all nodes can reach, if the transport has one.
+    """Return the Redis of the transport; ``None`` if it has none.
 
     :raises InvalidTransportURL: if the URL has another form.
     :raises ConfigurationError: if it is no URL.

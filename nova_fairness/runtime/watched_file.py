@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A file of the operator that is read again whenever it changes."""
+"""A file of the operator that is read again after each change."""
 
 from collections.abc import Callable
 import logging
@@ -15,15 +15,15 @@ _Stamp = tuple[int, int, int]
 
 
 class WatchedFile(Generic[_Content]):
-    """Content of a file; one that cannot be used changes nothing.
+    """The content of a file; unusable content leaves the old one in use.
 
     :param path: of the file; ``None`` if there is none.
-    :param read: makes something of what is in it.
-    :param first: content until the file was read.
-    :param faults: which ``read`` raises if the file cannot be used.
-    :param refused: sentence for the log, which the fault follows.
-    :param taken: makes a sentence for the log of new content; ``None`` if the
-        log is to have none.
+    :param read: reads the file.
+    :param nothing: content until the file was read.
+    :param faults: errors of ``parse`` that mean an unusable file.
+    :param refused: begin of the log message about an unusable file.
+    :param taken: returns a log message about new content; ``None`` logs
+        nothing.
     """
 
     def __init__(
@@ -44,18 +44,20 @@ class WatchedFile(Generic[_Content]):
         self._seen: _Stamp | None = None
 
     def load(self) -> None:
-        """Read the file now, whether or not it changed.
+        """Read the file now, changed or not.
 
-        :raises Exception: those of ``faults``.
+        :raises Exception: one of ``faults``.
         """
         if self._path is not None:
             # A change while it is read is seen by the next look.
-            self._seen = _stamp(self._path)
+            self._seen = _file_stamp(self._path)
             self._content = self._read(self._path)
 
     def content(self) -> _Content:
-        """Content that counts now, the same object until the file changes."""
-        if self._path is not None and _stamp(self._path) != self._seen:
+        """Return the content in use; the same object until the file
+        changes.
+        """
+        if self._path is not None and _file_stamp(self._path) != self._seen:
             try:
                 self.load()
             except self._faults as error:
@@ -66,8 +68,8 @@ class WatchedFile(Generic[_Content]):
         return self._content
 
 
-def _stamp(path: pathlib.Path) -> _Stamp | None:
-    """Differs when a file does; ``None`` if it cannot be looked at."""
+def _file_stamp(path: pathlib.Path) -> _Stamp | None:
+    """Return time, size and inode of a file; ``None`` if it cannot be read."""
     try:
         found = path.stat()
     except OSError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Files of YAML, read so that what is wrong is told with its line."""
+"""YAML files, read with line numbers for error messages."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ import yaml
 from nova_fairness import exception
 
 LONGEST = 255
-"""Characters of a text, at most: as in names of Nova."""
+"""Largest number of characters of a text, as in names of Nova."""
 
 
 class YamlFile:
-    """A file of YAML.
+    """A YAML file.
 
     :param path: of the file.
-    :param error: is raised if something is wrong with it.
+    :param error: class of the errors to raise.
     """
 
     def __init__(
@@ -28,9 +28,9 @@ class YamlFile:
         self._error = error
 
     def root(self) -> yaml.Node:
-        """All of it; every scalar is text.
+        """Return the root node; every scalar is text.
 
-        :raises FairnessError: the one that was given, if it cannot be read.
+        :raises FairnessError: of the given class, if the file cannot be read.
         """
         path = self.path
         try:
@@ -59,10 +59,10 @@ class YamlFile:
     def section(
         self, node: yaml.Node, keys: Sequence[str]
     ) -> Mapping[str, yaml.Node]:
-        """Values by key, each key once.
+        """Return the values of a mapping node by key.
 
-        :param keys: that there may be.
-        :raises FairnessError: the one that was given.
+        :param keys: allowed keys.
+        :raises FairnessError: of the given class.
         """
         found: dict[str, yaml.Node] = {}
         if not isinstance(node, yaml.MappingNode):
@@ -79,9 +79,9 @@ class YamlFile:
         return found
 
     def text(self, node: yaml.Node) -> str:
-        """One short text.
+        """Return the text of a scalar node.
 
-        :raises FairnessError: the one that was given.
+        :raises FairnessError: of the given class.
         """
         text = str(node.value) if isinstance(node, yaml.ScalarNode) else ''
         most = LONGEST
@@ -92,17 +92,17 @@ class YamlFile:
         return text
 
     def wrong(self, node: yaml.Node, what: str) -> exception.FairnessError:
-        """The error to be raised for a part of the file."""
+        """Return an error for a node, with its line."""
         line = node.start_mark.line + 1
         return self._error(f'{self.path}, line {line}: {what}')
 
     def failed(self, what: str) -> exception.FairnessError:
-        """The error to be raised for all of it."""
+        """Return an error for the whole file."""
         return self._error(f'{self.path}, {what}')
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Nodes of a text in YAML with their lines; every scalar is text.
+    """Return the root node of a YAML text; every scalar is text.
 
     :returns: ``None`` if the text is empty.
     :raises YAMLError: if it is no YAML.

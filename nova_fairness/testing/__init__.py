@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Contracts of plugins as tests that their authors run.
+"""Contracts of plugins, as tests for their authors.
 
-Start with the contract of your kind of plugin.
-Programs never import this package.
+Start with the contract of your kind of plugin. Programs never import this
+package.
 """

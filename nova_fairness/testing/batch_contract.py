@@ -19,7 +19,7 @@ from nova_fairness.model import border
 from nova_fairness.model import pledge
 
 PATIENCE_S = 60.0
-"""Seconds after which a test fails; only broken code reaches them."""
+"""Seconds after which a test fails; only faulty code needs that long."""
 
 
 class BatchContract(abc.ABC):
@@ -31,7 +31,7 @@ class BatchContract(abc.ABC):
 
     @abc.abstractmethod
     def make(self) -> system.BatchSystem:
-        """The batch system, with all hosts open and empty."""
+        """Return the batch system, with all hosts open and empty."""
 
     @abc.abstractmethod
     def submit(self, host: str, minutes: int) -> str | None:
@@ -45,11 +45,11 @@ class BatchContract(abc.ABC):
 
     @abc.abstractmethod
     def end(self, job: str) -> None:
-        """End a job in the way of its user."""
+        """End a job as its user would."""
 
     @abc.abstractmethod
     def close_by_hand(self, host: str, reason: str) -> None:
-        """Close a host in the way of an operator."""
+        """Close a host as an operator would."""
 
     def _submitted(self, host: str) -> str:
         job = self.submit(host, 5)
@@ -58,13 +58,13 @@ class BatchContract(abc.ABC):
         return job
 
     def test_description_is_one_line(self) -> None:
-        """Operators read it in a list."""
+        """The description fits into a list for operators."""
         text = self.make().description
         if not text.strip() or '\n' in text:
             raise AssertionError(f'not one line: {text!r}')
 
     def test_an_empty_system_has_open_hosts_and_nothing_else(self) -> None:
-        """The answer has all hosts, and no work and no wants."""
+        """The answer contains all hosts, no jobs and no waiting work."""
         seen = self.make().look()
         _assert(len(seen.places) > 1, seen)
         for place in seen.places.values():
@@ -122,7 +122,7 @@ class BatchContract(abc.ABC):
         _assert(batch.look().places[host].ours, host)
 
     def accounts(self) -> tuple[str, str] | None:
-        """Two accounts below one; jobs are submitted to the first.
+        """Return two accounts of one parent; jobs are submitted to the first.
 
         ``None`` if the batch system has no accounts.
         """

@@ -46,7 +46,9 @@ class Case:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StageResults:
-    """Heaviness in the three stages: (n,), (u,), (n,)."""
+    """Heaviness of the three stages: (n,) of VMs, (u,) of users, (n,)
+    combined.
+    """
 
     instances: _Array
     users: _Array
@@ -83,7 +85,7 @@ def make_case(
 
 
 def cases() -> Iterator[Case]:
-    """Clouds on which every metric must have an answer."""
+    """Yield the clouds for which every metric must return a result."""
     usual = make_case('three users on two nodes')
     yield usual
     yield make_case('one user', users=1)
@@ -106,7 +108,9 @@ def cases() -> Iterator[Case]:
 
 
 def without(case: Case, column: int, name: str) -> Case:
-    """A case without supply and endowment of a resource that VMs use."""
+    """Return a case without supply and endowment of a resource that VMs
+    use.
+    """
     supply = case.demands.supply.copy()
     endowment = case.demands.endowment.copy()
     supply[column] = 0.0
@@ -115,7 +119,7 @@ def without(case: Case, column: int, name: str) -> Case:
 
 
 def totals_of(case: Case, heaviness: _Array) -> metric_base.Totals:
-    """Sum a cloud up per user, with equal quotas."""
+    """Return the sums of a cloud per user, with equal quotas."""
     demands = case.demands
     weights = np.ones(len(case.owners.users))
     return totals_module.sum_rows(
@@ -149,13 +153,13 @@ class MetricContract:
     metric: metric_base.Metric
 
     def test_description_is_one_line(self) -> None:
-        """Operators read it in a list."""
+        """The description fits into a list for operators."""
         text = self.metric.description
         if not text.strip() or '\n' in text:
             raise AssertionError(f'not one line: {text!r}')
 
     def test_it_names_kinds_of_policies_that_there_are(self) -> None:
-        """Operators are warned of pairs that do not suit each other."""
+        """The attribute ``suits`` contains known kinds of policies."""
         if not pairing.are_kinds(self.metric.suits):
             raise AssertionError(f'not kinds: {self.metric.suits!r}')
 
@@ -168,7 +172,9 @@ class MetricContract:
                 raise AssertionError(f'{case.name}: {error}') from error
 
     def test_arguments_are_not_changed(self) -> None:
-        """Others read the same arrays afterwards."""
+        """The metric does not change its arguments, which other code
+        reads later.
+        """
         case = make_case('usual')
         demands = copy.deepcopy(case.demands)
         own = self.metric.instances(demands)

@@ -80,7 +80,7 @@ def _ask(
 
 
 def clouds() -> Iterator[cluster.ClusterSnapshot]:
-    """Clouds on which every order must have an answer."""
+    """Yield the clouds for which every order must return a result."""
     for seed in range(_CLOUDS):
         yield make_cloud(seed)
     usual = make_cloud(0)
@@ -96,7 +96,7 @@ def clouds() -> Iterator[cluster.ClusterSnapshot]:
 def arranged(
     order: order_base.Order, snapshot: cluster.ClusterSnapshot
 ) -> list[str]:
-    """UUIDs of all waiting requests, the next one first."""
+    """Return the UUIDs of all waiting requests, the next one first."""
     found = order.arrange(snapshot.requests, snapshot, NOW)
     return [each.uuid for each in found]
 
@@ -110,13 +110,13 @@ class OrderContract:
     order: order_base.Order
 
     def test_description_is_one_line(self) -> None:
-        """Operators read it in a list."""
+        """The description fits into a list for operators."""
         text = self.order.description
         if not text.strip() or '\n' in text:
             raise AssertionError(f'not one line: {text!r}')
 
     def test_every_request_comes_once(self) -> None:
-        """Also if no account has a share or used anything."""
+        """The result has each request once, also without shares and use."""
         for snapshot in clouds():
             expected = sorted(each.uuid for each in snapshot.requests)
             _assert_equal(sorted(arranged(self.order, snapshot)), expected)
@@ -129,7 +129,9 @@ class OrderContract:
         _assert_equal(after[::-1], before)
 
     def test_arguments_are_not_changed(self) -> None:
-        """Others read the same snapshot afterwards."""
+        """The order does not change the snapshot, which other code reads
+        later.
+        """
         for snapshot in clouds():
             given = copy.deepcopy(snapshot)
             self.order.arrange(given.requests, given, NOW)
@@ -143,7 +145,7 @@ class OrderContract:
     def test_how_requests_and_accounts_are_listed_does_not_matter(
         self,
     ) -> None:
-        """Positions in the lists must have no effect."""
+        """Positions in the lists of a snapshot have no effect."""
         for snapshot in clouds():
             turned = dataclasses.replace(
                 snapshot,
@@ -179,7 +181,7 @@ class OrderContract:
                         )
 
     def test_factors_are_finite_numbers_of_requests_that_wait(self) -> None:
-        """Owners read them as JSON."""
+        """Factors are valid JSON numbers of waiting requests."""
         for snapshot in clouds():
             told = self.order.factors(snapshot.requests, snapshot, NOW)
             unknown = told.keys() - {each.uuid for each in snapshot.requests}

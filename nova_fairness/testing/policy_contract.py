@@ -81,7 +81,7 @@ def situation_of(
 
 
 def neutral(count: int) -> allocation.Weights:
-    """(n, c) Weights of VMs before the first decision."""
+    """Return the weights of VMs before the first decision, (n, c)."""
     return np.ones((count, len(resources.CONTROLS)))
 
 
@@ -91,11 +91,13 @@ def _require(condition: object, message: str) -> None:
 
 
 class PolicyContract(abc.ABC):
-    """Inherit, name the class ``Test...`` and write :meth:`make_policy`."""
+    """Tests of one policy; subclasses are named ``Test...`` and write
+    :meth:`make_policy`.
+    """
 
     @abc.abstractmethod
     def make_policy(self) -> policy_base.Policy:
-        """Policy under test."""
+        """Return the policy under test."""
 
     def _decide(
         self,

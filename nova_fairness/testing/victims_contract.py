@@ -28,11 +28,11 @@ Case = tuple[Needs, candidates.VictimCandidates]
 def make_case(
     seed: int, hosts: int = 4, parties: int = 4, needs: int = 3
 ) -> Case:
-    """Make a full cloud of CPUs and memory, and needs that lack room.
+    """Create a full cloud of CPUs and memory, and needs without room.
 
-    :param seed: seed of the cloud: different numbers make different clouds.
+    :param seed: seed of the cloud: different numbers create different clouds.
     :param hosts: number of hosts.
-    :param parties: number of parties on each host.
+    :param parties: number of candidates on each host.
     :param needs: number of needs, of one or two servers each.
     """
     source = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def make_case(
 
 
 def cases() -> Iterator[Case]:
-    """Clouds on which every choice must have an answer."""
+    """Yield the clouds for which every plugin must return a result."""
     for seed in range(_CASES):
         yield make_case(seed)
     needs, field = make_case(0)
@@ -89,13 +89,15 @@ class VictimsContract:
     victims: victims_base.Victims
 
     def test_description_is_one_line(self) -> None:
-        """Operators read it in a list."""
+        """The description fits into a list for operators."""
         text = self.victims.description
         if not text or '\n' in text:
             raise AssertionError(f'description is {text!r}')
 
     def test_victims_may_leave_and_make_room(self) -> None:
-        """One after the other, as they were chosen; no victim leaves twice."""
+        """The victims may be evicted, free enough room, and are chosen
+        once.
+        """
         for needs, field in cases():
             pool = candidates.FreeCapacity(field)
             found = self.victims.choose(needs, field)
@@ -110,7 +112,7 @@ class VictimsContract:
                     _check(need, choice, pool)
 
     def test_the_same_is_chosen_again(self) -> None:
-        """The choice depends only on the arguments: it has no randomness."""
+        """The choice depends on the arguments only, without randomness."""
         for needs, field in cases():
             first = self.victims.choose(needs, field)
             if self.victims.choose(needs, field) != first:
@@ -119,7 +121,9 @@ class VictimsContract:
                 )
 
     def test_arguments_are_not_changed(self) -> None:
-        """Others read the same field afterwards."""
+        """The plugin does not change its arguments, which other code
+        reads later.
+        """
         for needs, field in cases():
             given = copy.deepcopy(field)
             self.victims.choose(needs, given)

@@ -2,6 +2,5 @@
 
 """The consolidation planner as a strategy of OpenStack Watcher.
 
-Start with ``strategy``.
-This package never moves a server: Watcher does.
+Start with ``strategy``. This package never moves a server; Watcher does.
 """

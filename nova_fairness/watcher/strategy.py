@@ -48,27 +48,27 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
 
     @classmethod
     def get_name(cls) -> str:
-        """The name in audits."""
+        """Return the name of the strategy in audits."""
         return 'fair_consolidation'
 
     @classmethod
     def get_display_name(cls) -> str:
-        """The name for people."""
+        """Return the name of the strategy for people."""
         return 'Consolidation with few moves'
 
     @classmethod
     def get_translatable_display_name(cls) -> str:
-        """The name for people; it is not translated."""
+        """Return the name for people; it is not translated."""
         return cls.get_display_name()
 
     @classmethod
     def get_config_opts(cls) -> list[Any]:
-        """An empty list: no datasource is needed."""
+        """Return no options: no datasource is needed."""
         return []
 
     @classmethod
     def get_schema(cls) -> Mapping[str, Any]:
-        """The parameters of an audit."""
+        """Return the schema of an audit's parameters."""
         return {
             'properties': {
                 'rule': {
@@ -95,11 +95,11 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         }
 
     def pre_execute(self) -> None:
-        """Check that there is a compute model."""
+        """Check that the compute model is available."""
         self._pre_execute()
 
     def do_execute(self, audit: Any = None) -> None:
-        """Make the plan."""
+        """Compute the migration plan, and add its moves to the solution."""
         self._nodes = self.compute_model.get_all_compute_nodes()
         given = self.input_parameters
         rules = rules_module.ConsolidationRules(
@@ -129,28 +129,30 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         self.solution.model = self.compute_model
 
     def _snapshot(self) -> cluster.ClusterSnapshot:
-        """The snapshot of the cloud for the planner."""
+        """Return the snapshot of the cloud for the planner."""
         nodes = sorted(self._nodes.values(), key=lambda each: each.uuid)
         capacity = np.array([_capacity(each) for each in nodes], np.int64)
         capacity = capacity.reshape(len(nodes), len(_CLASSES))
         used = np.zeros_like(capacity)
         running = []
         for row, node in enumerate(nodes):
-            for server in self._on(node):
-                amounts = _amounts(server)
+            for server in self._servers_on(node):
+                amounts = _amounts_of_server(server)
                 used[row] += cluster.vector(dict(amounts), _CLASSES)
-                running.append(_running(node, server, amounts))
+                running.append(_running_server(node, server, amounts))
         return cluster.ClusterSnapshot(
             _CLASSES,
             tuple(
-                cluster.Provider(node.uuid, node.hostname, takes=_takes(node))
+                cluster.Provider(
+                    node.uuid, node.hostname, takes=_accepts_servers(node)
+                )
                 for node in nodes
             ),
             cluster.Inventory(capacity, used, capacity, used * 0 + 1),
             running=tuple(running),
         )
 
-    def _on(self, node: Any) -> Iterable[Any]:
+    def _servers_on(self, node: Any) -> Iterable[Any]:
         found = self.compute_model.get_node_instances(node)
         return sorted(found, key=lambda each: each.uuid)
 
@@ -163,17 +165,17 @@ def _capacity(node: Any) -> tuple[int, int, int]:
     )
 
 
-def _amounts(server: Any) -> tuple[tuple[str, int], ...]:
+def _amounts_of_server(server: Any) -> tuple[tuple[str, int], ...]:
     named = zip(
         _CLASSES, (server.disk, server.memory, server.vcpus), strict=True
     )
     return tuple((name, int(each)) for name, each in named if each)
 
 
-def _running(
+def _running_server(
     node: Any, server: Any, amounts: tuple[tuple[str, int], ...]
 ) -> cluster.Running:
-    """A server; one that may not be moved has no demand."""
+    """Return a server; without a demand if it must not be moved."""
     moves = (
         server.state == element.InstanceState.ACTIVE.value
         and not server.locked
@@ -189,7 +191,7 @@ def _running(
     )
 
 
-def _takes(node: Any) -> bool:
+def _accepts_servers(node: Any) -> bool:
     return bool(
         node.status == element.ServiceState.ENABLED.value
         and node.state == element.ServiceState.ONLINE.value

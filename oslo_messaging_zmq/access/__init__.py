@@ -2,6 +2,6 @@
 
 """Admission of peers: CURVE keys, sessions and refusals.
 
-Start with ``authenticator``.
-It never decides whose keys are good: ``keys`` does.
+Start with ``authenticator``. The package ``keys`` decides which keys are
+valid, not this one.
 """

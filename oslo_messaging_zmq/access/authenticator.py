@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Admission: the answer to ZeroMQ's question at every CURVE handshake.
+"""Admission of peers at every CURVE handshake.
 
-A ZeroMQ context asks one socket of its own (ZAP, RFC 27) whether a key is
-good. :class:`Authenticator` answers there in a thread, closes the sessions of
-keys that are revoked (:mod:`oslo_messaging_zmq.access.sessions`), and tells
-who is behind a message.
+A ZeroMQ context asks one of its own sockets (ZAP, RFC 27) whether a key is
+valid. :class:`Authenticator` answers there on its own thread, closes the
+sessions of revoked keys (:mod:`oslo_messaging_zmq.access.sessions`), and names
+the sender of a message.
 """
 
 from collections.abc import Callable
@@ -32,12 +32,10 @@ LOG = logging.getLogger(__name__)
 CHECK_INTERVAL_S = 5.0
 HANDSHAKE_S = 10.0
 KEPT_OUT_S = 10.0
-"""How long a peer that sent too many messages makes no further connections.
-
-Messages from connections that it left wait here until they are read, and
-floods are read slowly. Without this pause, new connections would fill the
-memory.
-"""
+"""Seconds for which a peer that sent too many messages may not open
+connections. Its unread messages of earlier connections remain in memory
+and are read slowly. Without this pause, new connections would fill the
+memory."""
 
 _EVENTS = (
     zmq.EVENT_ACCEPTED
@@ -55,28 +53,28 @@ _ADMITTED = b'200'
 # after 400. A key that is not on the list yet must get its chance.
 _REFUSED = b'300'
 _AFTER_FAULT_S = 0.1
-_HANDSHAKES_S = 0.1
-"""How often handshakes are looked at; if that takes long, a tenth of the time
-is spent on it."""
-_MEMORY_S = 0.2
-"""How often this process looks how much memory it has. At 600 MB/s, as fast
-as ZeroMQ decrypts, 120 MB come in that time."""
+_HANDSHAKE_CHECK_S = 0.1
+"""Seconds between two checks of handshakes; if a check takes long, it
+uses at most a tenth of the time."""
+_MEMORY_CHECK_S = 0.2
+"""Seconds between two checks of this process's memory. At 600 MB/s, the
+speed of ZeroMQ's decryption, 120 MB arrive in that time."""
 MOST_UNREAD = 32 * 1024**2
-_MOST_ANSWERS = 100
+_MAX_ANSWERS = 100
 _NUMBERS = itertools.count(1)
 
 
-class _Guarded:
-    """One bound socket.
+class _ProtectedSocket:
+    """One bound socket, with its monitor and its sessions.
 
-    Its monitor's queue has no limit: ZeroMQ would stop all input and output
-    until there is room again.
+    The monitor's queue has no limit, because ZeroMQ would stop all input and
+    output while it is full.
 
-    :param socket: the bound one.
-    :param failed: hears of handshakes that failed before a key was known:
-        value of the monitor's event, and who it was.
-    :param opened: hears of accepted connections: descriptor, and what tells
-        whose it is.
+    :param socket: the bound socket.
+    :param failed: called for a handshake that failed before its key was known,
+        with the value of the monitor's event and the peer's address.
+    :param opened: called for an accepted connection, with its descriptor and a
+        function that names its peer.
     """
 
     def __init__(
@@ -99,7 +97,7 @@ class _Guarded:
     def read_monitor(self) -> bool:
         """Read the events of the monitor.
 
-        :returns: False when it has ended.
+        :returns: ``False`` after its end.
         """
         while True:
             try:
@@ -128,19 +126,20 @@ class _Guarded:
 
 
 class Authenticator:
-    """Admission of peers to one driver; answers until its context ends.
+    """Admits peers to one driver, until the driver's context ends.
 
     :param context: of all sockets of the driver, and of no others.
-    :param keys: one's own pair and whose keys are good.
+    :param keys: the own key pair, and the valid keys.
     :param domain: name of the driver in the log.
-    :param check_interval_s: longest time in seconds until a session is
-        closed after the keyring has learned that its key is no longer good.
-    :param handshake_s: after how many seconds a handshake is given up. A
-        refused peer waits for that before it tries again, so this is how
-        long it takes, at most, until a key that is allowed gets in.
-    :param most_connections: of one key to each socket; ``None``: any number.
-    :param kept_out_s: for how long :meth:`keep_out` holds, seconds.
-    :param most_unread: bytes of one peer that may wait to be read.
+    :param check_interval_s: longest time until a session is closed after its
+        key became invalid, in seconds.
+    :param handshake_s: seconds after which a handshake is ended. A refused
+        peer waits that long before it tries again, so a newly allowed key may
+        wait that long.
+    :param most_connections: largest number of connections of one key to each
+        socket; ``None`` means no limit.
+    :param kept_out_s: duration of :meth:`keep_out`, seconds.
+    :param most_unread: largest number of unread bytes of one peer.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Authenticator:
         self._unread = unread.AllConnections(most_unread)
         self.took = self._unread.took
         # By the name under which ZeroMQ asks about a socket.
-        self._guarded: dict[str, _Guarded] = {}
+        self._guarded: dict[str, _ProtectedSocket] = {}
         self._servers: set[tuple[str, str]] = set()
         self._callbacks: list[Callable[[str], None]] = []
         self._admitted = self._closed = 0
@@ -182,30 +181,29 @@ class Authenticator:
         ).start()
 
     def as_server(self, socket: 'zmq.Socket[bytes]') -> None:
-        """Let only admitted peers connect to a socket.
+        """Protect a socket, so that only admitted peers can connect.
 
-        To be called before ``bind``, by the thread that owns the socket. The
-        socket's monitor is used; there can be only one.
+        Call it before ``bind``, on the thread that owns the socket. It uses
+        the socket's only monitor.
         """
         name = f'{self._domain}#{next(_NUMBERS)}'
         keyring.as_server(socket, self._keys, name)
         socket.setsockopt(zmq.HANDSHAKE_IVL, self._handshake_ms)
-        guarded = _Guarded(socket, self._failed, self._unread.opened)
+        guarded = _ProtectedSocket(socket, self._failed, self._unread.opened)
         self._tasks.put(lambda: self._guarded.update({name: guarded}))
 
     def as_client(
         self, socket: 'zmq.Socket[bytes]', server_key: str, server: str
     ) -> None:
-        """Let the next ``connect`` of a socket talk to one server only.
+        """Restrict the next ``connect`` of a socket to one server's key.
 
-        To be called before each ``connect``, by the thread that uses the
-        socket.
+        Call it before each ``connect``, on the thread that uses the socket.
 
         :param server_key: public key of the server in Z85.
         :param server: name of the server.
-        :raises KeyRefused: there is none, it is not on the allow-list, or it
-            is revoked.
-        :raises ForeignName: it may not answer for that name.
+        :raises KeyRefused: if there is no key, or it is not allowed or
+            revoked.
+        :raises ForeignName: if the key is not allowed for that name.
         """
         if not server_key:
             msg = 'it has no key, and this side demands one'
@@ -214,16 +212,19 @@ class Authenticator:
         self._servers.add((server_key, server))
 
     def look_at_own(self, server: str) -> None:
-        """Say in the log if others will not believe that we are a server."""
+        """Log an error if peers will refuse the own key for this server
+        name.
+        """
         try:
             self._keys.require_server(self.public, server)
         except errors.KeyRefused as error:
             LOG.error('No peer will call %s here: %s', server, error)
 
     def peer(self, frame: zmq.Frame) -> dict[str, Any] | None:
-        """Name and role of who sent a frame.
+        """Return name and role of the sender of a frame.
 
-        :returns: ``None`` if the key is no longer good: drop the message.
+        :returns: ``None`` if the key is not valid any more: the message must
+            be dropped.
         """
         entry = self._keys.allowed(str(frame.get('User-Id')))
         if entry is None:
@@ -231,35 +232,34 @@ class Authenticator:
         return {'name': entry.name, 'role': entry.role}
 
     def connected(self, descriptor: int, endpoint: str) -> None:
-        """Note a connection that was made to a server. Any thread's."""
+        """Record a connection to a server; thread-safe."""
         self._unread.opened(descriptor, lambda: endpoint)
 
     def keep_out(self, name: str) -> None:
-        """Let a peer make no further connections for a while. Any thread's.
+        """Refuse new connections of a peer for a while; thread-safe.
 
-        :param name: of the peer; those that it has stay.
+        :param name: of the peer; its present connections remain.
         """
         self._kept_out[name] = time.monotonic() + self._kept_out_s
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
-        """Call back when a server's key is no longer good.
+        """Register a callback for servers whose keys became invalid.
 
-        This includes a key that is no longer good for the name of the
-        connection. ZeroMQ does not check a server's key and would connect
-        again for ever. It carries a ``disconnect`` out when the socket is used
-        next.
+        This includes a key that is not valid for the server's name any more.
+        ZeroMQ does not check a server's key and would reconnect for ever. It
+        executes a ``disconnect`` when the socket is used next.
 
-        :param callback: gets the key, in this thread, once for all
-            connections made with it: ``disconnect`` from them.
+        :param callback: called with the key on this class's thread, once for
+            all connections; it must disconnect from them.
         """
         self._callbacks.append(callback)
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name since the start.
+        """Return counters by name since the start.
 
-        ``admitted`` and ``refused_*`` are handshakes, ``sessions`` and
-        ``sessions_doubtful`` are connections accepted now,
-        ``sessions_closed`` those that were ended as their key was withdrawn.
+        ``admitted`` and ``refused_*`` count handshakes, ``sessions`` and
+        ``sessions_doubtful`` open accepted connections, ``sessions_closed``
+        connections that were closed because of their keys.
         """
         counts = self._refusals.counts
         guarded = list(self._guarded.values())
@@ -282,9 +282,9 @@ class Authenticator:
     def stop(self) -> None:
         """Stop admitting peers.
 
-        The driver closes its sockets, too. The thread ends when the context is
-        terminated; until then it goes on reading the monitors, because ZeroMQ
-        would otherwise stop all input and output.
+        The driver must also close its sockets. The thread ends with the
+        context; until then it reads the monitors, because ZeroMQ would
+        otherwise stop all input and output.
         """
         self._stopped = True
 
@@ -300,12 +300,12 @@ class Authenticator:
                     )
                     until = min(
                         next_check,
-                        time.monotonic() + _MEMORY_S,
+                        time.monotonic() + _MEMORY_CHECK_S,
                         next_look if is_open else next_check,
                     )
-                    self._turn(max(until - time.monotonic(), 0.0))
+                    self._process_events(max(until - time.monotonic(), 0.0))
                     if is_open and time.monotonic() >= next_look:
-                        next_look = self._look_at_handshakes()
+                        next_look = self._end_greedy_handshakes()
                     if self._unread.may_be_much():
                         self._end_unread()
                     if time.monotonic() >= next_check:
@@ -315,15 +315,14 @@ class Authenticator:
                     break
                 except Exception as error:  # noqa: BLE001 - others wait for us
                     LOG.error(
-                        'Unexpected error in the authenticator, which goes on:'
-                        ' %r',
+                        'Authenticator: unexpected error; it continues: %r',
                         error,
                     )
                     time.sleep(_AFTER_FAULT_S)
         finally:
             self._close()
 
-    def _turn(self, longest_wait_s: float) -> None:
+    def _process_events(self, longest_wait_s: float) -> None:
         poller = zmq.Poller()
         poller.register(self._tasks.descriptor, zmq.POLLIN)
         poller.register(self._socket, zmq.POLLIN)
@@ -339,7 +338,7 @@ class Authenticator:
         self._answer_all()
 
     def _answer_all(self) -> None:
-        for _ in range(_MOST_ANSWERS):
+        for _ in range(_MAX_ANSWERS):
             try:
                 request = self._socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
@@ -348,7 +347,7 @@ class Authenticator:
                 key = self._admit(request)
             except Exception as error:  # noqa: BLE001 - the answer is no
                 LOG.error(
-                    'A key is refused because of an unexpected error: %r',
+                    'Authenticator: a key was refused: unexpected error: %r',
                     error,
                 )
                 key = ''
@@ -359,7 +358,7 @@ class Authenticator:
             )
 
     def _admit(self, request: list[bytes]) -> str:
-        """The key that a request is about, '' if it is refused."""
+        """Return the key of a request; empty if it is refused."""
         if len(request) != 7 or len(request[6]) != 32:
             return ''
         version, _, name, address, _, mechanism, public = request
@@ -380,8 +379,10 @@ class Authenticator:
         self._admitted += 1
         return key
 
-    def _has_room(self, guarded: _Guarded, key: str, address: str) -> bool:
-        """Whether a good key may have one more connection."""
+    def _has_room(
+        self, guarded: _ProtectedSocket, key: str, address: str
+    ) -> bool:
+        """Check whether a valid key may have one more connection."""
         entry, most = self._keys.entry(key), self._most
         if entry and self._kept_out.get(entry.name, 0.0) > time.monotonic():
             kind, why = 'flood', 'it sends too many messages'
@@ -414,10 +415,10 @@ class Authenticator:
         # Without the port: every attempt has another one.
         self._refusals.note(kind, who.rpartition(':')[0] or who, why)
 
-    def _look_at_handshakes(self) -> float:
-        """End those that are none.
+    def _end_greedy_handshakes(self) -> float:
+        """End connections that send too much during the handshake.
 
-        :returns: when to look again.
+        :returns: time of the next check, monotonic seconds.
         """
         began_s = time.monotonic()
         for guarded in self._guarded.values():
@@ -425,15 +426,15 @@ class Authenticator:
                 why = 'it sends more than a handshake holds'
                 self._refusals.note('handshake', session.address, why)
         ended_s = time.monotonic()
-        return ended_s + max(_HANDSHAKES_S, 9 * (ended_s - began_s))
+        return ended_s + max(_HANDSHAKE_CHECK_S, 9 * (ended_s - began_s))
 
     def _check(self) -> None:
-        """Close the sessions of withdrawn keys, and leave their servers."""
+        """Close sessions of invalid keys, and connections to such servers."""
         if self._stopped:
             return
         self._end_unread()
         for guarded in self._guarded.values():
-            for session in guarded.sessions.withdraw(self._is_good):
+            for session in guarded.sessions.withdraw(self._is_valid):
                 self._closed += 1
                 LOG.warning(
                     '%s closed the session of %s at %s: %s',
@@ -461,7 +462,7 @@ class Authenticator:
             why = f'it has sent {size >> 20} MiB that are still unread'
             self._refusals.note('flood', self._name(who), why)
 
-    def _is_good(self, key: str) -> bool:
+    def _is_valid(self, key: str) -> bool:
         return self._keys.allowed(key) is not None
 
     def _name(self, key: str) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Refusals: all of them are counted, few of them are logged."""
+"""Counts all refusals, and logs them at a limited rate."""
 
 import collections
 import logging
@@ -9,14 +9,14 @@ import time
 LOG = logging.getLogger(__name__)
 
 QUIET_S = 60.0
-_MOST_NAMES = 1000
+_MAX_NAMES = 1000
 
 
 class Refusals:
-    """Counts of one driver. Used by one thread, read by any.
+    """Counters of one driver; used by one thread, read by any.
 
-    :param domain: shown in the log.
-    :param quiet_s: how long the same is not said again, in seconds.
+    :param domain: name of the driver in the log.
+    :param quiet_s: seconds in which the same message is not repeated.
     """
 
     def __init__(self, domain: str, quiet_s: float = QUIET_S) -> None:
@@ -29,18 +29,18 @@ class Refusals:
         self.counts: collections.Counter[str] = collections.Counter()
 
     def note(self, kind: str, who: str, why: str) -> None:
-        """Count a refusal, and log it unless the same was said just now.
+        """Count a refusal, and log it unless the same was logged recently.
 
         :param kind: name of the counter.
         :param who: address or key of the peer.
-        :param why: for the log.
+        :param why: cause, for the log.
         """
         self.counts[kind] += 1
         now = time.monotonic()
         last = self._said.get((kind, who))
-        full = len(self._said) >= _MOST_NAMES
+        full = len(self._said) >= _MAX_NAMES
         if full and last is None:
-            last = self._make_room(now)
+            last = self._delete_oldest_name(now)
         if last is not None and now - last < self._quiet_s:
             self._unsaid += 1
             return
@@ -51,11 +51,11 @@ class Refusals:
         LOG.warning('%s refused %s: %s%s', self._domain, who, why, more)
 
     def counted(self, prefix: str) -> dict[str, int]:
-        """The counts, by their kinds behind a prefix."""
+        """Return the counters, with a prefix before each name."""
         return {f'{prefix}_{kind}': n for kind, n in self.counts.items()}
 
-    def _make_room(self, now: float) -> float | None:
-        """Forget the name said longest ago, unless that was just now."""
+    def _delete_oldest_name(self, now: float) -> float | None:
+        """Delete the name logged longest ago, unless that was recent."""
         oldest, said = next(iter(self._said.items()))
         if now - said < self._quiet_s:
             return said

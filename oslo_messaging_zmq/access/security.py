@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Identity behind a socket: with keys, or explicitly without."""
+"""Authentication of sockets: with keys, or explicitly without."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ from oslo_messaging_zmq.keys import keyring
 
 LOG = logging.getLogger(__name__)
 
-_MOST_UNREAD = 4
-"""Largest messages of a peer that may wait to be read."""
+_MAX_UNREAD_MESSAGES = 4
+"""Largest amount of unread data of a peer, in messages of the largest size."""
 
 Context = zmq.Context['zmq.Socket[bytes]']
 Socket = zmq.Socket[bytes]
@@ -27,73 +27,77 @@ Identity = dict[str, Any]
 
 
 class SocketGuard(Protocol):
-    """Prepares sockets and says whose message it is."""
+    """Prepares sockets, and identifies the senders of frames."""
 
     public: str
 
     def as_server(self, socket: Socket) -> None:
-        """Prepare a socket before it is bound."""
+        """Prepare a socket before ``bind``."""
 
     def as_client(self, socket: Socket, key: str, server: str) -> None:
-        """Prepare a socket before each connect.
+        """Prepare a socket before each ``connect``.
 
-        :param key: public key of the listener, '' if it has none.
-        :param server: name of the server that the listener says it is.
-        :raises KeyRefused: no peer may talk to that listener.
-        :raises ForeignName: its key may not answer for that server.
+        :param key: public key of the listener; empty if it has none.
+        :param server: name that the listener claims.
+        :raises KeyRefused: if no peer may connect to that listener.
+        :raises ForeignName: if its key is not allowed for that name.
         """
 
     def look_at_own(self, server: str) -> None:
-        """Say in the log if others will not believe that we are a server."""
+        """Log an error if peers will refuse the own key for this server
+        name.
+        """
 
     def peer(self, frame: zmq.Frame) -> Identity | None:
-        """Say who sent a frame.
+        """Return the sender of a frame.
 
-        :returns: what endpoints see as ``ctxt['zmq_peer']``, or None when
+        :returns: the value of ``ctxt['zmq_peer']`` for endpoints; ``None`` if
             the frame must be dropped.
         """
 
     def took(self, frame: zmq.Frame) -> None:
-        """Note that a frame was read."""
+        """Count a frame that was read."""
 
     def connected(self, descriptor: int, endpoint: str) -> None:
-        """Note a connection that was made, by its file descriptor."""
+        """Record a connection, by its file descriptor."""
 
     def keep_out(self, name: str) -> None:
-        """Let a peer that floods make no further connections for a while."""
+        """Refuse new connections of a flooding peer for a while."""
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
-        """Have something done with the key of a peer that was revoked."""
+        """Register a callback that gets each server key that becomes
+        invalid.
+        """
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name."""
+        """Return counters by name."""
 
     def stop(self) -> None:
         """Stop admitting peers; all sockets are closed."""
 
 
 class Open:
-    """Everybody may talk, and nothing is encrypted."""
+    """A guard without keys: all peers may connect, without encryption."""
 
     public = ''
 
     def as_server(self, socket: Socket) -> None:
-        """Leave the socket as it is."""
+        """Do nothing: the socket needs no preparation."""
 
     def as_client(self, socket: Socket, key: str, server: str) -> None:
-        """Leave the socket as it is.
+        """Check that the listener has no key either.
 
-        :raises KeyRefused: that listener has a key.
+        :raises KeyRefused: if the listener has a key.
         """
         if key:
             msg = 'it demands keys, and this side is insecure'
             raise errors.KeyRefused(msg)
 
     def look_at_own(self, server: str) -> None:
-        """Everybody is believed."""
+        """Do nothing: without keys there are no refusals."""
 
     def peer(self, frame: zmq.Frame) -> Identity | None:
-        """Say that it may be anybody."""
+        """Return an identity without a name."""
         return {'name': None, 'role': None, 'insecure': True}
 
     def took(self, frame: zmq.Frame) -> None:
@@ -106,21 +110,21 @@ class Open:
         """Do nothing: peers have no names here."""
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
-        """There are no keys."""
+        """Do nothing: there are no keys."""
 
     def statistics(self) -> Mapping[str, int]:
-        """There is nothing to count."""
+        """Return no counters."""
         return {}
 
     def stop(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there is nothing to close."""
 
 
 def check(settings: options.DriverSettings) -> None:
-    """Refuse to be insecure by accident.
+    """Check that keys are usable, or that ``insecure`` is set.
 
-    :raises ConfigurationError: of oslo.messaging, when there are no usable
-        keys and ``insecure`` is not set.
+    :raises ConfigurationError: of oslo.messaging, if there are no usable keys
+        and ``insecure`` is not set.
     """
     if settings.keys_path:
         try:
@@ -139,7 +143,7 @@ def check(settings: options.DriverSettings) -> None:
 def make(
     settings: options.DriverSettings, context: Context, domain: str
 ) -> SocketGuard:
-    """The guard that the options ask for, which check() has let pass."""
+    """Create the guard for settings that passed :func:`check`."""
     if settings.keys_path:
         keys = keyring.Keyring(settings.keys_path)
         return authenticator.Authenticator(
@@ -147,7 +151,7 @@ def make(
             keys,
             domain,
             most_connections=settings.peer_connections,
-            most_unread=_MOST_UNREAD * settings.max_message_size,
+            most_unread=_MAX_UNREAD_MESSAGES * settings.max_message_size,
         )
     LOG.warning(
         '[oslo_messaging_zmq] insecure is set: messages of %s are neither'

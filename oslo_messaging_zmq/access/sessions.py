@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""CURVE key behind each accepted connection, and its end.
+"""Finds the CURVE key behind each accepted connection, and closes connections.
 
-ZeroMQ can neither say whose connection a file descriptor is before its peer
-sends something, nor close one connection of a socket. But:
+ZeroMQ can neither name the peer of a file descriptor before that peer sends
+a message, nor close one connection of a socket. But:
 
-* the socket's monitor names the descriptor of every accepted connection;
+* the socket's monitor reports the descriptor of every accepted connection;
 * a server sends 234 bytes before it asks for a key's admission (greeting 64,
-  RFC 23; WELCOME 170, RFC 26) and more than that only once it was granted.
-  So the connection that passes 234 bytes after an answer is the one that was
-  asked about, and a peer that never sends a message is known as well;
-* ``shutdown()`` of a duplicate of the descriptor ends the connection. ZeroMQ
-  may close it at any time, after which the number can mean something else;
-  the kernel's socket cookie says what it means.
+  RFC 23; WELCOME 170, RFC 26), and more only after the admission. So the
+  connection that passes 234 bytes after an answer is the admitted one, and
+  a peer that never sends a message is identified as well;
+* ``shutdown()`` of a duplicate of the descriptor closes the connection. ZeroMQ
+  may close it at any time, after which the number can have another meaning;
+  the kernel's socket cookie identifies the connection.
 
-Where that leaves doubt (an old kernel, an answer that takes too long), the
-connection is *doubtful*: it is closed when any key of its socket is
-withdrawn. Its peer connects again at once if its own key is good.
+If the connection stays unknown (an old kernel, an answer that takes too long),
+it is *doubtful*: it is closed when any key of its socket becomes invalid. Its
+peer reconnects at once if its own key is valid.
 """
 
 from collections.abc import Callable
@@ -40,9 +40,9 @@ _MOST_BEFORE_ADMISSION = 4096
 """Bytes that a peer may send before; a handshake has some hundred."""
 # The wait ends as soon as the answer has gone out; it is this long only when
 # the machine is very busy, or a peer leaves in the middle of its handshake.
-_LONGEST_WAIT_S = 0.25
+_MAX_WAIT_S = 0.25
 _NO_WAIT_AFTER_S = 1.0
-_LOOK_EVERY_S = 0.0005
+_POLL_S = 0.0005
 _TIDY_EVERY_S = 1.0
 """A key that has as many connections as it may have is checked again this
 often at most."""
@@ -52,10 +52,10 @@ often at most."""
 class ConnectionFacts:
     """Facts of the kernel about a connection.
 
-    :param cookie: never the same for two sockets.
+    :param cookie: unique number of the socket.
     :param address: of the peer, without port.
     :param sent: bytes sent to the peer; ``None`` if the kernel is too old.
-    :param received: bytes that the peer has sent.
+    :param received: bytes received from the peer.
     """
 
     cookie: int
@@ -66,15 +66,19 @@ class ConnectionFacts:
 
 
 def look(descriptor: int) -> ConnectionFacts | None:
-    """Ask the kernel about a descriptor; ``None`` if it is not connected."""
+    """Return the kernel's facts about a descriptor; ``None`` if not
+    connected.
+    """
     try:
         connection = socket.socket(fileno=descriptor)
     except OSError:
         return None
     try:
-        found = _look(connection)
+        found = _read_facts(connection)
         # ZeroMQ may close it at any time, and the number mean another one.
-        return found if _look(connection).cookie == found.cookie else None
+        return (
+            found if _read_facts(connection).cookie == found.cookie else None
+        )
     except (OSError, ValueError):
         # Not connected, or no connection of a network by now.
         return None
@@ -82,7 +86,7 @@ def look(descriptor: int) -> ConnectionFacts | None:
         connection.detach()
 
 
-def _look(connection: socket.socket) -> ConnectionFacts:
+def _read_facts(connection: socket.socket) -> ConnectionFacts:
     cookie = connection.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
     address, port = connection.getpeername()[:2]
     state = connection.getsockopt(
@@ -98,10 +102,10 @@ def _look(connection: socket.socket) -> ConnectionFacts:
 
 
 def shut(descriptor: int, cookie: int) -> bool:
-    """End a connection, if the descriptor still means that one.
+    """Close a connection, if the descriptor still belongs to it.
 
-    :returns: whether it was ended now; False if it had ended before.
-    :raises OSError: no descriptor is left for the attempt.
+    :returns: whether it was closed now.
+    :raises OSError: if no file descriptor is free.
     """
     try:
         # A duplicate cannot come to mean something else while it is open.
@@ -116,7 +120,7 @@ def shut(descriptor: int, cookie: int) -> bool:
         os.close(duplicate)
         return False
     with connection, contextlib.suppress(OSError):
-        if _look(connection).cookie == cookie:
+        if _read_facts(connection).cookie == cookie:
             connection.shutdown(socket.SHUT_RDWR)
             return True
     return False
@@ -126,8 +130,8 @@ def shut(descriptor: int, cookie: int) -> bool:
 class Session:
     """One accepted connection.
 
-    :param key: public key of the peer in Z85; '' as long as it is not known.
-    :param doubtful: it was admitted, and may belong to any admitted key.
+    :param key: public key of the peer in Z85; empty while it is unknown.
+    :param doubtful: whether it was admitted without a known key.
     """
 
     descriptor: int
@@ -139,15 +143,15 @@ class Session:
 
     @property
     def peer(self) -> str:
-        """Where it comes from, for people."""
+        """The address and port of the peer, for people."""
         return f'{self.address}:{self.port}'
 
 
 class Sessions:
-    """The connections of one bound socket. Used by one thread.
+    """The connections of one bound socket; used by one thread.
 
-    :param look: asks about a descriptor; :func:`look`.
-    :param shut: ends a connection; :func:`shut`.
+    :param look: returns facts about a descriptor; :func:`look`.
+    :param shut: closes a connection; :func:`shut`.
     """
 
     def __init__(
@@ -155,7 +159,7 @@ class Sessions:
         look: Callable[[int], ConnectionFacts | None] = look,
         shut: Callable[[int, int], bool] = shut,
     ) -> None:
-        self._look = look
+        self._read_facts = look
         self._shut = shut
         self._sessions: dict[int, Session] = {}
         # Connections whose handshake is not known to have ended.
@@ -175,15 +179,15 @@ class Sessions:
         return len(self._sessions)
 
     def doubtful(self) -> int:
-        """How many connections have no certain key."""
+        """Return the number of connections without a known key."""
         return sum(each.doubtful for each in list(self._sessions.values()))
 
     def accepted(self, descriptor: int) -> Session | None:
-        """Note a connection that the monitor reported.
+        """Record a connection that the monitor reported.
 
-        :returns: it, unless it has ended or was known.
+        :returns: the new session; ``None`` if it ended or is known.
         """
-        found = self._look(descriptor)
+        found = self._read_facts(descriptor)
         known = self._sessions.get(descriptor)
         if found is None:
             return None
@@ -194,9 +198,9 @@ class Sessions:
         return session
 
     def disconnected(self, descriptor: int) -> Session | None:
-        """Note that a connection ended or is about to.
+        """Record that a connection ended or will end.
 
-        :returns: the connection, if it was known.
+        :returns: the connection, if it is known.
         """
         session = self._sessions.get(descriptor)
         if session is not None:
@@ -205,14 +209,14 @@ class Sessions:
         return session
 
     def admit(self, key: str, address: str) -> bool:
-        """Note a key just before its admission is granted.
+        """Record a key just before its admission.
 
         :param key: public key in Z85.
-        :param address: where its peer is, without port.
-        :returns: False if there is no connection that can be meant, so
-            that the key must not be admitted.
+        :param address: of its peer, without port.
+        :returns: ``False`` if there is no possible connection, so that the key
+            must not be admitted.
         """
-        self._settle(wait=True)
+        self._find_pending_connection(wait=True)
         if not self._open:
             return False
         self._admitted.add(key)
@@ -220,7 +224,7 @@ class Sessions:
         sessions = sessions or list(self._open.values())
         undecided = [s for s in sessions if not s.doubtful]
         if len(sessions) == 1 and undecided:
-            self._know(sessions[0], key)
+            self._assign_key(sessions[0], key)
         elif undecided:
             self._pending = key, undecided
         else:
@@ -228,40 +232,42 @@ class Sessions:
         return True
 
     def has_room(self, key: str, most: int) -> bool:
-        """Tell whether a key has fewer connections than that.
+        """Check whether a key has fewer connections than a limit.
 
         :param key: public key in Z85.
         """
-        if len(self) < most or self._held(key) < most:
+        if len(self) < most or self._admission_count(key) < most:
             return True
         # Some may have ended. Whoever is refused asks again and again.
         now_s = self._clock()
         if now_s < self._no_tidying_until:
             return False
         self._no_tidying_until = now_s + _TIDY_EVERY_S
-        self._tidy()
-        return self._held(key) < most
+        self._delete_ended()
+        return self._admission_count(key) < most
 
-    def _held(self, key: str) -> int:
-        """How many admissions of a key may have a connection."""
+    def _admission_count(self, key: str) -> int:
+        """Return the number of a key's admissions that may have a
+        connection.
+        """
         known = sum(each.key == key for each in self._sessions.values())
         is_pending = self._pending is not None and self._pending[0] == key
         return known + len(self._unsure.get(key, ())) + is_pending
 
-    def _know(self, session: Session, key: str) -> None:
+    def _assign_key(self, session: Session, key: str) -> None:
         session.key = key
         self._open.pop(session.descriptor, None)
 
-    def _settle(self, *, wait: bool) -> None:
-        """Find out which connection the last admission was for."""
+    def _find_pending_connection(self, *, wait: bool) -> None:
+        """Find the connection of the last admission."""
         if self._pending is None:
             return
         key, sessions = self._pending
         began = self._clock()
         patient = began >= self._no_wait_until
-        limit = began + (_LONGEST_WAIT_S if patient else 0.0)
+        limit = began + (_MAX_WAIT_S if patient else 0.0)
         while True:
-            looks = [(s, self._present(s)) for s in sessions]
+            looks = [(s, self._current_facts(s)) for s in sessions]
             passed = [s for s, found in looks if _has_passed(found)]
             if passed or not _is_worth_waiting(looks):
                 break
@@ -269,10 +275,10 @@ class Sessions:
                 return
             if self._clock() >= limit:
                 break
-            self._sleep(_LOOK_EVERY_S)
+            self._sleep(_POLL_S)
         self._pending = None
         if len(passed) == 1:
-            self._know(passed[0], key)
+            self._assign_key(passed[0], key)
             return
         # Nobody may hold up everybody again and again.
         self._no_wait_until = self._clock() + _NO_WAIT_AFTER_S
@@ -283,8 +289,8 @@ class Sessions:
                 session.doubtful = True
         self._unsure.setdefault(key, []).append(sessions)
 
-    def _present(self, session: Session) -> ConnectionFacts | None:
-        found = self._look(session.descriptor)
+    def _current_facts(self, session: Session) -> ConnectionFacts | None:
+        found = self._read_facts(session.descriptor)
         same = found is not None and found.cookie == session.cookie
         return found if same else None
 
@@ -294,18 +300,18 @@ class Sessions:
                 del table[session.descriptor]
 
     def withdraw(self, is_good: Callable[[str], bool]) -> list[Session]:
-        """End the connections of keys that are no longer good.
+        """Close the connections of keys that became invalid.
 
-        :param is_good: tells whether a key may still talk.
-        :returns: the connections that were ended.
+        :param is_good: checks whether a key is valid.
+        :returns: the closed connections.
         """
         bad = {key for key in self._admitted if not is_good(key)}
-        self._settle(wait=bool(bad))
-        self._tidy()
+        self._find_pending_connection(wait=bool(bad))
+        self._delete_ended()
         if not bad:
             return []
         for session in self._open.values():
-            found = self._present(session)
+            found = self._current_facts(session)
             session.doubtful |= found is not None and found.sent is None
         chosen = [
             s for s in self._sessions.values() if s.doubtful or s.key in bad
@@ -323,20 +329,20 @@ class Sessions:
         return ended
 
     def has_open(self) -> bool:
-        """Whether a connection may be in its handshake."""
+        """Check whether a connection may be in its handshake."""
         return bool(self._open)
 
     def end_greedy(self) -> list[Session]:
-        """End connections that send too much before they are admitted.
+        """Close connections that send too much before their admission.
 
-        ZeroMQ keeps it in memory, as much as the largest message, of
-        everybody who can connect.
+        ZeroMQ stores that data, up to the size of the largest message, for
+        every peer that can connect.
 
-        :returns: the connections that were ended.
+        :returns: the closed connections.
         """
         ended = []
         for session in self._open.values():
-            found = self._present(session)
+            found = self._current_facts(session)
             if found is not None and _is_greedy(found):
                 # Without a descriptor for it: tried again before long.
                 with contextlib.suppress(OSError):
@@ -344,15 +350,17 @@ class Sessions:
                         ended.append(session)
         return ended
 
-    def _tidy(self) -> None:
-        """Forget what has ended, and what left its handshake unseen."""
+    def _delete_ended(self) -> None:
+        """Delete ended connections, and mark those whose handshake ended
+        unseen.
+        """
         for session in list(self._leaving.values()):
-            if self._present(session) is None:
+            if self._current_facts(session) is None:
                 self._forget(session)
                 del self._leaving[session.cookie]
         awaited = self._pending[1] if self._pending else []
         for session in list(self._open.values()):
-            found = self._present(session)
+            found = self._current_facts(session)
             if session in awaited:
                 continue
             if found is None:
@@ -371,11 +379,11 @@ class Sessions:
         return self._sessions.get(session.descriptor) is session
 
 
-_Looks = list[tuple[Session, ConnectionFacts | None]]
+_ConnectionStates = list[tuple[Session, ConnectionFacts | None]]
 
 
-def _is_worth_waiting(looks: _Looks) -> bool:
-    """Whether a connection of these can still be seen to be admitted."""
+def _is_worth_waiting(looks: _ConnectionStates) -> bool:
+    """Check whether the kernel can still show an admission."""
     return any(found and found.sent is not None for _, found in looks)
 
 
@@ -388,7 +396,7 @@ def _is_greedy(found: ConnectionFacts) -> bool:
 
 
 def _has_passed(found: ConnectionFacts | None) -> bool:
-    """Whether a connection's admission was granted for certain."""
+    """Check whether a connection was certainly admitted."""
     return (
         found is not None
         and found.sent is not None

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Unread bytes of peers, and the end of peers that send too much.
+"""Counts unread bytes of peers, and closes peers with too many.
 
-ZeroMQ takes in all frames of a message before it shows the first one, and many
-messages before one is read. It limits the size of a frame and the number of
-messages, but neither the number of frames in a message nor the memory of all.
-So the kernel is asked how many bytes have come by a connection, and each
-reader counts the bytes that it took.
+ZeroMQ receives all frames of a message before it returns the first one, and
+many messages before one is read. It limits the size of a frame and the number
+of messages, but not the frames of a message or the total memory. So the kernel
+is asked for the received bytes of each connection, and each reader counts the
+bytes that it read.
 """
 
 import collections
@@ -21,14 +21,14 @@ import zmq
 from oslo_messaging_zmq.access import sessions
 
 _FRAME_BYTES = 42
-"""Bytes that encryption adds to a frame, at most (RFC 26: 33; its length:
-9)."""
+"""Largest number of bytes that encryption adds to a frame (RFC 26: 33;
+its length: 9)."""
 _STATM = pathlib.Path('/proc/self/statm')
 _PAGE_BYTES = os.sysconf('SC_PAGE_SIZE')
 
 
 def resident_bytes() -> int:
-    """Memory that this process has."""
+    """Return the resident memory of this process, in bytes."""
     return int(_STATM.read_bytes().split(None, 2)[1]) * _PAGE_BYTES
 
 
@@ -41,12 +41,12 @@ class _Connection:
 
 
 class AllConnections:
-    """All connections of a driver, accepted and made.
+    """All connections of a driver, incoming and outgoing.
 
-    :param most: bytes of one peer that may wait to be read.
-    :param look: asks about a descriptor; :func:`.sessions.look`.
-    :param shut: ends a connection; :func:`.sessions.shut`.
-    :param resident: memory of this process, bytes.
+    :param most: largest number of unread bytes of one peer.
+    :param look: returns facts about a descriptor; :func:`.sessions.look`.
+    :param shut: closes a connection; :func:`.sessions.shut`.
+    :param resident: returns the memory of this process, bytes.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class AllConnections:
         self._taken: dict[int, int] = {}
 
     def opened(self, descriptor: int, who: Callable[[], str]) -> None:
-        """Note a connection. Any thread's.
+        """Record a connection; thread-safe.
 
-        :param who: names its peer; connections with the same name count
-            together.
+        :param who: returns the name of its peer; connections with the same
+            name count together.
         """
         found = self._look(descriptor)
         if found is not None:
@@ -78,17 +78,19 @@ class AllConnections:
             )
 
     def took(self, frame: zmq.Frame) -> None:
-        """Note that a frame was read; by one thread for each socket."""
+        """Count a frame that was read; called by one thread per socket."""
         descriptor = int(frame.get('__fd'))
         taken = self._taken.get(descriptor, 0)
         self._taken[descriptor] = taken + len(frame) + _FRAME_BYTES
 
     def may_be_much(self) -> bool:
-        """Whether memory has grown so much that a look is worth its time."""
+        """Check whether memory grew enough to justify a check of all
+        connections.
+        """
         return self._resident() - self._resident_before > self._most
 
     def end(self) -> dict[str, int]:
-        """End all connections of peers with too many unread bytes.
+        """Close all connections of peers with too many unread bytes.
 
         :returns: number of these bytes, by peer.
         """
@@ -96,7 +98,7 @@ class AllConnections:
         waiting: collections.Counter[str] = collections.Counter()
         found = []
         for descriptor, connection in list(self._connections.items()):
-            size = self._waiting(descriptor, connection)
+            size = self._unread_bytes(descriptor, connection)
             if size is None:
                 self._forget(descriptor, connection)
                 continue
@@ -111,8 +113,12 @@ class AllConnections:
                     self._shut(descriptor, cookie)
         return ended
 
-    def _waiting(self, descriptor: int, connection: _Connection) -> int | None:
-        """Bytes that are unread; None if the connection has ended."""
+    def _unread_bytes(
+        self, descriptor: int, connection: _Connection
+    ) -> int | None:
+        """Return the number of unread bytes; ``None`` if the connection
+        ended.
+        """
         found = self._look(descriptor)
         if found is None or found.cookie != connection.cookie:
             return None

@@ -2,6 +2,6 @@
 
 """Keys of hosts: files, revocation and signatures.
 
-Start with ``keyring``.
-It never writes a private key that others can read.
+Start with ``keyring``. The package never writes a private key that others can
+read.
 """

@@ -2,8 +2,8 @@
 
 """Operations of operators on keys; the logic of ``nova-fairness-keys``.
 
-Every change is made under a lock and takes effect whole or not at all. No
-function returns or logs a secret.
+Every change is made under a lock, completely or not at all. No function
+returns or logs a secret.
 """
 
 from collections.abc import Iterator
@@ -30,9 +30,10 @@ _LOCK_S = 10.0
 def locked(
     directory: pathlib.Path, timeout_s: float = _LOCK_S
 ) -> Iterator[None]:
-    """Keep other runs from changing a keys directory.
+    """Lock a keys directory against other runs, as a context manager.
 
-    :raises KeysError: no such directory, or another run holds it too long.
+    :raises KeysError: if there is no such directory, or another run holds the
+        lock too long.
     """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -78,21 +79,23 @@ class NewFile:
 def write(files: Sequence[NewFile]) -> None:
     """Write files of one directory: all of them or none.
 
-    Each is replaced at once, in the order given; a file keeps its owner, a
-    new one gets the owner of the directory.
+    Each is replaced as a whole, in the given sequence. A file keeps its owner;
+    a new one gets the owner of the directory.
 
-    :raises KeysError: nothing was changed.
+    :raises KeysError: if a file cannot be written; then nothing was changed.
     """
     with contextlib.ExitStack() as leftovers:
         try:
-            staged = [_stage(new, leftovers) for new in files]
+            staged = [_write_temporary(new, leftovers) for new in files]
         except OSError as error:
-            raise _refusal(files[0].path.parent, error) from error
-        _put_in_place(files, staged, leftovers)
+            raise _write_error(files[0].path.parent, error) from error
+        _replace_files(files, staged, leftovers)
 
 
-def _stage(new: NewFile, leftovers: contextlib.ExitStack) -> pathlib.Path:
-    """Write the text beside its place, complete and on the disk."""
+def _write_temporary(
+    new: NewFile, leftovers: contextlib.ExitStack
+) -> pathlib.Path:
+    """Write a temporary file durably beside its final path."""
     descriptor, name = tempfile.mkstemp(
         prefix=f'.{new.path.name}.', dir=new.path.parent
     )
@@ -109,7 +112,7 @@ def _stage(new: NewFile, leftovers: contextlib.ExitStack) -> pathlib.Path:
     return staged
 
 
-def _put_in_place(
+def _replace_files(
     files: Sequence[NewFile],
     staged: Sequence[pathlib.Path],
     leftovers: contextlib.ExitStack,
@@ -117,25 +120,25 @@ def _put_in_place(
     done: list[tuple[pathlib.Path, pathlib.Path | None]] = []
     try:
         for new, ready in zip(files, staged, strict=True):
-            done.append((new.path, _kept(new.path, leftovers)))
+            done.append((new.path, _link_old_file(new.path, leftovers)))
             ready.replace(new.path)
-        _sync(files[0].path.parent)
+        _sync_directory(files[0].path.parent)
     except OSError as error:
         for path, old in reversed(done):
-            _put_back(path, old)
-        raise _refusal(files[0].path.parent, error) from error
+            _restore_file(path, old)
+        raise _write_error(files[0].path.parent, error) from error
 
 
-def _refusal(directory: pathlib.Path, error: OSError) -> errors.KeysError:
+def _write_error(directory: pathlib.Path, error: OSError) -> errors.KeysError:
     return errors.KeysError(
         f'{directory} cannot be written, nothing was changed: {error.strerror}'
     )
 
 
-def _kept(
+def _link_old_file(
     path: pathlib.Path, leftovers: contextlib.ExitStack
 ) -> pathlib.Path | None:
-    """A second name of the file that is about to be replaced."""
+    """Link the old file to a second name before it is replaced."""
     kept = path.with_name(f'.{path.name}.{os.getpid()}.old')
     kept.unlink(missing_ok=True)
     try:
@@ -146,7 +149,7 @@ def _kept(
     return kept
 
 
-def _put_back(path: pathlib.Path, old: pathlib.Path | None) -> None:
+def _restore_file(path: pathlib.Path, old: pathlib.Path | None) -> None:
     with contextlib.suppress(OSError):
         if old is None:
             path.unlink()
@@ -154,8 +157,8 @@ def _put_back(path: pathlib.Path, old: pathlib.Path | None) -> None:
             old.replace(path)
 
 
-def _sync(directory: pathlib.Path) -> None:
-    """Let the new names survive a power cut."""
+def _sync_directory(directory: pathlib.Path) -> None:
+    """Force the directory entries to the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -176,15 +179,15 @@ def _secret_path(directory: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def entries(directory: pathlib.Path) -> allow_list.Entries:
-    """The allow-list of a directory.
+    """Read the allow-list of a directory.
 
-    :raises KeysError: there is none, or it is broken.
+    :raises KeysError: if it is missing or invalid.
     """
     return files.read_list(_list_path(directory))
 
 
-def _known(directory: pathlib.Path) -> allow_list.Entries:
-    """Like :func:`entries`; a list that does not exist yet is empty."""
+def _entries_or_none(directory: pathlib.Path) -> allow_list.Entries:
+    """Read the allow-list; return an empty one if it does not exist yet."""
     present = _list_path(directory).exists()
     return entries(directory) if present else ()
 
@@ -212,15 +215,16 @@ def _new_pair(name: str, role: str) -> files.KeyPair:
 def make(
     directory: pathlib.Path, name: str, role: str
 ) -> allow_list.AllowedKey:
-    """Make a key pair and allow it; make the directory if need be.
+    """Create a key pair and allow it; create the directory if it is missing.
 
-    :raises KeysError: bad name or role, or the name has a key already.
+    :raises KeysError: if name or role is invalid, or the name already has a
+        key.
     """
     allow_list.checked_name(name)
     allow_list.checked_role(role)
     _make_directory(directory)
     with locked(directory):
-        known = _known(directory)
+        known = _entries_or_none(directory)
         if allow_list.good(known, name):
             raise errors.KeysError(
                 f'{name} has a key already: rotate replaces it'
@@ -255,9 +259,9 @@ def _is_revoked(path: pathlib.Path, known: allow_list.Entries) -> bool:
 
 
 def rotate(directory: pathlib.Path, name: str) -> allow_list.AllowedKey:
-    """Make a new pair for a name; its former keys stay good until revoked.
+    """Create a new pair for a name; its former keys stay valid until revoked.
 
-    :raises KeysError: the name has no good key.
+    :raises KeysError: if the name has no valid key.
     """
     with locked(directory):
         known = entries(directory)
@@ -290,10 +294,10 @@ def _some_names(known: allow_list.Entries) -> str:
 
 
 def revoke(directory: pathlib.Path, name_or_key: str) -> allow_list.Entries:
-    """Revoke one key, or all keys of a name, for good.
+    """Revoke one key, or all keys of a name, for ever.
 
     :returns: the entries that were revoked now.
-    :raises KeysError: there is no such key that is good.
+    :raises KeysError: if there is no such valid key.
     """
     with locked(directory):
         changed, gone = allow_list.revoked(
@@ -310,11 +314,11 @@ def allow(
     role: str | None,
     signs: str = '',
 ) -> allow_list.AllowedKey:
-    """Allow a key that was made elsewhere.
+    """Add a key that was created elsewhere to the allow-list.
 
-    :param role: None for that of the name's other keys, or node.
-    :param signs: public key of what its owner signs; '' for nothing.
-    :raises KeysError: bad arguments, or the key is on the list already.
+    :param role: ``None`` for the role of the name's other keys, or node.
+    :param signs: public key of its owner's signatures; empty for none.
+    :raises KeysError: if an argument is invalid, or the key is on the list.
     """
     allow_list.checked_name(name)
     allow_list.checked_public(public)
@@ -322,7 +326,7 @@ def allow(
         allow_list.checked_public(signs)
     _make_directory(directory)
     with locked(directory):
-        known = _known(directory)
+        known = _entries_or_none(directory)
         present = allow_list.good(known, name)
         role = role or (present[-1].role if present else allow_list.ROLES[0])
         allow_list.checked_role(role)
@@ -338,11 +342,12 @@ def allow(
 def serves(
     directory: pathlib.Path, name: str, servers: Sequence[str]
 ) -> allow_list.Entries:
-    """Say which servers the keys of a name answer for, beside their own.
+    """Set the additional server names of a name's keys.
 
-    :param servers: in place of those of before; empty for none.
-    :returns: the entries of the name that are good.
-    :raises KeysError: the name has no good key, or a server no name.
+    :param servers: replaces the earlier list; empty for none.
+    :returns: the valid entries of the name.
+    :raises KeysError: if the name has no valid key, or a server name is
+        invalid.
     """
     names = allow_list.checked_servers(list(servers))
     with locked(directory):
@@ -352,7 +357,7 @@ def serves(
 
 
 def faults(directory: pathlib.Path) -> Iterator[str]:
-    """Say what is wrong with a keys directory; nothing if all is well."""
+    """Yield all errors of a keys directory."""
     try:
         known = {entry.public: entry for entry in entries(directory)}
     except errors.KeysError as error:
@@ -394,9 +399,9 @@ def _pair_faults(
 
 
 def overlaps(known: allow_list.Entries) -> dict[str, int]:
-    """Names with more than one good key, and how many they have.
+    """Return the names with more than one valid key, and their numbers.
 
-    A rotation is under way until the operator revokes the older ones.
+    A rotation is incomplete until the operator revokes the older keys.
     """
     counts: dict[str, int] = {}
     for entry in known:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The allow-list: public keys that may talk, their names and roles.
+"""The allow-list: public keys that may connect, with names and roles.
 
-Everything here turns text and values into values. The file is JSON with one
-key per line, the same on every node, and holds nothing secret.
+All functions are pure. The file is JSON with one key per line, equal on all
+nodes, and contains no secret.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from zmq.utils import z85
 from oslo_messaging_zmq import errors
 
 _KEY_LENGTH = 40
-"""Characters of a key of 32 bytes."""
+"""Number of characters of a key of 32 bytes."""
 
 _ALPHABET = frozenset(
     string.ascii_letters + string.digits + '.-:+=^!/*?&<>()[]{}@%$#'
@@ -44,14 +44,15 @@ class AllowedKey:
     """One public key.
 
     :param public: in Z85.
-    :param name: whose it is: the name of the server that it answers for.
+    :param name: of its owner, which is also the server name that the key is
+        valid for.
     :param role: one of :data:`ROLES`.
-    :param created: when it was put on the list, ISO 8601 in UTC.
-    :param revoked_at: when it was revoked, ISO 8601 in UTC; '' while it is
-        good.
-    :param serves: names of further servers that it answers for.
-    :param signs: public key in Z85 of its owner's signatures; '' if they
-        cannot sign.
+    :param created: time when it was added, ISO 8601 in UTC.
+    :param revoked_at: time of the revocation, ISO 8601 in UTC; empty while it
+        is valid.
+    :param serves: additional server names that the key is valid for.
+    :param signs: public key in Z85 of its owner's signatures; empty if the
+        owner cannot sign.
     """
 
     public: str
@@ -64,11 +65,11 @@ class AllowedKey:
 
     @property
     def revoked(self) -> bool:
-        """Whether the key is no longer good."""
+        """Whether the key is revoked."""
         return bool(self.revoked_at)
 
     def answers_for(self, server: str) -> bool:
-        """Tell whether its owner may be the server of a name."""
+        """Check whether the key is valid for a server name."""
         return server == self.name or server in self.serves
 
 
@@ -76,7 +77,7 @@ Entries = tuple[AllowedKey, ...]
 
 
 def is_key(text: object) -> bool:
-    """Whether something is a key in Z85."""
+    """Check whether a value is a key in Z85."""
     if not isinstance(text, str) or len(text) != _KEY_LENGTH:
         return False
     if not _ALPHABET.issuperset(text):
@@ -88,68 +89,70 @@ def is_key(text: object) -> bool:
 
 
 def checked_name(name: object) -> str:
-    """A name, checked.
+    """Return a valid name.
 
-    :raises KeysError: it cannot.
+    :raises KeysError: if it is invalid.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise errors.KeysError(
-            f'{_short(name)} is no name: expected letters, digits, dots, '
+            f'{_shortened(name)} is no name: expected letters, digits, dots, '
             'hyphens and underscores, at most 253, a letter or digit first'
         )
     return name
 
 
 def checked_role(role: object) -> str:
-    """A role, checked.
+    """Return a valid role.
 
-    :raises KeysError: there is none.
+    :raises KeysError: if it is unknown.
     """
     if role not in ROLES:
         raise errors.KeysError(
-            f'{_short(role)} is no role: expected {" or ".join(ROLES)}'
+            f'{_shortened(role)} is no role: expected {" or ".join(ROLES)}'
         )
     return str(role)
 
 
 def checked_public(public: object) -> str:
-    """A public key, checked.
+    """Return a valid public key.
 
-    :raises KeysError: it cannot.
+    :raises KeysError: if it is invalid.
     """
     if not is_key(public):
         raise errors.KeysError(
-            f'{_short(public)} is no public key: expected 40 characters of Z85'
+            f'{_shortened(public)} is no public key: expected 40 characters '
+            'of Z85'
         )
     return str(public)
 
 
 def checked_servers(names: object) -> tuple[str, ...]:
-    """Names of servers, each once, checked.
+    """Return valid server names without repetitions.
 
-    :raises KeysError: they cannot.
+    :raises KeysError: if one is invalid.
     """
     if not isinstance(names, list | tuple):
-        raise errors.KeysError(f'{_short(names)} is no list of servers')
+        raise errors.KeysError(f'{_shortened(names)} is no list of servers')
     for name in names:
         if not (isinstance(name, str) and _SERVER.fullmatch(name)):
             raise errors.KeysError(
-                f'{_short(name)} is no name of a server: expected 1 to 255 '
+                f'{_shortened(name)} is no name of a server: expected 1 to '
+                '255 '
                 'characters without space'
             )
     return tuple(dict.fromkeys(names))
 
 
-def _short(value: object) -> str:
+def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f'{text[:57]}...'
 
 
 def parse(text: str) -> Entries:
-    """Read an allow-list.
+    """Parse an allow-list.
 
-    :returns: entries in the order of the file.
-    :raises KeysError: not such a list; the message says which entry.
+    :returns: entries in the sequence of the file.
+    :raises KeysError: if it is invalid; the message names the entry.
     """
     try:
         document = json.loads(text)
@@ -163,7 +166,7 @@ def parse(text: str) -> Entries:
         )
     if document.get('version') != VERSION:
         raise errors.KeysError(
-            f'it has version {_short(document.get("version"))}: '
+            f'it has version {_shortened(document.get("version"))}: '
             f'expected {VERSION}'
         )
     if len(document['keys']) > MOST_KEYS:
@@ -171,18 +174,18 @@ def parse(text: str) -> Entries:
             f'it has {len(document["keys"])} keys: at most {MOST_KEYS} '
             'are expected'
         )
-    return _unique(_numbered(document['keys']))
+    return _unique(_parse_entries(document['keys']))
 
 
-def _numbered(items: list[Any]) -> Iterable[AllowedKey]:
+def _parse_entries(items: list[Any]) -> Iterable[AllowedKey]:
     for number, item in enumerate(items, 1):
         try:
-            yield _entry(item)
+            yield _parse_entry(item)
         except errors.KeysError as error:
             raise errors.KeysError(f'key {number}: {error}') from error
 
 
-def _entry(item: Any) -> AllowedKey:
+def _parse_entry(item: Any) -> AllowedKey:
     more = {_SERVES, _SIGNS}
     if not isinstance(item, Mapping) or set(item) - more != _FIELDS:
         raise errors.KeysError(
@@ -193,21 +196,23 @@ def _entry(item: Any) -> AllowedKey:
         public=checked_public(item['public']),
         name=checked_name(item['name']),
         role=checked_role(item['role']),
-        created=_time(item['created']),
-        revoked_at='' if item['revoked'] is None else _time(item['revoked']),
+        created=_checked_time(item['created']),
+        revoked_at=''
+        if item['revoked'] is None
+        else _checked_time(item['revoked']),
         serves=checked_servers(item.get(_SERVES, ())),
         signs=checked_public(item[_SIGNS]) if _SIGNS in item else '',
     )
 
 
-def _time(value: object) -> str:
+def _checked_time(value: object) -> str:
     try:
         moment = dt.datetime.fromisoformat(str(value))
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise errors.KeysError(
-            f'{_short(value)} is no time: expected one like '
+            f'{_shortened(value)} is no time: expected one like '
             '2026-01-31T12:00:00+00:00'
         )
     return str(value)
@@ -225,13 +230,13 @@ def _unique(entries: Iterable[AllowedKey]) -> Entries:
 
 
 def render(entries: Entries) -> str:
-    """Write an allow-list as text, one key per line."""
-    lines = [f'    {json.dumps(_item(entry))}' for entry in entries]
+    """Return an allow-list as text, one key per line."""
+    lines = [f'    {json.dumps(_entry_as_json(entry))}' for entry in entries]
     keys = '[\n' + ',\n'.join(lines) + '\n  ]' if lines else '[]'
     return f'{{\n  "version": {VERSION},\n  "keys": {keys}\n}}\n'
 
 
-def _item(entry: AllowedKey) -> dict[str, Any]:
+def _entry_as_json(entry: AllowedKey) -> dict[str, Any]:
     item: dict[str, Any] = {
         'name': entry.name,
         'role': entry.role,
@@ -248,15 +253,14 @@ def _item(entry: AllowedKey) -> dict[str, Any]:
 
 
 def good(entries: Entries, name: str) -> Entries:
-    """The keys of a name that are not revoked, oldest first."""
+    """Return the keys of a name that are not revoked, oldest first."""
     return tuple(e for e in entries if e.name == name and not e.revoked)
 
 
 def added(entries: Entries, new: AllowedKey) -> Entries:
-    """Put a key on the list.
+    """Return the list with a new key.
 
-    :raises KeysError: the key is there already, or the name has another
-        role.
+    :raises KeysError: if the key is on the list, or the name has another role.
     """
     for entry in entries:
         if entry.public == new.public:
@@ -279,9 +283,9 @@ def revoked(
 ) -> tuple[Entries, Entries]:
     """Revoke one key, or all keys of a name.
 
-    :param moment: time of it, ISO 8601.
-    :returns: the list, and the entries that were revoked now.
-    :raises KeysError: nothing of that name or key is there to be revoked.
+    :param moment: time of the revocation, ISO 8601.
+    :returns: the new list, and the entries that were revoked now.
+    :raises KeysError: if there is no such name or valid key.
     """
     chosen = [e for e in entries if name_or_key in (e.name, e.public)]
     if not chosen:
@@ -304,11 +308,11 @@ def revoked(
 def serving(
     entries: Entries, name: str, servers: tuple[str, ...]
 ) -> tuple[Entries, Entries]:
-    """Say which further servers the good keys of a name answer for.
+    """Set the additional server names of a name's valid keys.
 
-    :param servers: in place of those of before.
-    :returns: the list, and the entries of the name that are good.
-    :raises KeysError: the name has no good key.
+    :param servers: replaces the earlier names.
+    :returns: the new list, and the valid entries of the name.
+    :raises KeysError: if the name has no valid key.
     """
     if not good(entries, name):
         raise errors.KeysError(f'{name} has no good key')

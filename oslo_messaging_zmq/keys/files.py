@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The files of a keys directory, read only if others cannot tamper.
+"""The files of a keys directory, read only if others cannot change them.
 
 ``allowed.json``
-    the allow-list, the same everywhere (:mod:`.allow_list`);
+    the allow-list, equal on all hosts (:mod:`.allow_list`);
 ``NAME.secret``
     a key pair, mode 0600, readable by its owner only.
 """
@@ -35,11 +35,11 @@ _Check = Callable[[pathlib.Path, os.stat_result], None]
 class KeyPair:
     """A key pair.
 
-    :param name: whose.
+    :param name: of its owner.
     :param public: in Z85.
-    :param secret: in Z85; not shown.
-    :param signing_key: secret key that signs, in Z85; not shown, and empty if
-        there is none.
+    :param secret: in Z85; never shown.
+    :param signing_key: secret key for signatures, in Z85; never shown, and
+        empty if there is none.
     """
 
     name: str
@@ -49,12 +49,12 @@ class KeyPair:
 
     @property
     def signs(self) -> str:
-        """Public key in Z85 of what is signed; '' if nothing can be."""
+        """The public key in Z85 of the signatures; empty if it cannot sign."""
         return signing.public_of(self.signing_key) if self.signing_key else ''
 
 
 def signature(path: pathlib.Path) -> Signature:
-    """A value that changes with a file; ``None`` while there is no file."""
+    """Return a value that changes with a file; ``None`` without a file."""
     try:
         found = path.stat()
     except OSError:
@@ -63,10 +63,10 @@ def signature(path: pathlib.Path) -> Signature:
 
 
 def own_secret_path(path: pathlib.Path) -> pathlib.Path:
-    """Find the one secret of a keys directory.
+    """Return the path of the only secret of a keys directory.
 
     :param path: the directory, or the secret's file itself.
-    :raises KeysError: there is none, or more than one.
+    :raises KeysError: if there is none, or more than one.
     """
     if not path.is_dir():
         return path
@@ -86,16 +86,16 @@ def own_secret_path(path: pathlib.Path) -> pathlib.Path:
 
 
 def secret_paths(directory: pathlib.Path) -> list[pathlib.Path]:
-    """The secrets of a directory, sorted."""
+    """Return the secrets of a directory, sorted."""
     return sorted(directory.glob(f'*{SUFFIX}'))
 
 
 def read_pair(path: pathlib.Path) -> KeyPair:
     """Read a key pair that no other user can read.
 
-    :raises KeysError: it is missing, broken or open to others.
+    :raises KeysError: if it is missing, invalid or readable by others.
     """
-    text = _read(path, _private)
+    text = _read_checked(path, _check_private)
     try:
         document = json.loads(text)
         pair = KeyPair(
@@ -130,17 +130,17 @@ def read_pair(path: pathlib.Path) -> KeyPair:
 def read_list(path: pathlib.Path) -> allow_list.Entries:
     """Read an allow-list that no other user can write.
 
-    :raises KeysError: it is missing, broken or others can write it.
+    :raises KeysError: if it is missing, invalid or writable by others.
     """
-    text = _read(path, _guarded)
-    _guarded(path.parent, path.parent.stat())
+    text = _read_checked(path, _check_not_writable)
+    _check_not_writable(path.parent, path.parent.stat())
     try:
         return allow_list.parse(text)
     except errors.KeysError as error:
         raise errors.KeysError(f'allow-list {path}: {error}') from error
 
 
-def _read(path: pathlib.Path, check: _Check) -> str:
+def _read_checked(path: pathlib.Path, check: _Check) -> str:
     try:
         with path.open(encoding='utf-8') as file:
             # Of the open file: the path may be another one a moment later.
@@ -156,7 +156,7 @@ def _read(path: pathlib.Path, check: _Check) -> str:
         ) from error
 
 
-def _private(path: pathlib.Path, found: os.stat_result) -> None:
+def _check_private(path: pathlib.Path, found: os.stat_result) -> None:
     if found.st_mode & 0o077:
         raise errors.KeysError(
             f'{path} can be read by others (mode '
@@ -170,7 +170,7 @@ def _private(path: pathlib.Path, found: os.stat_result) -> None:
         )
 
 
-def _guarded(path: pathlib.Path, found: os.stat_result) -> None:
+def _check_not_writable(path: pathlib.Path, found: os.stat_result) -> None:
     if found.st_mode & 0o022:
         raise errors.KeysError(
             f'{path} can be changed by others (mode '
@@ -180,7 +180,7 @@ def _guarded(path: pathlib.Path, found: os.stat_result) -> None:
 
 
 def pair_text(pair: KeyPair) -> str:
-    """Content of the file of a pair."""
+    """Return the content of the file of a pair."""
     document = {
         'version': VERSION,
         'name': pair.name,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One's own key pair and whose keys are good, and sockets that use them.
+"""The own key pair, the valid keys, and sockets that use them.
 
-RFC 25 and RFC 26 of ZeroMQ define CURVE; keys are written in Z85 (RFC 32),
-40 characters for 32 bytes.
+RFC 25 and RFC 26 of ZeroMQ define CURVE; keys are written in Z85 (RFC 32), 40
+characters for 32 bytes.
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ LOG = logging.getLogger(__name__)
 
 
 class Keyring:
-    """One's own pair and the allow-list, in files. Any thread may call it.
+    """The own key pair and the allow-list, in files; thread-safe.
 
-    The allow-list is read again when its file has changed. If it cannot be
-    used then, the last good one stays, and the log and :attr:`problem` say
-    so. The own pair is read once: a new one is used from the next start.
+    The allow-list is read again after a change. If it is unusable then, the
+    last valid one stays in use; the log and :attr:`problem` report the error.
+    The own pair is read once: a new one is used from the next start.
 
-    :param path: a keys directory with one file ``NAME.secret``, or such a
-        file itself; the allow-list ``allowed.json`` is beside it.
-    :param reload_s: how often to look for a change, in seconds.
-    :raises KeysError: something is missing or broken, or open to others.
+    :param path: a keys directory with one file ``NAME.secret``, or such a file
+        itself; the allow-list ``allowed.json`` is beside it.
+    :param reload_s: seconds between two checks for a change.
+    :raises KeysError: if a file is missing, invalid or open to others.
     """
 
     def __init__(
@@ -45,40 +45,40 @@ class Keyring:
         self._seen = files.signature(self._list_path)
         self._entries = _by_key(files.read_list(self._list_path))
         self.problem = ''
-        self._warn_about_oneself()
+        self._warn_about_own_key()
 
     @property
     def name(self) -> str:
-        """The name of one's own key."""
+        """The name of the own key."""
         return self._pair.name
 
     @property
     def public(self) -> str:
-        """One's own public key in Z85."""
+        """The own public key in Z85."""
         return self._pair.public
 
     @property
     def secret(self) -> bytes:
-        """One's own secret key in Z85; never to be written anywhere."""
+        """The own secret key in Z85; it must never be written anywhere."""
         return self._pair.secret
 
     def entry(self, public: str) -> allow_list.AllowedKey | None:
-        """The allow-list's entry for a key.
+        """Return the allow-list's entry of a key.
 
         :param public: in Z85.
         :returns: its entry, revoked or not; ``None`` if it is unknown.
         """
-        return self._newest().get(public)
+        return self._entries_by_key().get(public)
 
     def allowed(self, public: str) -> allow_list.AllowedKey | None:
-        """The entry of a key that may talk now, else ``None``."""
+        """Return the entry of a valid key; ``None`` for other keys."""
         entry = self.entry(public)
         return None if entry is None or entry.revoked else entry
 
     def require(self, public: str) -> allow_list.AllowedKey:
-        """The entry of a key that must be good.
+        """Return the entry of a valid key.
 
-        :raises KeyRefused: it is not.
+        :raises KeyRefused: if it is not valid.
         """
         entry = self.entry(public)
         if entry is None:
@@ -90,11 +90,11 @@ class Keyring:
         return entry
 
     def require_server(self, public: str, server: str) -> None:
-        """Let a key pass that may answer for a server.
+        """Check that a key is valid for a server name.
 
         :param server: its name.
-        :raises ForeignName: it is good, but not for that server.
-        :raises KeyRefused: it is not good.
+        :raises ForeignName: if the key is valid, but not for that server.
+        :raises KeyRefused: if it is not valid.
         """
         entry = self.require(public)
         if not entry.answers_for(server):
@@ -103,15 +103,15 @@ class Keyring:
             )
 
     def serves(self, public: str, server: str) -> bool:
-        """Tell whether a key is good, and may answer for a server."""
+        """Check whether a key is valid for a server name."""
         entry = self.allowed(public)
         return entry is not None and entry.answers_for(server)
 
     def sign(self, message: bytes) -> str:
-        """Sign in one's own name.
+        """Sign a message with the own key.
 
         :returns: in Z85.
-        :raises KeysError: one's own pair cannot sign.
+        :raises KeysError: if the own pair cannot sign.
         """
         if not self._pair.signing_key:
             raise errors.KeysError(
@@ -121,9 +121,10 @@ class Keyring:
         return signing.sign(self._pair.signing_key, message)
 
     def signing_fault(self) -> str:
-        """Say why others would not believe what this key signs; '' if not.
+        """Return why others would refuse the own signatures; empty if they
+        would not.
 
-        The allow-list that counts is that of others; here it is the own copy.
+        Others use their own allow-list; here this node's copy is checked.
         """
         entry = self.allowed(self.public)
         if entry is None:
@@ -143,22 +144,22 @@ class Keyring:
         return ''
 
     def is_signed(self, message: bytes, name: str, signature: str) -> bool:
-        """Tell whether a controller signed whose key is good now.
+        """Check whether a controller with a valid key signed a message.
 
         :param name: of the controller.
-        :param signature: in Z85; nothing is believed.
+        :param signature: in Z85; untrusted.
         """
         return any(
             signing.is_signed(entry.signs, message, signature)
-            for entry in self._newest().values()
+            for entry in self._entries_by_key().values()
             if entry.name == name
             and entry.role == allow_list.CONTROLLER
             and entry.signs
             and not entry.revoked
         )
 
-    def _newest(self) -> Mapping[str, allow_list.AllowedKey]:
-        """The allow-list by public key, read again if it is due."""
+    def _entries_by_key(self) -> Mapping[str, allow_list.AllowedKey]:
+        """Return the allow-list by public key; read it again if it is due."""
         now = time.monotonic()
         if now >= self._due:
             # Set first: other threads need not look as well.
@@ -187,7 +188,7 @@ class Keyring:
             sum(entry.revoked for entry in entries.values()),
         )
 
-    def _warn_about_oneself(self) -> None:
+    def _warn_about_own_key(self) -> None:
         try:
             entry = self.require(self.public)
         except errors.KeyRefused as error:
@@ -209,7 +210,7 @@ def _by_key(
 
 
 def new_pair() -> tuple[str, bytes]:
-    """Make a key pair.
+    """Create a key pair.
 
     :returns: public key and secret key in Z85. The public key never begins
         with a hyphen, so that it can be an argument of a command.
@@ -221,10 +222,10 @@ def new_pair() -> tuple[str, bytes]:
 
 
 def as_server(socket: 'zmq.Socket[bytes]', keys: Keyring, domain: str) -> None:
-    """Let only admitted CURVE clients connect to a socket.
+    """Prepare a socket so that only admitted CURVE clients can connect.
 
-    To be called before ``bind``. While the domain has no authenticator, no
-    client is let in.
+    Call it before ``bind``. While the domain has no authenticator, no client
+    is admitted.
 
     :param domain: the ZAP domain (RFC 27), not empty.
     """
@@ -241,15 +242,15 @@ def as_client(
     server_key: str,
     server: str,
 ) -> None:
-    """Let the next ``connect`` of a socket talk to one server only.
+    """Restrict the next ``connect`` of a socket to one server.
 
-    Options are copied at ``connect``: call it before each one. Earlier
-    connections keep theirs, also when they connect again.
+    Options are copied at ``connect``, so call it before each one. Earlier
+    connections keep theirs, also when they reconnect.
 
     :param server_key: public key of the server in Z85.
     :param server: name of the server.
-    :raises KeyRefused: the key is not on the allow-list, is revoked, or
-        may not answer for that name.
+    :raises KeyRefused: if the key is not allowed, revoked, or not valid for
+        that name.
     """
     keys.require_server(server_key, server)
     socket.curve_publickey = keys.public.encode('ascii')

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Signatures by Ed25519 (RFC 8032): keys of CURVE cannot sign.
+"""Signatures by Ed25519 (RFC 8032), because CURVE keys cannot sign.
 
-Keys and signatures are written in Z85, as all keys are.
-
-The library is loaded at the first signature: it takes some MiB, and a node
-that never gets a signed metric needs none.
+Keys and signatures are written in Z85. The library is loaded at the first
+signature: it uses some MiB, and most nodes need none.
 """
 
 import struct
@@ -17,11 +15,11 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
 LENGTH = 80
-"""Characters of a signature of 64 bytes."""
+"""Number of characters of a signature of 64 bytes."""
 
 
 def new_pair() -> tuple[str, bytes]:
-    """Make a key pair.
+    """Create a key pair.
 
     :returns: public key and secret key in Z85. The public key never begins
         with a hyphen, so that it can be an argument of a command.
@@ -38,20 +36,20 @@ def new_pair() -> tuple[str, bytes]:
 
 
 def public_of(secret: bytes) -> str:
-    """The public key that belongs to a secret key in Z85."""
-    return _text(_opened(secret).public_key().public_bytes_raw())
+    """Return the public key of a secret key in Z85."""
+    return _as_z85(_load_secret(secret).public_key().public_bytes_raw())
 
 
 def sign(secret: bytes, message: bytes) -> str:
-    """Sign with a secret key in Z85.
+    """Sign a message with a secret key in Z85.
 
     :returns: :data:`LENGTH` characters.
     """
-    return _text(_opened(secret).sign(message))
+    return _as_z85(_load_secret(secret).sign(message))
 
 
 def is_signed(public: str, message: bytes, signature: str) -> bool:
-    """Tell whether the holder of a public key signed; nothing is believed.
+    """Check an untrusted signature with a public key.
 
     :param public: a key in Z85.
     """
@@ -71,12 +69,12 @@ def is_signed(public: str, message: bytes, signature: str) -> bool:
     return True
 
 
-def _opened(secret: bytes) -> 'ed25519.Ed25519PrivateKey':
+def _load_secret(secret: bytes) -> 'ed25519.Ed25519PrivateKey':
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
     return ed25519.Ed25519PrivateKey.from_private_bytes(z85.decode(secret))
 
 
-def _text(raw: bytes) -> str:
+def _as_z85(raw: bytes) -> str:
     text: str = z85.encode(raw).decode('ascii')
     return text

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Discovery: who listens where.
+"""Discovery of listeners and their addresses.
 
-Start with ``contract``; ``redis`` keeps it.
-It never carries a message.
+Start with ``contract``; ``redis`` implements it. The package never transmits a
+message.
 """

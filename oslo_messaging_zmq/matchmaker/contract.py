@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Contract of matchmakers: say who listens where."""
+"""The interface of matchmakers, which find the listeners of a topic."""
 
 import abc
 from collections.abc import Callable
@@ -14,12 +14,12 @@ class AnnouncedListener:
 
     :param id: random name of this listener, 32 hexadecimal digits.
     :param exchange: name space of topics.
-    :param topic: what it listens to.
+    :param topic: of the listener.
     :param server: name within the topic.
     :param host: name of the machine, for people only.
     :param rpc: endpoint of calls and casts, ``tcp://host:port``.
-    :param fanout: endpoint of messages to everybody.
-    :param key: public CURVE key in Z85, 40 characters; '' when insecure.
+    :param fanout: endpoint of fanout messages.
+    :param key: public CURVE key in Z85, 40 characters; empty without keys.
     :param generation: grows with every registration in one matchmaker; 0
         before the first.
     """
@@ -38,15 +38,15 @@ class AnnouncedListener:
 Peers = tuple[AnnouncedListener, ...]
 
 Watcher = Callable[[str, str, Peers], None]
-"""Called with exchange, topic and everybody who listens to it now."""
+"""Called with exchange, topic and all present listeners of the topic."""
 
 
 class Matchmaker(abc.ABC):
-    """Knows every listener, and tells others of this process's own.
+    """Finds all listeners, and announces those of this process.
 
-    Every method may be called by any thread. None of them raises because the
-    place where the addresses are kept cannot be reached: what is known goes
-    on being used, and what is to be told is told when it is back.
+    All methods are thread-safe. None raises an error because the store of the
+    addresses is not reachable: known addresses stay in use, and announcements
+    are sent later.
     """
 
     @abc.abstractmethod
@@ -54,43 +54,45 @@ class Matchmaker(abc.ABC):
         """Announce a listener of this process until it is unregistered.
 
         A listener that is registered again with another address or key
-        replaces its own earlier record.
+        replaces its earlier record.
 
-        :param peer: its ``generation`` is ignored: the matchmaker gives one.
+        :param peer: its ``generation`` is ignored; the matchmaker sets it.
         """
 
     @abc.abstractmethod
     def unregister(self, peer_id: str) -> None:
-        """Take a listener back; fine when it was never registered."""
+        """Withdraw a listener; does nothing if it was never registered."""
 
     @abc.abstractmethod
     def peers(self, exchange: str, topic: str) -> Peers:
-        """Known listeners; sorted by id.
+        """Return the known listeners of a topic, sorted by id.
 
-        The first question about a topic waits for one bounded look-up, later
-        ones are answered at once from what is kept up to date meanwhile.
+        The first call for a topic waits for one bounded look-up; later calls
+        return at once the list that is kept up to date.
         """
 
     @abc.abstractmethod
     def look_up(self, exchange: str, topic: str, timeout_s: float) -> Peers:
-        """Listeners, asked afresh; sorted by id.
+        """Read the listeners of a topic again, sorted by id.
 
-        :param timeout_s: longest wait in seconds; when there is no answer in
-            this time, what was known before is returned.
+        :param timeout_s: longest wait in seconds; after it, the known
+            listeners are returned.
         """
 
     @abc.abstractmethod
     def watch(self, callback: Watcher) -> None:
-        """Be told whenever the listeners of a topic in use change.
+        """Register a callback for changes of the listeners of used topics.
 
-        :param callback: called by the matchmaker's own thread; it
-            must neither block nor call back into the matchmaker.
+        :param callback: called on the matchmaker's thread; it must neither
+            block nor call the matchmaker.
         """
 
     @abc.abstractmethod
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name since the start, as plain numbers."""
+        """Return counters by name since the start."""
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """Take back what was announced and end; bounded, repeatable."""
+        """Withdraw all announced listeners, and stop; bounded, may be
+        called twice.
+        """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Knowledge of a matchmaker: own listeners, and those of topics in use.
+"""Data of a matchmaker: own listeners, and listeners of used topics.
 
-Everything here is shared by the matchmaker's thread and its callers;
-:class:`SharedKnowledge` guards it with one lock that is never held while
-anything can block.
+The matchmaker's thread and its callers share it. :class:`SharedKnowledge`
+protects it with one lock that is never held during a blocking call.
 """
 
 import collections
@@ -24,7 +23,7 @@ class Own:
     """A listener of this process.
 
     :param peer: with its generation, 0 before the first announcement.
-    :param due_s: when it is announced next, on the monotonic clock.
+    :param due_s: time of the next announcement, monotonic clock.
     """
 
     peer: contract.AnnouncedListener
@@ -33,7 +32,9 @@ class Own:
 
 @dataclasses.dataclass(slots=True)
 class Question:
-    """A thread waits until a topic was read, or (None) until all is told."""
+    """A thread's wait for the reading of a topic, or (``None``) for all
+    announcements.
+    """
 
     topic: Topic | None
     answered: threading.Event
@@ -42,8 +43,8 @@ class Question:
 class Listing:
     """The listeners of one topic.
 
-    Members that are missing after Redis lost everything are kept for a
-    while: they live, and announce themselves again.
+    Members that are missing after Redis lost all data stay for a while: they
+    still run, and announce themselves again.
     """
 
     def __init__(self, now_s: float) -> None:
@@ -57,8 +58,8 @@ class Listing:
         self._kept_until_s: dict[str, float] = {}
 
     def unknown(self, names: tuple[str, ...]) -> list[str]:
-        """Members whose records have to be read."""
-        doubtful = _doubtful(names)
+        """Return the members whose records must be read."""
+        doubtful = _ambiguous_members(names)
         return [
             name
             for name in names
@@ -72,38 +73,39 @@ class Listing:
         now_s: float,
         grace_s: float,
     ) -> bool:
-        """Take over what was read.
+        """Store the members and records that were read.
 
-        :param members: who is listed.
-        :param found: records that had to be read, by member.
-        :param now_s: on the monotonic clock.
-        :param grace_s: how long members are kept after a loss, in seconds.
-        :returns: whether anybody came or went.
+        :param members: of the topic.
+        :param found: records that were read, by member.
+        :param now_s: monotonic clock.
+        :param grace_s: how long members stay after a loss, in seconds.
+        :returns: whether the listeners changed.
         """
         if self._epoch not in ('', members.epoch):
             self._kept_until_s = dict.fromkeys(self._known, now_s + grace_s)
         self._epoch = members.epoch
         self.mark = members.mark
-        doubtful = _doubtful(members.names)
+        doubtful = _ambiguous_members(members.names)
         known = {
             name: peer
             for name, peer in self._known.items()
             if name not in doubtful
         } | dict(found)
         listed = {name: known[name] for name in members.names if name in known}
-        self._known = self._kept(listed, now_s) | listed
+        self._known = self._kept_members(listed, now_s) | listed
         before = self.peers
         self.peers = tuple(sorted(self._known.values(), key=_peer_id))
         return self.peers != before
 
     def keep_all(self, until_s: float) -> None:
-        """Keep all listeners for a while: records could not be renewed.
+        """Keep all listeners for a while, because their records could not be
+        renewed.
 
-        :param until_s: on the monotonic clock.
+        :param until_s: monotonic clock.
         """
         self._kept_until_s = dict.fromkeys(self._known, until_s)
 
-    def _kept(
+    def _kept_members(
         self, listed: Mapping[str, contract.AnnouncedListener], now_s: float
     ) -> dict[str, contract.AnnouncedListener]:
         ids = {peer.id for peer in listed.values()}
@@ -116,12 +118,12 @@ class Listing:
 
     @property
     def keeps(self) -> bool:
-        """Whether it holds members that are not listed at present."""
+        """Whether it has members that are not listed at present."""
         return bool(self._kept_until_s)
 
 
 class SharedKnowledge:
-    """Everything that threads share, behind one lock."""
+    """All data that threads share, protected by one lock."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -150,14 +152,16 @@ class SharedKnowledge:
                 self.own[peer.id] = Own(peer)
 
     def remove(self, peer_id: str) -> None:
-        """Forget a listener of this process and have its record removed."""
+        """Delete a listener of this process, and request that its record
+        is deleted.
+        """
         with self.lock:
             removed = self.own.pop(peer_id, None)
             if removed is not None and removed.peer.generation:
                 self.leaving.append(removed.peer)
 
     def use(self, topic: Topic) -> Listing:
-        """Listeners of a topic, which stay up to date from now on."""
+        """Return the listeners of a topic, which are updated from now on."""
         with self.lock:
             now_s = time.monotonic()
             listing = self.listings.get(topic)
@@ -167,7 +171,7 @@ class SharedKnowledge:
             return listing
 
     def ask(self, topic: Topic | None, timeout_s: float) -> None:
-        """Have the thread do something now and wait until it tried."""
+        """Wake the thread, and wait until it has tried."""
         question = Question(topic, threading.Event())
         with self.lock:
             self.questions.append(question)
@@ -175,20 +179,22 @@ class SharedKnowledge:
         question.answered.wait(timeout_s)
 
     def take_questions(self) -> list[Question]:
-        """Take everything that is asked now."""
+        """Return all open questions, and remove them."""
         with self.lock:
             taken = list(self.questions)
             self.questions.clear()
         return taken
 
     def take_leaving(self) -> list[contract.AnnouncedListener]:
-        """Take the listeners whose records are to be removed."""
+        """Return the listeners whose records must be deleted, and remove
+        them.
+        """
         with self.lock:
             taken, self.leaving = self.leaving, []
         return taken
 
     def leave_all(self) -> None:
-        """Have all records of this process removed."""
+        """Request that all records of this process are deleted."""
         with self.lock:
             self.leaving += [
                 own.peer for own in self.own.values() if own.peer.generation
@@ -196,41 +202,41 @@ class SharedKnowledge:
             self.own.clear()
 
     def due(self, now_s: float) -> list[Own]:
-        """Own listeners that must be announced now."""
+        """Return the own listeners that must be announced now."""
         with self.lock:
             return [own for own in self.own.values() if own.due_s <= now_s]
 
     def announced(self) -> list[str]:
-        """Ids of own listeners whose records should be there."""
+        """Return the ids of own listeners that have a record."""
         with self.lock:
             return [own.peer.id for own in self.own.values() if own.due_s]
 
     def announced_now(
         self, own: Own, peer: contract.AnnouncedListener, due_s: float
     ) -> None:
-        """Take note that an own listener was announced as ``peer``."""
+        """Record that an own listener was announced as ``peer``."""
         with self.lock:
             own.peer, own.due_s = peer, due_s
             if self.own.get(peer.id) is not own:
                 self.leaving.append(peer)
 
     def keep_all(self, until_s: float) -> None:
-        """Keep all listeners that are known, whether or not they are listed.
+        """Keep all known listeners for a while, listed or not.
 
-        :param until_s: on the monotonic clock.
+        :param until_s: monotonic clock.
         """
         with self.lock:
             for listing in self.listings.values():
                 listing.keep_all(until_s)
 
     def read_all_again(self) -> None:
-        """Make all topics due."""
+        """Mark all topics to be read again."""
         with self.lock:
             for listing in self.listings.values():
                 listing.due_s = 0.0
 
     def announce_all_again(self) -> None:
-        """Make all own listeners due."""
+        """Mark all own listeners to be announced again."""
         with self.lock:
             for own in self.own.values():
                 own.due_s = 0.0
@@ -238,7 +244,7 @@ class SharedKnowledge:
     def listings_in_use(
         self, now_s: float, forget_s: float
     ) -> dict[Topic, Listing]:
-        """Topics that were asked for lately; the others are forgotten."""
+        """Return the topics that were used recently, and delete the others."""
         with self.lock:
             self.listings = {
                 topic: listing
@@ -248,16 +254,16 @@ class SharedKnowledge:
             return dict(self.listings)
 
 
-def _doubtful(names: tuple[str, ...]) -> set[str]:
-    """Members that name one listener, which has one record only.
+def _ambiguous_members(names: tuple[str, ...]) -> set[str]:
+    """Return the members that share a listener, which has only one record.
 
-    Earlier readings of them say nothing: all but one are past.
+    Earlier readings of them are not valid, because all but one are outdated.
     """
-    ids = collections.Counter(map(_id_of, names))
-    return {name for name in names if ids[_id_of(name)] > 1}
+    ids = collections.Counter(map(_id_of_member, names))
+    return {name for name in names if ids[_id_of_member(name)] > 1}
 
 
-def _id_of(member: str) -> str:
+def _id_of_member(member: str) -> str:
     return member.rpartition('@')[2]
 
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A matchmaker that keeps the addresses in Redis.
+"""A matchmaker that stores the addresses in Redis.
 
 Every listener has a record that expires and is refreshed three times in its
-life. A sorted set per topic says who listens, and a mark per topic changes
-whenever that does, so that a node asks one cheap question per ``poll_s`` and
-reads only what changed. Nothing of other programs is deleted or overwritten
-outside the prefix; records that are not understood are dropped, counted and
-named.
+lifetime. A sorted set per topic contains the listeners, and a mark per topic
+changes with it, so that a node sends one cheap query per ``poll_s`` and reads
+only what changed. Nothing outside the prefix is deleted or overwritten;
+invalid records are dropped, counted and logged.
 """
 
 from collections.abc import Callable
@@ -40,19 +39,19 @@ COUNTERS = (
     'replaced',
     'outages',
 )
-"""Records written for the first time; written because they were missing;
-topics read; records, and members of an index, that were not understood or
-too many; commands that Redis refused; keys whose value had a wrong type and
-was removed; times that Redis was away or refused everything."""
+"""Records written for the first time; records written again because they
+were missing; topics read; invalid or excess records, and index members;
+commands that Redis refused; keys with a value of a wrong type that was
+removed; outages of Redis."""
 
 FORGET_S = 600.0
-"""A topic without a question for so long is no longer kept up to date."""
+"""Seconds without a query after which a topic is not updated any more."""
 
-_MOST_NAMED = 1000
+_MAX_NAMED = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Plan:
+class _Arguments:
     """The arguments of a :class:`RedisMatchmaker`."""
 
     settings: url.RedisSettings
@@ -64,9 +63,9 @@ class _Plan:
 
 
 class Faults:
-    """Counts and names what is wrong in Redis, each thing once.
+    """Counts and logs errors in Redis' data, each error once.
 
-    :param counters: where it is counted.
+    :param counters: to increase.
     """
 
     def __init__(self, counters: dict[str, int]) -> None:
@@ -74,18 +73,18 @@ class Faults:
         self._named: set[str] = set()
 
     def note(self, counter: str, texts: Sequence[str], count: int = 1) -> None:
-        """Name what was not named before, in one line.
+        """Log errors that were not logged before, in one line.
 
-        :param counter: what it is counted as.
-        :param texts: what is wrong, and what was expected.
-        :param count: how many things each text stands for.
+        :param counter: to increase.
+        :param texts: the errors, with the expectations.
+        :param count: number of cases that each text represents.
         """
         news = [text for text in texts if text not in self._named]
         if not news:
             return
-        if len(self._named) > _MOST_NAMED:
+        if len(self._named) > _MAX_NAMED:
             self._named.clear()
-        self._named.update(news[:_MOST_NAMED])
+        self._named.update(news[:_MAX_NAMED])
         self._counters[counter] += len(news) * count
         more = f' (and {len(news) - 3} more)' if len(news) > 3 else ''
         LOG.warning(
@@ -93,17 +92,17 @@ class Faults:
         )
 
 
-class _Rounds:
-    """Announces, withdraws, asks for changes and reads, time and again.
+class _UpdateLoop:
+    """Announces, withdraws and reads listeners periodically.
 
-    :param plan: how often, and where.
-    :param shared: what is to be told, and what is known.
-    :param watchers: told of every change.
+    :param plan: intervals and keys.
+    :param shared: data shared with the callers.
+    :param watchers: called after every change.
     """
 
     def __init__(
         self,
-        plan: _Plan,
+        plan: _Arguments,
         shared: knowledge.SharedKnowledge,
         watchers: Sequence[contract.Watcher],
     ) -> None:
@@ -118,7 +117,7 @@ class _Rounds:
         self._away_since_s: float | None = None
 
     def run(self) -> None:
-        """Go on until ``shared.stopping``, whatever happens."""
+        """Run until ``shared.stopping``, also after errors."""
         shared = self._shared
         while not shared.stopping:
             shared.wake.wait(self._pause_s())
@@ -151,11 +150,13 @@ class _Rounds:
             self._answer(questions)
 
     def _keep_after_outage(self) -> None:
-        """Keep listeners whose records ended while they could not be renewed.
+        """Keep listeners whose records expired while they could not be
+        renewed.
 
-        They announce themselves again, perhaps after we ask. Readers notice
-        an outage later than others do, by half a record's life at most; a
-        record lives on for two thirds of its life when others notice.
+        They announce themselves again, perhaps after this process reads.
+        Readers notice an outage later than others, by half of a record's
+        lifetime at most; a record lives for two thirds of its lifetime when
+        others notice.
         """
         now_s, since_s = time.monotonic(), self._away_since_s
         if since_s is not None and now_s - since_s > self._plan.ttl_s / 8:
@@ -187,17 +188,17 @@ class _Rounds:
     def _round(self, topics: set[knowledge.Topic]) -> None:
         now_s = time.monotonic()
         for peer in self._shared.take_leaving():
-            self._guarded(self._store().withdraw, peer)
+            self._run_isolated(self._store().withdraw, peer)
         if self._shared.stopping:
             return
         if now_s >= self._poll_s:
-            topics = topics | self._changed(now_s)
+            topics = topics | self._changed_topics(now_s)
             self._poll_s = now_s + self._plan.poll_s
         for own in self._shared.due(now_s):
-            if self._guarded(self._announce, own, now_s):
+            if self._run_isolated(self._announce, own, now_s):
                 topics.add((own.peer.exchange, own.peer.topic))
         for topic in sorted(topics):
-            self._guarded(self._read, topic, now_s)
+            self._run_isolated(self._update_topic, topic, now_s)
 
     def _store(self) -> store.MatchmakerStore:
         if self._connected is None:
@@ -211,8 +212,8 @@ class _Rounds:
             )
         return self._connected
 
-    def _guarded(self, step: Callable[..., Any], *arguments: Any) -> Any:
-        """Do what may fail for one key without harm to the others."""
+    def _run_isolated(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a step whose error about one key must not stop the others."""
         try:
             return step(*arguments)
         except redis.ResponseError as error:
@@ -224,8 +225,8 @@ class _Rounds:
     def _note_replaced(self, key: str) -> None:
         self._shared.counters['replaced'] += 1
 
-    def _changed(self, now_s: float) -> set[knowledge.Topic]:
-        """Topics that have to be read."""
+    def _changed_topics(self, now_s: float) -> set[knowledge.Topic]:
+        """Return the topics that must be read."""
         listings = self._shared.listings_in_use(now_s, FORGET_S)
         marks, lost = self._store().changes(
             list(listings), self._shared.announced()
@@ -253,15 +254,15 @@ class _Rounds:
             self._shared.counters[name] += 1
         return was_missing
 
-    def _read(self, topic: knowledge.Topic, now_s: float) -> None:
-        """Bring one topic up to date."""
+    def _update_topic(self, topic: knowledge.Topic, now_s: float) -> None:
+        """Read one topic, and call the watchers after a change."""
         shared, ttl_s = self._shared, self._plan.ttl_s
         listing = shared.listings.get(topic)
         if listing is None:
             return
         listing.due_s = now_s + ttl_s / 2 * random.uniform(0.8, 1.0)
         members = self._store().members(*topic)
-        found = self._records(topic, listing.unknown(members.names))
+        found = self._read_records(topic, listing.unknown(members.names))
         with shared.lock:
             changed = listing.update(members, found, now_s, ttl_s)
             shared.counters['reads'] += 1
@@ -273,9 +274,9 @@ class _Rounds:
             )
             self._faults.note('members_dropped', [text], members.dropped)
         if changed:
-            self._tell(topic, listing.peers)
+            self._call_watchers(topic, listing.peers)
 
-    def _records(
+    def _read_records(
         self, topic: knowledge.Topic, names: Sequence[str]
     ) -> Mapping[str, contract.AnnouncedListener]:
         found: dict[str, contract.AnnouncedListener] = {}
@@ -292,7 +293,7 @@ class _Rounds:
             parsed, texts, strict=True
         ):
             try:
-                peer = _decoded(text)
+                peer = _decode_record(text)
                 if peer is not None:
                     _check(peer, generation, peer_id, topic)
                     found[name] = peer
@@ -301,7 +302,9 @@ class _Rounds:
         self._faults.note('records_dropped', wrong)
         return found
 
-    def _tell(self, topic: knowledge.Topic, peers: contract.Peers) -> None:
+    def _call_watchers(
+        self, topic: knowledge.Topic, peers: contract.Peers
+    ) -> None:
         for watcher in list(self._watchers):
             try:
                 watcher(*topic, peers)
@@ -309,7 +312,9 @@ class _Rounds:
                 LOG.error('Watcher of listeners raised %r', error)
 
 
-def _decoded(text: bytes | Exception) -> contract.AnnouncedListener | None:
+def _decode_record(
+    text: bytes | Exception,
+) -> contract.AnnouncedListener | None:
     if isinstance(text, Exception):
         raise store.BadRecord(str(text))
     return store.decode(text) if text else None
@@ -328,17 +333,17 @@ def _check(
 
 
 class RedisMatchmaker(contract.Matchmaker):
-    """Listeners and their addresses, by way of Redis.
+    """Finds and announces listeners by Redis.
 
-    All conversation with Redis is one thread's, which begins with the first
-    use. A forked process makes a matchmaker of its own.
+    One thread, which starts at the first use, sends all commands to Redis. A
+    forked process needs its own matchmaker.
 
-    :param settings: where Redis is.
-    :param ttl_s: how long an address lives that is not refreshed, seconds.
-    :param poll_s: time between two questions for changes, seconds.
-    :param prefix: with which every key in Redis begins.
+    :param settings: of the connection to Redis.
+    :param ttl_s: lifetime of an address that is not refreshed, seconds.
+    :param poll_s: time between two queries for changes, seconds.
+    :param prefix: of every key in Redis.
     :param timeout_s: longest wait for one answer of Redis, seconds.
-    :param most_peers: how many listeners of one topic are read at most.
+    :param most_peers: largest number of listeners that are read per topic.
     """
 
     def __init__(
@@ -354,10 +359,10 @@ class RedisMatchmaker(contract.Matchmaker):
         self._timeout_s = timeout_s
         self._watchers: list[contract.Watcher] = []
         self._shared = knowledge.SharedKnowledge()
-        plan = _Plan(
+        plan = _Arguments(
             settings, store.Keys(prefix), ttl_s, poll_s, timeout_s, most_peers
         )
-        rounds = _Rounds(plan, self._shared, self._watchers)
+        rounds = _UpdateLoop(plan, self._shared, self._watchers)
         self._thread = threading.Thread(
             target=rounds.run, name='zmq-matchmaker', daemon=True
         )
@@ -365,23 +370,26 @@ class RedisMatchmaker(contract.Matchmaker):
     def register(self, peer: contract.AnnouncedListener) -> None:
         """Announce a listener of this process until it is unregistered.
 
-        Waits until it is announced, but not for a Redis that is away.
+        It waits until the listener is announced, but not during an outage of
+        Redis.
 
-        :raises ValueError: no other process could read its record.
+        :raises ValueError: if other processes could not read its record.
         """
         store.encode(peer)
         self._shared.add(peer)
         self._ask(None, 2 * self._timeout_s)
 
     def unregister(self, peer_id: str) -> None:
-        """Take a listener back; its record goes at once if Redis is there."""
+        """Withdraw a listener; its record is deleted at once if Redis
+        answers.
+        """
         self._shared.remove(peer_id)
         self._shared.wake.set()
 
     def peers(self, exchange: str, topic: str) -> contract.Peers:
-        """Known listeners; sorted by id.
+        """Return the known listeners of a topic, sorted by id.
 
-        Only the first question about a topic waits, at most ``timeout_s``.
+        Only the first call for a topic waits, at most ``timeout_s``.
         """
         listing = self._shared.use((exchange, topic))
         self._run()
@@ -392,20 +400,24 @@ class RedisMatchmaker(contract.Matchmaker):
     def look_up(
         self, exchange: str, topic: str, timeout_s: float
     ) -> contract.Peers:
-        """Listeners, asked afresh; sorted by id.
+        """Read the listeners of a topic again, sorted by id.
 
-        While Redis is away this waits for the next attempt to reach it.
+        During an outage of Redis it waits for the next attempt to connect.
         """
         listing = self._shared.use((exchange, topic))
         self._ask((exchange, topic), timeout_s)
         return listing.peers
 
     def watch(self, callback: contract.Watcher) -> None:
-        """Be told of changes, by the matchmaker's thread."""
+        """Register a callback for changes, called on the matchmaker's
+        thread.
+        """
         self._watchers.append(callback)
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name: see the reference page of the driver."""
+        """Return counters by name; the reference page of the driver
+        explains them.
+        """
         shared = self._shared
         with shared.lock:
             return {name: shared.counters[name] for name in COUNTERS} | {
@@ -417,9 +429,9 @@ class RedisMatchmaker(contract.Matchmaker):
             }
 
     def stop(self) -> None:
-        """Take back what was announced and end.
+        """Withdraw all announced listeners, and stop.
 
-        Waits for Redis' answers, at most twice ``timeout_s``.
+        It waits for Redis' answers, at most twice ``timeout_s``.
         """
         with self._shared.lock:
             self._shared.stopping = True

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The conversation of a matchmaker with Redis: one exchange per method.
+"""The commands of a matchmaker to Redis, one round trip per method.
 
-Times of expiry are Redis' own, so that no clock of any node matters.
-Generations grow across a flush and a failover too: they follow Redis' clock
-in microseconds, and never go back while Redis remembers the last one.
-
-Anybody may write into a shared Redis, so what is read is checked in full:
-lengths, types, the form of addresses, and that a record says of itself what
-its key says.
+Redis' own clock decides expiry, so that no clock of a node matters.
+Generations also grow across a flush and a failover: they follow Redis' clock
+in microseconds, and never decrease while Redis has the last one. Anyone may
+write into a shared Redis, so everything read is validated: lengths, types, the
+form of addresses, and that a record matches its key.
 """
 
 from collections.abc import Callable
@@ -27,10 +25,10 @@ from oslo_messaging_zmq.redis import own_keys
 
 VERSION = 1
 RECORD_LIMIT = 4096
-"""Longest record, in bytes."""
+"""Largest size of a record, in bytes."""
 
 TEXT_LIMIT = 255
-"""Longest exchange, topic, server or host, in characters."""
+"""Largest length of an exchange, topic, server or host, in characters."""
 
 _ID = re.compile(r'[0-9a-f]{32}')
 _MEMBER = re.compile(r'([0-9]{1,16})@([0-9a-f]{32})')
@@ -113,53 +111,55 @@ return {redis.call('GETRANGE', KEYS[3], 0, 63),
 
 
 class BadRecord(Exception):
-    """Fault of a record, and what was expected."""
+    """An invalid record; the text names the error and the expectation."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Keys:
     """Names of keys in Redis.
 
-    :param prefix: with which all of them begin.
+    :param prefix: of all keys.
     """
 
     prefix: str
 
     @property
     def generation(self) -> str:
-        """The newest generation that was given out; an integer."""
+        """Key of the newest generation, an integer."""
         return f'{self.prefix}:generation'
 
     @property
     def epoch(self) -> str:
-        """Random text, another one after everything was lost."""
+        """Key of a random text that changes after Redis lost all data."""
         return f'{self.prefix}:epoch'
 
     def peer(self, peer_id: str) -> str:
-        """The record of one listener; expires."""
+        """Return the key of a listener's record, which expires."""
         return f'{self.prefix}:peer:{peer_id}'
 
     def index(self, exchange: str, topic: str) -> str:
-        """Sorted set of a topic's members; the score says when one ends."""
+        """Return the key of a topic's sorted set of members; the score is
+        the expiry.
+        """
         return (
             f'{self.prefix}:listeners:{redis_client.quoted(exchange, topic)}'
         )
 
     def mark(self, exchange: str, topic: str) -> str:
-        """Random text, another one after every change of a topic."""
+        """Return the key of a random text that changes with a topic."""
         return f'{self.prefix}:changed:{redis_client.quoted(exchange, topic)}'
 
 
 def member(peer: contract.AnnouncedListener) -> str:
-    """Name a record in its index; one name never means two records."""
+    """Return the unique name of a record in its index."""
     return f'{peer.generation}@{peer.id}'
 
 
 def parse_member(text: str) -> tuple[int, str]:
-    """Take a member apart.
+    """Split a member's name.
 
     :returns: generation and id.
-    :raises BadRecord: it has another form.
+    :raises BadRecord: if it has another form.
     """
     found = _MEMBER.fullmatch(text)
     if not found:
@@ -168,9 +168,9 @@ def parse_member(text: str) -> tuple[int, str]:
 
 
 def encode(peer: contract.AnnouncedListener) -> bytes:
-    """Write a record.
+    """Encode a record.
 
-    :raises ValueError: the peer could not be read again; the message says
+    :raises ValueError: if the record could not be decoded; the message says
         why.
     """
     record = {'version': VERSION} | dataclasses.asdict(peer)
@@ -183,9 +183,9 @@ def encode(peer: contract.AnnouncedListener) -> bytes:
 
 
 def decode(text: bytes) -> contract.AnnouncedListener:
-    """Read a record that anybody may have written.
+    """Decode an untrusted record.
 
-    :raises BadRecord: it is none.
+    :raises BadRecord: if it is invalid.
     """
     if len(text) > RECORD_LIMIT:
         raise BadRecord(f'longer than {RECORD_LIMIT} bytes')
@@ -198,10 +198,12 @@ def decode(text: bytes) -> contract.AnnouncedListener:
     generation = record.get('generation')
     if type(generation) is not int or not 0 <= generation < 10**16:
         raise BadRecord('its generation is no integer from 0 to 10**16')
-    return contract.AnnouncedListener(**_texts(record), generation=generation)
+    return contract.AnnouncedListener(
+        **_checked_texts(record), generation=generation
+    )
 
 
-def _texts(record: Mapping[str, Any]) -> dict[str, str]:
+def _checked_texts(record: Mapping[str, Any]) -> dict[str, str]:
     texts = {name: record.get(name) for name in _TEXTS}
     for name, text in texts.items():
         if not isinstance(text, str) or len(text) > TEXT_LIMIT + 20:
@@ -225,12 +227,13 @@ def _texts(record: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TopicMembers:
-    """Members listed under a topic.
+    """The members of a topic.
 
-    :param epoch: another one after Redis lost everything.
-    :param mark: another one after every change.
-    :param dropped: how many were not read: too long a name, or too many.
-    :param names: the members.
+    :param epoch: changes after Redis lost all data.
+    :param mark: changes with the topic.
+    :param dropped: number of members with too long a name, or beyond the
+        limit.
+    :param names: of the members.
     """
 
     epoch: str
@@ -242,11 +245,11 @@ class TopicMembers:
 class MatchmakerStore:
     """Commands of one process to Redis.
 
-    :param client: a ``redis.Redis`` that gives bytes; one thread's own.
+    :param client: a ``redis.Redis`` that returns bytes, for one thread only.
     :param keys: names of keys.
-    :param ttl_s: how long a record lives that is not refreshed, in seconds.
-    :param most_peers: how many listeners of one topic are read at most.
-    :param on_replaced: told each key that had a value of a wrong type.
+    :param ttl_s: lifetime of a record that is not refreshed, in seconds.
+    :param most_peers: largest number of listeners that are read per topic.
+    :param on_replaced: called with each key whose value had a wrong type.
     """
 
     def __init__(
@@ -268,24 +271,24 @@ class MatchmakerStore:
         self._own_keys = own_keys.OwnKeys(client, on_replaced)
 
     def generation(self) -> int:
-        """Take the next generation; never one that was given before."""
+        """Return the next generation, which was never returned before."""
         keys = {self._keys.generation: own_keys.TEXT}
         return int(self._own_keys.run(self._generation, keys, []))
 
     def announce(self, peer: contract.AnnouncedListener) -> bool:
-        """Write a record, or make it live on.
+        """Write a record, or extend its lifetime.
 
         :param peer: with its generation.
-        :returns: whether it was not there just as it should be.
+        :returns: whether the record was missing or different.
         """
         return bool(self._run(self._announce, peer, self._life_ms))
 
     def withdraw(self, peer: contract.AnnouncedListener) -> None:
-        """Remove a record, unless another one took its place."""
+        """Delete a record, unless another one replaced it."""
         self._run(self._withdraw, peer, 2 * self._life_ms)
 
     def members(self, exchange: str, topic: str) -> TopicMembers:
-        """Read the listed names, and remove expired ones."""
+        """Read the members of a topic, and delete expired ones."""
         epoch, mark, dropped, names = self._own_keys.run(
             self._members,
             {
@@ -307,10 +310,9 @@ class MatchmakerStore:
         )
 
     def records(self, peer_ids: Sequence[str]) -> list[bytes | Exception]:
-        """Read records, each cut off where it is too long anyway.
+        """Read records, each truncated above the largest size.
 
-        :returns: one per id: its text, empty when there is none, or why it
-            could not be read.
+        :returns: one per id: its text, empty if it is missing, or an error.
         """
         found: list[bytes | Exception] = []
         for start in range(0, len(peer_ids), _BATCH):
@@ -321,14 +323,16 @@ class MatchmakerStore:
                     0,
                     RECORD_LIMIT,
                 )
-            found += _answers(pipeline)
+            found += _execute(pipeline)
         self._replace_records(peer_ids, found)
         return found
 
     def _replace_records(
         self, peer_ids: Sequence[str], found: Sequence[bytes | Exception]
     ) -> None:
-        """Remove records of a wrong type, so that their owners miss them."""
+        """Delete records of a wrong type, so that their owners write them
+        again.
+        """
         wrong = {
             self._keys.peer(peer_id): own_keys.TEXT
             for peer_id, text in zip(peer_ids, found, strict=True)
@@ -340,11 +344,11 @@ class MatchmakerStore:
     def changes(
         self, topics: Sequence[tuple[str, str]], own: Iterable[str]
     ) -> tuple[list[bytes], bool]:
-        """Ask cheaply whether there is anything to read or to repeat.
+        """Query cheaply whether a topic changed or an own record is missing.
 
         :param topics: exchanges and topics in use.
-        :param own: ids of the listeners that are announced.
-        :returns: the mark of every topic, and whether a record of ours is
+        :param own: ids of the announced listeners.
+        :returns: the mark of every topic, and whether an own record is
             missing.
         """
         pipeline = self._client.pipeline(transaction=False)
@@ -353,7 +357,7 @@ class MatchmakerStore:
             pipeline.getrange(self._keys.mark(*topic), 0, 63)
         if mine:
             pipeline.exists(*mine)
-        answers = _answers(pipeline)
+        answers = _execute(pipeline)
         found = answers.pop() if mine else 0
         marks = [b'' if isinstance(one, Exception) else one for one in answers]
         return marks, isinstance(found, int) and found < len(mine)
@@ -377,8 +381,8 @@ class MatchmakerStore:
         )
 
 
-def _answers(pipeline: Any) -> list[Any]:
-    """Send it; an error that concerns one key only is an answer too."""
+def _execute(pipeline: Any) -> list[Any]:
+    """Run a pipeline; return errors that concern one key as answers."""
     answers: list[Any] = pipeline.execute(raise_on_error=False)
     for answer in answers:
         if isinstance(answer, Exception) and redis_client.is_general(answer):

@@ -2,6 +2,6 @@
 
 """Notifications in Redis streams.
 
-Start with ``sender`` or ``consumer``.
-It never deletes an entry before its listeners are done.
+Start with ``sender`` or ``consumer``. An entry is deleted only after all its
+listeners have processed it.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One consumer of a pool: takes entries, and reports their outcomes."""
+"""One consumer of a pool: reads entries, and reports their outcomes."""
 
 import collections
 from collections.abc import Iterable
@@ -24,24 +24,25 @@ from oslo_messaging_zmq.redis import url
 LOG = logging.getLogger(__name__)
 
 MOST_DELIVERIES = 10
-"""A notification whose consumers died this often is not given out again."""
+"""Number of deliveries after which a notification is dropped, because its
+consumers died."""
 
 MOST_CLAIMED = 100
-"""Entries of the dead taken over in one go."""
+"""Largest number of dead consumers' entries that are claimed at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsumerTerms:
-    """Common terms of all listeners and senders of one transport.
+    """Common parameters of all listeners and senders of one transport.
 
-    :param settings: where Redis is.
-    :param prefix: with which every key in Redis begins.
+    :param settings: of the connection to Redis.
+    :param prefix: of every key in Redis.
     :param timeout_s: longest wait for one answer of Redis, seconds.
-    :param lease_s: a consumer that Redis did not hear of for so long is
-        dead, seconds.
-    :param most_open: how many notifications one listener takes at most that
-        it has not acknowledged yet.
-    :param max_message_size: longest notification, bytes.
+    :param lease_s: seconds without a sign of life after which a consumer
+        counts as dead.
+    :param most_open: largest number of unacknowledged notifications of one
+        listener.
+    :param max_message_size: largest size of a notification, bytes.
     """
 
     settings: url.RedisSettings
@@ -54,7 +55,7 @@ class ConsumerTerms:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Taken:
-    """A notification that is open."""
+    """A notification that is not acknowledged yet."""
 
     entry: store.StreamEntry
     ctxt: dict[str, Any]
@@ -62,7 +63,7 @@ class Taken:
 
 
 class ConsumerCounters:
-    """Counters that any thread may increase."""
+    """Thread-safe counters."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,17 +75,17 @@ class ConsumerCounters:
             self._counts[name] += count
 
     def read(self) -> Mapping[str, int]:
-        """All counters that were increased ever."""
+        """Return all counters that were ever increased."""
         with self._lock:
             return dict(self._counts)
 
 
 class OpenEntries:
-    """Open entries of one listener, and what Redis has not heard yet.
+    """Unacknowledged entries of one listener, and outcomes that Redis lacks.
 
-    :param terms: what is common.
+    :param terms: common parameters.
     :param group: of the pool.
-    :param answers: connection of the threads that settle.
+    :param answers: connection of the threads that report outcomes.
     """
 
     def __init__(
@@ -98,27 +99,27 @@ class OpenEntries:
         self._answers = answers
         self._lock = threading.Lock()
         self._open: set[tuple[str, str]] = set()
-        self._owed: dict[tuple[str, str], bytes | None] = {}
+        self._unreported: dict[tuple[str, str], bytes | None] = {}
         self._has_room = threading.Event()
 
     @property
     def room(self) -> int:
-        """How many more may be taken."""
+        """The number of entries that may still be read."""
         return self._terms.most_open - len(self._open)
 
     def wait_for_room(self, patience_s: float) -> None:
-        """Wait until something is settled, or wake() is called."""
+        """Wait until an outcome was reported, or :meth:`wake` is called."""
         self._has_room.wait(patience_s)
         self._has_room.clear()
 
     def wake(self) -> None:
-        """End wait_for_room()."""
+        """End a wait of :meth:`wait_for_room`."""
         self._has_room.set()
 
     def take(self, entry: store.StreamEntry) -> bool:
-        """Take note of an entry.
+        """Record an entry as open.
 
-        :returns: False when it is open already.
+        :returns: ``False`` if it is open already.
         """
         key = entry.stream, entry.id
         with self._lock:
@@ -127,15 +128,15 @@ class OpenEntries:
         return is_new
 
     def settle(self, entry: store.StreamEntry, body: bytes | None) -> None:
-        """Report the outcome of an entry, now or as soon as Redis hears it.
+        """Report the outcome of an entry, now or when Redis answers again.
 
-        :param body: what to give to the pool again; None when all is done.
+        :param body: content to requeue; ``None`` if the entry is processed.
         """
         key = entry.stream, entry.id
         try:
-            self._say(self._answers, key, body)
+            self._report_outcome(self._answers, key, body)
         except client.FAILURES as error:
-            self._owed[key] = body
+            self._unreported[key] = body
             LOG.warning(
                 'Redis gets the outcome of %s of %s later: %s',
                 entry.id,
@@ -146,20 +147,20 @@ class OpenEntries:
     def send_owed(self, connection: store.NotificationStore) -> None:
         """Send Redis the outcomes that could not be sent before.
 
-        :raises redis.RedisError: if Redis is still away.
+        :raises redis.RedisError: if Redis still does not answer.
         """
-        for key, body in list(self._owed.items()):
+        for key, body in list(self._unreported.items()):
             try:
-                self._say(connection, key, body)
+                self._report_outcome(connection, key, body)
             except redis.ResponseError as error:
                 if not client.concerns_one_key(error):
                     raise
                 # Its stream is no more; the others shall go on.
                 LOG.error('Cannot settle %s of %s: %s', key[1], key[0], error)
                 self._close_account(key)
-            self._owed.pop(key, None)
+            self._unreported.pop(key, None)
 
-    def _say(
+    def _report_outcome(
         self,
         connection: store.NotificationStore,
         key: tuple[str, str],
@@ -179,13 +180,13 @@ class OpenEntries:
 
 
 class Consumer:
-    """Takes what one pool is to get; only one thread may do so.
+    """Reads the notifications of one pool; only one thread may do so.
 
-    :param terms: what is common.
+    :param terms: common parameters.
     :param streams: keys of the streams.
     :param group: of the pool.
     :param answers: connection on which other threads acknowledge.
-    :param tally: where everything is counted.
+    :param tally: counters.
     """
 
     PATIENCE_S = 1.0
@@ -221,9 +222,9 @@ class Consumer:
         self._claim_s = 0.0
 
     def subscribe(self, connection: store.NotificationStore) -> None:
-        """Make sure that our group exists in every stream.
+        """Create the pool's group in every stream where it is missing.
 
-        A stream whose key holds a foreign value is left out.
+        A stream whose key has a foreign value is left out.
         """
         usable = []
         for stream in self._streams:
@@ -240,16 +241,16 @@ class Consumer:
         self._usable = tuple(usable)
 
     def take(self, wanted: int, patience_s: float) -> list[Taken]:
-        """Take notifications, waiting for the first.
+        """Read notifications, waiting for the first.
 
-        :param wanted: most of each stream.
+        :param wanted: largest number per stream.
         :param patience_s: longest wait in seconds.
-        :raises redis.RedisError: Redis is away, or was flushed.
+        :raises redis.RedisError: if Redis does not answer, or was flushed.
         """
         connection = self._connected()
-        entries = self._upkeep(connection)
+        entries = self._maintain(connection)
         if entries:
-            return self._accepted(entries)
+            return self._accept_entries(entries)
         room = self._accounts.room
         if room <= 0 or not self._usable:
             self._accounts.wait_for_room(patience_s)
@@ -262,39 +263,39 @@ class Consumer:
             patience_s,
         )
         self._outage.worked()
-        return self._accepted(entries)
+        return self._accept_entries(entries)
 
     def upkeep(self) -> None:
-        """Go on living, without taking anything."""
+        """Renew the lease without reading."""
         connection = self._connected()
         self._accounts.send_owed(connection)
         self._renew(connection)
         self._outage.worked()
 
     def failed(self, error: Exception) -> float:
-        """Take note of a failure of take() or upkeep().
+        """Record a failure of take() or upkeep().
 
-        :returns: how long to wait before the next attempt, in seconds.
+        :returns: seconds until the next attempt.
         """
         self.close()
         self._was_read_again = False
-        if _is_lost(error):
+        if _is_group_gone(error):
             self._tally.add('lost_streams')
             return 0.0
         return self._outage.failed(error)
 
     def acknowledge(self, taken: Taken) -> None:
-        """Say that we are done with a notification; never raises."""
+        """Acknowledge a processed notification; never raises."""
         self._accounts.settle(taken.entry, None)
         self._tally.add('acknowledged')
 
     def requeue(self, taken: Taken) -> None:
-        """Put a notification behind all that wait; never raises."""
+        """Append a notification to the waiting ones again; never raises."""
         self._accounts.settle(taken.entry, taken.entry.fields[b'body'])
         self._tally.add('requeued')
 
     def interrupt(self) -> None:
-        """End the wait in take(), if it waits."""
+        """End a present wait of take()."""
         self._accounts.wake()
         if self._client_id and not self._outage.lasts:
             try:
@@ -303,9 +304,9 @@ class Consumer:
                 self._client_id = 0
 
     def leave(self) -> None:
-        """Be no consumer any more.
+        """Delete the consumer.
 
-        :raises redis.RedisError: Redis is away.
+        :raises redis.RedisError: if Redis does not answer.
         """
         if self._connection is not None:
             self._accounts.send_owed(self._connection)
@@ -329,7 +330,7 @@ class Consumer:
             lambda _: self._tally.add('replaced'),
         )
         try:
-            self._say_alive(connection)
+            self._renew_lease(connection)
             self.subscribe(connection)
             self._client_id = connection.client_id()
         except client.FAILURES:
@@ -342,7 +343,7 @@ class Consumer:
         self._connection = connection
         return connection
 
-    def _upkeep(
+    def _maintain(
         self, connection: store.NotificationStore
     ) -> list[store.StreamEntry]:
         self._accounts.send_owed(connection)
@@ -372,14 +373,14 @@ class Consumer:
 
     def _renew(self, connection: store.NotificationStore) -> None:
         if time.monotonic() >= self._renew_s:
-            self._say_alive(connection)
+            self._renew_lease(connection)
 
-    def _say_alive(self, connection: store.NotificationStore) -> None:
-        """Say that we live.
+    def _renew_lease(self, connection: store.NotificationStore) -> None:
+        """Renew this consumer's sign of life.
 
-        A Redis that is full, perhaps of notifications, refuses it and still
-        lets us take them. Then others cannot say it either, so no consumer is
-        taken for dead until all had the time to.
+        A full Redis refuses it but still returns notifications. Then other
+        consumers cannot renew theirs either, so none counts as dead until all
+        had time to.
         """
         lease_s = self._terms.lease_s
         wait_s = lease_s / 3
@@ -391,11 +392,13 @@ class Consumer:
             self._claim_s = time.monotonic() + lease_s
         self._renew_s = time.monotonic() + wait_s
 
-    def _accepted(self, entries: Iterable[store.StreamEntry]) -> list[Taken]:
+    def _accept_entries(
+        self, entries: Iterable[store.StreamEntry]
+    ) -> list[Taken]:
         accepted = []
         for entry in entries:
             if self._accounts.take(entry):
-                taken = self._opened(entry)
+                taken = self._decode_entry(entry)
                 if taken is None:
                     self._accounts.settle(entry, None)
                 else:
@@ -403,8 +406,10 @@ class Consumer:
         self._tally.add('received', len(accepted))
         return accepted
 
-    def _opened(self, entry: store.StreamEntry) -> Taken | None:
-        """Read an entry; None for one that is not for us, or is empty."""
+    def _decode_entry(self, entry: store.StreamEntry) -> Taken | None:
+        """Decode an entry; return ``None`` for one of another group or an
+        empty one.
+        """
         addressee = entry.fields.get(b'group', self._group.encode())
         if not entry.fields or addressee != self._group.encode():
             return None
@@ -420,7 +425,9 @@ class Consumer:
             return None
 
 
-def _is_lost(error: Exception) -> bool:
-    """Whether our group is gone: Redis was flushed, or the group removed."""
+def _is_group_gone(error: Exception) -> bool:
+    """Check whether the group vanished: Redis was flushed, or the group
+    deleted.
+    """
     words = str(error)
     return any(word in words for word in ('NOGROUP', 'UNBLOCKED', 'no such k'))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A listener of notifications: oslo.messaging's contract on one consumer.
+"""A listener of notifications: oslo.messaging's interface for one consumer.
 
-Its thread lives from start() to cleanup(): after stop() it makes no calls, but
-goes on saying that the consumer lives, so that no other one takes over the
-entries that endpoints still work on.
+Its thread runs from start() to cleanup(). After stop() it makes no calls, but
+renews the consumer's lease, so that no other consumer claims entries that
+endpoints still process.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from oslo_messaging_zmq.redis import client
 LOG = logging.getLogger(__name__)
 
 STOP_PATIENCE_S = 5.0
-"""How long stop() and cleanup() wait for an answer of Redis at most."""
+"""Longest wait of stop() and cleanup() for Redis, in seconds."""
 
 Incomings = list['IncomingNotification']
 
 
 class IncomingNotification(base.IncomingMessage):  # type: ignore[misc]
-    """One notification that an endpoint works on."""
+    """One notification that an endpoint processes."""
 
     def __init__(
         self,
@@ -40,22 +40,22 @@ class IncomingNotification(base.IncomingMessage):  # type: ignore[misc]
         self._taken = taken
 
     def acknowledge(self) -> None:
-        """Say that this pool is done with it; never raises."""
+        """Acknowledge the notification for this pool; never raises."""
         self._consumer.acknowledge(self._taken)
 
     def requeue(self) -> None:
-        """Put it into this pool again, after what waits; never raises."""
+        """Append the notification to this pool again; never raises."""
         self._consumer.requeue(self._taken)
 
 
 class NotificationListener(base.Listener):  # type: ignore[misc]
     """Passes notifications to a callback, in batches.
 
-    :param consumer: what talks to Redis; the listener closes it.
-    :param batch_size: notifications per call of the callback; None for
-        whatever ``batch_timeout`` gathers, or one by one without it.
-    :param batch_timeout: how long the first of a batch waits for the others,
-        in seconds; None for ever.
+    :param consumer: reads from Redis; the listener closes it.
+    :param batch_size: notifications per call of the callback; ``None`` for as
+        many as arrive within ``batch_timeout``, or one without it.
+    :param batch_timeout: longest wait of a batch's first notification in
+        seconds; ``None`` for ever.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class NotificationListener(base.Listener):  # type: ignore[misc]
         self._thread: threading.Thread | None = None
 
     def start(self, on_incoming_callback: Callable[[Incomings], Any]) -> None:
-        """Begin to call back."""
+        """Start to call the callback."""
         super().start(on_incoming_callback)
         self._thread = threading.Thread(
             target=self._run, name='zmq-notifications', daemon=True
@@ -85,14 +85,16 @@ class NotificationListener(base.Listener):  # type: ignore[misc]
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop calling; entries that were taken already are given first."""
+        """Stop the calls, after the notifications that were read already."""
         self._is_stopping.set()
         self._wait_for(self._is_quiet)
         with self._gate:
             super().stop()
 
     def cleanup(self) -> None:
-        """Leave the pool; entries that are still open go to the others."""
+        """Leave the pool; its unacknowledged entries are left to other
+        consumers.
+        """
         self._is_stopping.set()
         self._is_leaving.set()
         if self._thread is not None:
@@ -112,15 +114,15 @@ class NotificationListener(base.Listener):  # type: ignore[misc]
 
     def _run(self) -> None:
         while not self._is_stopping.is_set():
-            self._guarded(self._turn)
+            self._run_step(self._read_batch)
         self._deliver(everything=True)
         self._is_quiet.set()
         while not self._is_leaving.is_set():
-            self._guarded(self._linger)
+            self._run_step(self._maintain)
         with contextlib.suppress(*client.FAILURES):
             self._consumer.leave()
 
-    def _guarded(self, step: Callable[[], None]) -> None:
+    def _run_step(self, step: Callable[[], None]) -> None:
         try:
             step()
         except Exception as error:
@@ -131,7 +133,7 @@ class NotificationListener(base.Listener):  # type: ignore[misc]
             pause = self._is_stopping
             (self._is_leaving if pause.is_set() else pause).wait(delay_s)
 
-    def _turn(self) -> None:
+    def _read_batch(self) -> None:
         wanted = self.batch_size - len(self._waiting)
         for taken in self._consumer.take(wanted, self._patience_s()):
             if not self._waiting:
@@ -139,7 +141,7 @@ class NotificationListener(base.Listener):  # type: ignore[misc]
             self._waiting.append(IncomingNotification(self._consumer, taken))
         self._deliver(everything=False)
 
-    def _linger(self) -> None:
+    def _maintain(self) -> None:
         self._consumer.upkeep()
         self._is_leaving.wait(self._consumer.PATIENCE_S)
 
@@ -151,16 +153,16 @@ class NotificationListener(base.Listener):  # type: ignore[misc]
 
     def _deliver(self, *, everything: bool) -> None:
         while len(self._waiting) >= self.batch_size:
-            self._give(self.batch_size)
+            self._call_back(self.batch_size)
         if self._waiting and (everything or self._is_late()):
-            self._give(len(self._waiting))
+            self._call_back(len(self._waiting))
 
     def _is_late(self) -> bool:
         if self.batch_timeout is None:
             return False
         return bool(time.monotonic() >= self._since_s + self.batch_timeout)
 
-    def _give(self, count: int) -> None:
+    def _call_back(self, count: int) -> None:
         batch, self._waiting = self._waiting[:count], self._waiting[count:]
         self._since_s = time.monotonic()
         with self._gate:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Notifications, stored in Redis Streams until their listeners are done.
+"""Notifications, stored in Redis Streams until their listeners processed them.
 
-Every pool gets one copy of a notification, and so do the listeners without a
-pool together. It is given to one listener of its pool, and to another one
-when that died; so it may be given twice, and is given at least once unless a
+Every pool gets one copy of a notification, and so do all listeners without a
+pool together. One listener of a pool gets it, and another one if the first
+died. So it may be delivered twice, and is delivered at least once unless a
 full topic lost it.
 """
 
@@ -41,22 +41,22 @@ COUNTERS = (
     'replaced',
     'lost_streams',
 )
-"""Counters of :meth:`RedisNotifications.statistics`: notifications accepted by
-Redis; given to listeners here; done; given back; taken over from the dead;
-further attempts to send; lost by full topics; entries that could not be read;
-streams that Redis refuses; keys whose value had a wrong type and was removed;
-times that a group was gone."""
+"""Counters of :meth:`RedisNotifications.statistics`: notifications stored
+in Redis; received here; acknowledged; requeued; claimed from dead
+consumers; repeated attempts to send; lost by full topics; unreadable
+entries; refused streams; keys with a value of a wrong type that was
+removed; vanished groups."""
 
 _CONNECTIONS = 16
-_SAY_EVERY_S = 60.0
+_LOG_INTERVAL_S = 60.0
 
 
 @dataclasses.dataclass(slots=True)
-class _Lane:
-    """A row of messages that are sent one after the other.
+class _SendLane:
+    """A sequence of messages that are sent one after another.
 
-    Redis remembers the last one of each lane, so that what is sent again
-    because its answer was lost is not there twice.
+    Redis stores the last number of each lane, so that a message that is sent
+    again after a lost answer is not stored twice.
     """
 
     name: str
@@ -64,15 +64,16 @@ class _Lane:
 
 
 class RedisNotifications:
-    """Sends notifications and makes listeners; of one process.
+    """Sends notifications and creates listeners, for one process.
 
-    :param settings: where Redis is.
-    :param prefix: with which every key in Redis begins.
-    :param max_length: notifications that a topic holds at most.
-    :param max_message_size: longest notification, bytes.
-    :param most_open: how many a listener takes that it has not acknowledged.
-    :param lease_s: a silent listener is dead after it, seconds.
-    :param retry_delay_s: time between two attempts to send, seconds.
+    :param settings: of the connection to Redis.
+    :param prefix: of every key in Redis.
+    :param max_length: largest number of notifications of a topic.
+    :param max_message_size: largest size of a notification, bytes.
+    :param most_open: largest number of unacknowledged notifications of a
+        listener.
+    :param lease_s: seconds of silence after which a listener counts as dead.
+    :param retry_delay_s: seconds between two attempts to send.
     :param timeout_s: longest wait for one answer of Redis, seconds.
     """
 
@@ -100,10 +101,10 @@ class RedisNotifications:
         self._retry_delay_s = retry_delay_s
         self._tally = consumer.ConsumerCounters()
         self._outage = client.Outage(settings, LOG, 'sending of notifications')
-        self._lanes: collections.deque[_Lane] = collections.deque()
+        self._lanes: collections.deque[_SendLane] = collections.deque()
         self._is_closing = threading.Event()
         self._was_admitted = False
-        self._said_s = -_SAY_EVERY_S
+        self._said_s = -_LOG_INTERVAL_S
         self._store = store.NotificationStore(
             client.connect(
                 settings, timeout_s=timeout_s, connections=_CONNECTIONS
@@ -125,10 +126,11 @@ class RedisNotifications:
         :param exchange: name space of the topic.
         :param topic: with its priority.
         :param ctxt: context of the sender.
-        :param message: what is told.
-        :param retry: how many further attempts are made, a second apart,
-            when Redis is away; None or -1: until it is back.
-        :raises oslo_messaging.MessageDeliveryFailure: Redis did not take it.
+        :param message: content.
+        :param retry: number of further attempts, a second apart, while Redis
+            does not answer; ``None`` or -1 means no limit.
+        :raises oslo_messaging.MessageDeliveryFailure: if Redis did not store
+            it.
         """
         body = store.encode(ctxt, message)
         limit = self._terms.max_message_size
@@ -138,7 +140,7 @@ class RedisNotifications:
                 f' at most {limit}'
             )
         stream = self._store.stream(exchange, topic)
-        lane = self._lane()
+        lane = self._get_lane()
         lane.sequence += 1
         try:
             self._send(stream, lane, body, -1 if retry is None else retry)
@@ -153,17 +155,17 @@ class RedisNotifications:
         batch_size: int | None,
         batch_timeout: float | None,
     ) -> listener.NotificationListener:
-        """Make a listener, and its pool if it is new.
+        """Create a listener, and its pool if it is new.
 
-        Notifications from now on reach the pool, whether or not the listener
-        has started. A new pool also gets those that listeners without a pool
-        were not given yet.
+        From now on notifications reach the pool, also before the listener
+        starts. A new pool also gets those that listeners without a pool have
+        not received yet.
 
         :param targets: exchanges, and topics with their priorities.
-        :param pool: its name; None or '' for none.
+        :param pool: its name; ``None`` or empty for none.
         :param batch_size: notifications per call of the callback.
-        :param batch_timeout: how long the first of a batch waits for the
-            others, in seconds.
+        :param batch_timeout: longest wait of a batch's first notification, in
+            seconds.
         """
         streams = sorted({self._store.stream(*target) for target in targets})
         group = f'pool:{pool}' if pool else store.DEFAULT_GROUP
@@ -185,25 +187,27 @@ class RedisNotifications:
         return listener.NotificationListener(made, batch_size, batch_timeout)
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name, see :data:`COUNTERS`, and outages of sending."""
+        """Return counters by name, see :data:`COUNTERS`, and outages
+        while sending.
+        """
         counted = self._tally.read()
         return {name: counted.get(name, 0) for name in COUNTERS} | {
             'outages': self._outage.count
         }
 
     def cleanup(self) -> None:
-        """End what is being sent, and close the connections."""
+        """Abort sending, and close the connections."""
         self._is_closing.set()
         self._store.close()
 
-    def _lane(self) -> _Lane:
+    def _get_lane(self) -> _SendLane:
         try:
             return self._lanes.pop()
         except IndexError:
-            return _Lane(uuid.uuid4().hex)
+            return _SendLane(uuid.uuid4().hex)
 
     def _send(
-        self, stream: str, lane: _Lane, body: bytes, retries: int
+        self, stream: str, lane: _SendLane, body: bytes, retries: int
     ) -> None:
         attempt = 0
         while True:
@@ -229,7 +233,9 @@ class RedisNotifications:
                 return
 
     def _may_retry(self, error: Exception, attempt: int, retries: int) -> bool:
-        """Wait for the next attempt, if there is to be one."""
+        """Wait for the next attempt; return ``False`` if there must be
+        none.
+        """
         # A password that never opened is a fault of the configuration; one
         # that opened before was changed, and may be changed back.
         is_final = client.concerns_one_key(error) or (
@@ -246,7 +252,7 @@ class RedisNotifications:
             return
         self._tally.add('dropped_oldest', dropped)
         now_s = time.monotonic()
-        if now_s - self._said_s >= _SAY_EVERY_S:
+        if now_s - self._said_s >= _LOG_INTERVAL_S:
             self._said_s = now_s
             LOG.warning(
                 '%s holds %d notifications and lost its oldest %d: one of'

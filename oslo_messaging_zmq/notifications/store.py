@@ -3,10 +3,10 @@
 """Notifications in Redis Streams: one command or script per method.
 
 A topic of one priority is a stream, a pool is a consumer group of it, and
-listeners without a pool are the group ``default``, which every sender makes
-sure exists: what is sent before anybody listens waits for it. An entry is
-deleted when every group is done with it, so a stream holds what is still to
-do, and what a full one loses is known.
+listeners without a pool are the group ``default``. Every sender creates that
+group, so that messages wait for later listeners. An entry is deleted after
+every group has processed it, so a stream contains only unprocessed entries,
+and losses of a full stream are known.
 """
 
 from collections.abc import Callable
@@ -154,17 +154,19 @@ end
 
 
 class BadNotification(Exception):
-    """Fault of an entry of a stream, and what was expected."""
+    """An invalid entry of a stream; the text names the error and the
+    expectation.
+    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StreamEntry:
-    """One entry of a stream, as it was read.
+    """One entry of a stream.
 
     :param stream: its key.
-    :param id: Redis' name for it.
-    :param fields: what it holds; empty when it was deleted meanwhile.
-    :param deliveries: how often it was given to a consumer before.
+    :param id: in Redis.
+    :param fields: its content; empty if it was deleted meanwhile.
+    :param deliveries: number of earlier deliveries.
     """
 
     stream: str
@@ -174,7 +176,7 @@ class StreamEntry:
 
 
 def encode(ctxt: Mapping[str, Any], message: Mapping[str, Any]) -> bytes:
-    """Write a notification; objects become what JSON has."""
+    """Encode a notification; objects become JSON types."""
     return bytes(
         jsonutils.dump_as_bytes(
             {'version': VERSION, 'ctxt': ctxt, 'message': message}
@@ -183,9 +185,9 @@ def encode(ctxt: Mapping[str, Any], message: Mapping[str, Any]) -> bytes:
 
 
 def checked_body(entry: StreamEntry, most_deliveries: int) -> bytes:
-    """The body of an entry.
+    """Return the body of an entry.
 
-    :raises BadNotification: it was delivered too often.
+    :raises BadNotification: if it was delivered too often.
     """
     if entry.deliveries >= most_deliveries:
         raise BadNotification(
@@ -195,12 +197,12 @@ def checked_body(entry: StreamEntry, most_deliveries: int) -> bytes:
 
 
 def decode(text: bytes, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a notification that anybody may have written.
+    """Decode an untrusted notification.
 
     :param text: the body of an entry.
-    :param limit: longest that is read, in bytes.
+    :param limit: largest size in bytes.
     :returns: context and message.
-    :raises BadNotification: it is none.
+    :raises BadNotification: if it is invalid.
     """
     if len(text) > limit:
         raise BadNotification(f'{len(text)} bytes; expected at most {limit}')
@@ -219,9 +221,9 @@ def decode(text: bytes, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
 class NotificationStore:
     """Commands of senders and listeners of notifications to Redis.
 
-    :param client: a ``redis.Redis`` that gives bytes.
-    :param prefix: with which every key begins.
-    :param on_replaced: told each key that had a value of a wrong type.
+    :param client: a ``redis.Redis`` that returns bytes.
+    :param prefix: of every key.
+    :param on_replaced: called with each key whose value had a wrong type.
     """
 
     def __init__(
@@ -241,7 +243,7 @@ class NotificationStore:
         self._own_keys = own_keys.OwnKeys(client, on_replaced)
 
     def stream(self, exchange: str, topic: str) -> str:
-        """Key of the stream of a topic with its priority."""
+        """Return the key of the stream of a topic with its priority."""
         return f'{self._prefix}:{redis_client.quoted(exchange, topic)}'
 
     def send(
@@ -249,11 +251,11 @@ class NotificationStore:
     ) -> int:
         """Add an entry, once only.
 
-        :param lane: name of a row of entries that are added one by one.
-        :param sequence: place in the lane; a place that was taken is not
-            taken again, however often it is tried.
-        :param length: most entries that the stream may hold.
-        :returns: how many of the oldest entries it lost for that.
+        :param lane: name of a sequence of entries that are added one by one.
+        :param sequence: number in the lane; a number is stored once, however
+            often it is sent.
+        :param length: largest number of entries of the stream.
+        :returns: number of oldest entries that the stream lost.
         """
         keys = {
             stream: own_keys.STREAM,
@@ -264,7 +266,8 @@ class NotificationStore:
         return int(self._own_keys.run(self._send, keys, arguments))
 
     def subscribe(self, stream: str, group: str) -> bool:
-        """Make sure that a group gets what is sent from now on.
+        """Create a group, which gets all entries from now on, if it is
+        missing.
 
         :returns: whether it is new.
         """
@@ -276,10 +279,10 @@ class NotificationStore:
         self, streams: Sequence[str], group: str, name: str, count: int,
         block_s: float,
     ) -> list[StreamEntry]:  # fmt: skip
-        """Take new entries, waiting for the first.
+        """Read new entries, waiting for the first.
 
-        :param name: who takes them.
-        :param count: most entries of each stream.
+        :param name: of the consumer.
+        :param count: largest number per stream.
         :param block_s: longest wait, in seconds.
         """
         found = self._client.xreadgroup(
@@ -289,58 +292,64 @@ class NotificationStore:
             count=count,
             block=max(1, int(block_s * 1000)),
         )
-        return _entries(found)
+        return _parse_entries(found)
 
     def read_again(
         self, streams: Sequence[str], group: str, name: str
     ) -> list[StreamEntry]:
-        """Entries that were given to a consumer, and are open still."""
-        return _entries(
+        """Return a consumer's entries that are not acknowledged yet."""
+        return _parse_entries(
             self._client.xreadgroup(group, name, dict.fromkeys(streams, '0'))
         )
 
     def finish(self, stream: str, group: str, entry_id: str) -> None:
-        """Take note that a group is done with an entry."""
+        """Record that a group has processed an entry."""
         self._on_stream(self._finish, stream, group, entry_id)
 
     def requeue(
         self, stream: str, group: str, entry_id: str, body: bytes
     ) -> None:
-        """Put an entry into a group once more, after what waits already."""
+        """Append an entry for a group again, after the waiting ones."""
         self._on_stream(self._requeue, stream, group, entry_id, body)
 
     def claim(
         self, stream: str, group: str, name: str, idle_s: float, count: int
     ) -> list[StreamEntry]:
-        """Take over the open entries of dead consumers.
+        """Claim the unacknowledged entries of dead consumers.
 
-        :param name: who takes it.
-        :param idle_s: for how long an entry must be untouched, in seconds.
-        :param count: most entries.
+        :param name: of the claiming consumer.
+        :param idle_s: seconds for which an entry must be untouched.
+        :param count: largest number of entries.
         """
         idle_ms = int(idle_s * 1000)
         taken = self._on_stream(
-            self._claim, stream, group, name, self._alive(''), idle_ms, count
+            self._claim,
+            stream,
+            group,
+            name,
+            self._lease_key(''),
+            idle_ms,
+            count,
         )
         return [
             StreamEntry(
-                stream, entry_id.decode(), _pairs(fields), int(deliveries)
+                stream, entry_id.decode(), _fields_of(fields), int(deliveries)
             )
             for entry_id, fields, deliveries in taken
         ]
 
     def keep_alive(self, name: str, lease_s: float) -> None:
-        """Say that a consumer lives, for so many seconds."""
-        self._client.set(self._alive(name), b'1', px=int(lease_s * 1000))
+        """Renew a consumer's lease for some seconds."""
+        self._client.set(self._lease_key(name), b'1', px=int(lease_s * 1000))
 
     def leave(self, streams: Sequence[str], group: str, name: str) -> None:
-        """Remove a consumer; its open entries are free for others at once."""
+        """Delete a consumer; others can claim its entries at once."""
         for stream in streams:
             self._on_stream(self._leave, stream, group, name)
-        self._client.delete(self._alive(name))
+        self._client.delete(self._lease_key(name))
 
     def client_id(self) -> int:
-        """Redis' name of this connection."""
+        """Return Redis' identifier of this connection."""
         return int(self._client.client_id())
 
     def unblock(self, client_id: int) -> None:
@@ -354,11 +363,11 @@ class NotificationStore:
     def _on_stream(self, script: Any, stream: str, *args: Any) -> Any:
         return self._own_keys.run(script, {stream: own_keys.STREAM}, args)
 
-    def _alive(self, name: str) -> str:
+    def _lease_key(self, name: str) -> str:
         return f'{self._prefix}:alive:{name}'
 
 
-def _entries(found: Any) -> list[StreamEntry]:
+def _parse_entries(found: Any) -> list[StreamEntry]:
     pairs = found.items() if isinstance(found, dict) else found or ()
     return [
         StreamEntry(stream.decode(), entry_id.decode(), fields or {})
@@ -367,5 +376,5 @@ def _entries(found: Any) -> list[StreamEntry]:
     ]
 
 
-def _pairs(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+def _fields_of(flat: Sequence[bytes]) -> dict[bytes, bytes]:
     return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -2,6 +2,6 @@
 
 """Redis: URLs, Sentinel, cluster, and the keys of the driver.
 
-Start with ``client``.
-It never deletes a key that is not the driver's.
+Start with ``client``. The package never deletes a key outside the driver's
+prefix.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Connections to Redis, and what is said when there are none.
+"""Connections to Redis, and log messages about outages.
 
-No error is retried here: who sends a command knows whether it may be sent
-twice.
+No command is repeated here: the sender of a command knows whether it may be
+sent twice.
 """
 
 import logging
@@ -21,7 +21,7 @@ import redis.sentinel
 from oslo_messaging_zmq.redis import url
 
 FAILURES = (redis.RedisError, OSError)
-"""Everything that a command can raise."""
+"""All errors that a command can raise."""
 
 # Of commands that came too early, and of what Sentinels told by the way.
 _PASSWORD_MARKS = ('NOAUTH', 'WRONGPASS', 'AuthenticationError')
@@ -29,7 +29,7 @@ _PASSWORD_MARKS = ('NOAUTH', 'WRONGPASS', 'AuthenticationError')
 _KEY_CODES = frozenset(
     ('WRONGTYPE', 'NOGROUP', 'BUSYGROUP', 'BUSYKEY', 'UNBLOCKED')
 )
-"""Codes by which Redis speaks of one key and what it holds."""
+"""Codes of Redis' errors that concern one key and its value."""
 
 _OF_KEY = re.compile(
     'no such key|requires the key to exist|exhausted the last possible ID'
@@ -38,8 +38,8 @@ _OF_KEY = re.compile(
     '|exceeds maximum allowed size|user_script:',
     re.IGNORECASE,
 )
-"""Texts without a code of their own that speak of one key: what it holds,
-and scripts of ours that stumble over that."""
+"""Texts of Redis' errors without a code that concern one key, and of
+scripts that fail on its value."""
 
 # Redis since 7 appends to the error of any command which script ran it.
 _WHERE = re.compile(r' script: [0-9a-f]{40}, on @user_script:[0-9]+\.?$')
@@ -58,17 +58,17 @@ def connect(
     timeout_s: float,
     connections: int = 1,
 ) -> Any:
-    """Prepare a client; nothing is connected before its first command.
+    """Create a client, which connects with its first command.
 
-    :param settings: where Redis is.
+    :param settings: of the connection to Redis.
     :param timeout_s: longest wait to connect and for an answer, in seconds.
-    :param connections: most connections at a time; a thread that finds them
-        all taken waits for one, at most ``timeout_s``.
-    :returns: a ``redis.Redis``, of the present master with Sentinel.
+    :param connections: largest number of connections; a thread waits for a
+        free one at most ``timeout_s``.
+    :returns: a ``redis.Redis``; with Sentinel, of the present master.
     """
     common = _common(settings, timeout_s)
     if settings.service:
-        return _master(settings, common)
+        return _master_client(settings, common)
     host, port = settings.hosts[0]
     kind: Any = redis.SSLConnection if settings.tls else redis.Connection
     make_pool: Any = redis.BlockingConnectionPool
@@ -111,7 +111,7 @@ def _redis_only(settings: url.RedisSettings) -> dict[str, Any]:
     }
 
 
-def _master(settings: url.RedisSettings, common: dict[str, Any]) -> Any:
+def _master_client(settings: url.RedisSettings, common: dict[str, Any]) -> Any:
     if settings.tls:
         common = common | {'ssl': True}
     make: Any = redis.sentinel.Sentinel
@@ -129,12 +129,12 @@ def _master(settings: url.RedisSettings, common: dict[str, Any]) -> Any:
 
 
 def quoted(*words: str) -> str:
-    """Words as one part of a key; no other words make the same."""
+    """Return words as a unique part of a key."""
     return ':'.join(urllib.parse.quote(word, safe='') for word in words)
 
 
-def _code(error: Exception) -> str:
-    """The word by which Redis names the kind of an error; empty if none."""
+def _error_code(error: Exception) -> str:
+    """Return Redis' code of an error; empty if it has none."""
     words = str(error)
     inner = _IN_SCRIPT.search(words)
     if inner and inner[1] not in _UNSPECIFIC:
@@ -146,33 +146,33 @@ def _code(error: Exception) -> str:
 
 
 def is_wrong_type(error: Exception) -> bool:
-    """Whether a key holds a value of another type than a command needs."""
+    """Check whether a key has a value of another type than a command needs."""
     return isinstance(error, redis.ResponseError) and (
-        _code(error) == 'WRONGTYPE'
+        _error_code(error) == 'WRONGTYPE'
     )
 
 
 def concerns_one_key(error: Exception) -> bool:
-    """Whether an error concerns only one key and its value.
+    """Check whether an error concerns only one key and its value.
 
-    All other errors are about the server: it is full, may not write, loads,
-    fails over, or gave us other rights. New versions have further codes, so
-    the codes of keys are listed, and not those of servers.
+    All other errors concern the server: it is full, read-only, loading,
+    failing over, or changed our rights. New versions have new codes, so the
+    codes for keys are listed, and not those for servers.
     """
     if type(error) is not redis.ResponseError:
         # A class of its own stands for a state of the server.
         return False
-    code = _code(error)
+    code = _error_code(error)
     if code in _UNSPECIFIC:
         return bool(_OF_KEY.search(_WHERE.sub('', str(error))))
     return code in _KEY_CODES
 
 
 def is_away(error: Exception) -> bool:
-    """Whether an error means that Redis as a whole cannot serve us now.
+    """Check whether an error means that Redis as a whole is unavailable.
 
-    Otherwise it wants another password, or refused one command for what one
-    key holds.
+    Otherwise it demands another password, or refused one command because of
+    one key.
     """
     if isinstance(error, (redis.ConnectionError, OSError)):
         return True
@@ -185,7 +185,7 @@ def is_away(error: Exception) -> bool:
 
 
 def is_password(error: Exception) -> bool:
-    """Whether Redis wants another password, or one at all."""
+    """Check whether Redis demands a password or another one."""
     if isinstance(error, redis.AuthenticationError):
         return True
     words = str(error)
@@ -193,20 +193,20 @@ def is_password(error: Exception) -> bool:
 
 
 def is_forbidden(error: Exception) -> bool:
-    """Whether Redis knows us, and gave us too few rights."""
-    return _code(error) == 'NOPERM' or isinstance(
+    """Check whether Redis refused a command because of missing rights."""
+    return _error_code(error) == 'NOPERM' or isinstance(
         error, redis.exceptions.NoPermissionError
     )
 
 
 def is_general(error: Exception) -> bool:
-    """Whether an error concerns everything, not one key alone."""
+    """Check whether an error concerns the whole server or the password."""
     return is_away(error) or is_password(error)
 
 
 def explain(error: Exception, settings: url.RedisSettings) -> str:
-    """Say what happened and where, without any password."""
-    words = _words(error, settings)
+    """Return a message about an error and the server, without passwords."""
+    words = _error_text(error, settings)
     if is_password(error):
         given = 'the password' if settings.password else 'us without password'
         return f'{settings.place} refused {given}: {words}'
@@ -219,7 +219,7 @@ def explain(error: Exception, settings: url.RedisSettings) -> str:
     return f'{settings.place}: {words}'
 
 
-def _words(error: Exception, settings: url.RedisSettings) -> str:
+def _error_text(error: Exception, settings: url.RedisSettings) -> str:
     if isinstance(error, redis.sentinel.MasterNotFoundError):
         # Its own words describe clients with all they were made of.
         return 'No master found: no Sentinel that answers knows one that is up'
@@ -233,22 +233,22 @@ def _words(error: Exception, settings: url.RedisSettings) -> str:
     return words
 
 
-def _kind(error: Exception) -> str:
-    """The kind of an outage, which decides the remedy."""
+def _outage_kind(error: Exception) -> str:
+    """Return the kind of an outage, which decides the remedy."""
     if is_password(error):
         return 'password'
     return 'rights' if is_forbidden(error) else 'away'
 
 
 LONGEST_PAUSE_S = 2.0
-"""Longest time between two attempts to reach a Redis that is away."""
+"""Longest time between two attempts to connect, in seconds."""
 
 
 class Outage:
-    """Says once that Redis is away, and once that it is back.
+    """Logs the begin and the end of an outage of Redis, once each.
 
-    :param settings: where Redis is.
-    :param logger: where it is said.
+    :param settings: of the connection to Redis.
+    :param logger: for the messages.
     :param purpose: what does not work meanwhile, such as ``listeners``.
     :param longest_s: longest time between two attempts, in seconds.
     """
@@ -266,26 +266,26 @@ class Outage:
         self._logger = logger
         self._purpose = purpose
         self._longest_s = longest_s
-        self._said = ''
+        self._logged_kind = ''
         self._delay_s = self.FIRST_S
         self.count = 0
 
     @property
     def lasts(self) -> bool:
-        """Whether Redis is away now."""
-        return bool(self._said)
+        """Whether there is an outage now."""
+        return bool(self._logged_kind)
 
     def failed(self, error: Exception) -> float:
-        """Take note of a failure.
+        """Record a failure.
 
-        :returns: how long to wait before the next attempt, in seconds;
-            longer with every failure, and never the same for everybody.
+        :returns: seconds until the next attempt; longer with every failure,
+            and random so that clients do not retry together.
         """
-        kind = _kind(error)
-        if not self._said:
+        kind = _outage_kind(error)
+        if not self._logged_kind:
             self.count += 1
-        if kind != self._said:
-            self._said = kind
+        if kind != self._logged_kind:
+            self._logged_kind = kind
             level = logging.WARNING if kind == 'away' else logging.ERROR
             self._logger.log(
                 level,
@@ -298,12 +298,12 @@ class Outage:
         return delay_s
 
     def worked(self) -> None:
-        """Take note of a success."""
-        if self._said:
+        """Record a success."""
+        if self._logged_kind:
             self._logger.warning(
-                '%s serves again: %s go on',
+                '%s serves again: %s continue',
                 self._settings.place,
                 self._purpose,
             )
-        self._said = ''
+        self._logged_kind = ''
         self._delay_s = self.FIRST_S

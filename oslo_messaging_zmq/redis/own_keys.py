@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keys of ours whose value has a wrong type.
+"""Repairs own keys whose value has a wrong type.
 
-Redis refuses every command on such a key, for ever. All keys with our prefix
-belong to us, so a value that no program of ours can have written is removed,
-and the command is sent once more.
+Redis refuses every command on such a key. All keys with the driver's prefix
+belong to the driver, so a value that the driver cannot have written is
+deleted, and the command is sent once more.
 """
 
 from collections.abc import Callable
@@ -44,10 +44,10 @@ return removed
 
 
 class OwnKeys:
-    """Runs scripts, and removes what keeps them from their keys.
+    """Runs scripts, and deletes values of a wrong type that block them.
 
-    :param client: a ``redis.Redis`` that gives bytes.
-    :param on_replaced: told the name of each key that was removed.
+    :param client: a ``redis.Redis`` that returns bytes.
+    :param on_replaced: called with the name of each deleted key.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class OwnKeys:
         """Run a script; once more if a key had a value of a wrong type.
 
         :param script: registered.
-        :param keys: in order, each with the type that it shall have.
+        :param keys: in sequence, each with its expected type.
         :param args: of the script.
         :raises redis.RedisError: as the script does.
         """
@@ -76,10 +76,10 @@ class OwnKeys:
         return script(keys=list(keys), args=args)
 
     def replace(self, keys: Mapping[str, str]) -> list[str]:
-        """Remove what has a wrong type.
+        """Delete values of a wrong type.
 
-        :param keys: each with the type that it shall have.
-        :returns: the keys that were removed.
+        :param keys: each with its expected type.
+        :returns: the deleted keys.
         """
         removed = self._replace(keys=list(keys), args=list(keys.values()))
         names = [name.decode('utf-8', 'replace') for name in removed]

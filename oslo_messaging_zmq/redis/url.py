@@ -48,20 +48,20 @@ _TRUTH = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RedisSettings:
-    """How a Redis is reached. Its ``repr`` holds no password.
+    """Parameters of the connection to Redis; ``repr`` shows no password.
 
     :param hosts: host and port; several only for Sentinels.
     :param database: number of the database.
-    :param username: '' for the default user.
-    :param password: '' for none.
-    :param service: the master's name among Sentinels; '' when the only host
-        is the Redis itself.
+    :param username: empty for the default user.
+    :param password: empty for none.
+    :param service: the master's name in Sentinel; empty if the only host is
+        Redis itself.
     :param sentinel_username: as ``username``, for the Sentinels.
     :param sentinel_password: as ``password``, for the Sentinels.
-    :param tls: whether everything is encrypted.
-    :param ca: file of the authorities to trust; '' for the system's.
-    :param certificate: file of our own certificate; '' for none.
-    :param key: file of its key; '' for none.
+    :param tls: whether all connections are encrypted.
+    :param ca: file of the trusted authorities; empty for the system's.
+    :param certificate: file of the own certificate; empty for none.
+    :param key: file of its key; empty for none.
     :param check_hostname: whether the certificate must name the host.
     """
 
@@ -80,7 +80,7 @@ class RedisSettings:
 
     @property
     def place(self) -> str:
-        """Where it is, for people: never with a password."""
+        """The address of Redis for people, without a password."""
         hosts = ', '.join(_host_and_port(*host) for host in self.hosts)
         if self.service:
             return f'Redis {self.service!r} by Sentinel at {hosts}'
@@ -88,15 +88,15 @@ class RedisSettings:
 
 
 def parse(url: oslo_messaging.TransportURL) -> RedisSettings:
-    """Read what a transport URL says.
+    """Parse a transport URL.
 
     :param url: as oslo.messaging parsed it.
-    :returns: how Redis is reached.
-    :raises oslo_messaging.InvalidTransportURL: the URL has another form; the
-        message says what was expected and shows no password.
+    :returns: the parameters of the connection to Redis.
+    :raises oslo_messaging.InvalidTransportURL: if the URL has another form;
+        the message names the expectation and shows no password.
     """
     try:
-        return _parsed(url)
+        return _parse(url)
     except _WrongForm as error:
         raise oslo_messaging.InvalidTransportURL(
             _without_secrets(url), f'{_without_secrets(url)}: {error}'
@@ -104,12 +104,12 @@ def parse(url: oslo_messaging.TransportURL) -> RedisSettings:
 
 
 class _WrongForm(Exception):
-    """Fault of a URL, and what was expected."""
+    """An invalid URL; the text names the error and the expectation."""
 
 
-def _parsed(url: oslo_messaging.TransportURL) -> RedisSettings:
-    kind = _kind(str(url.transport))
-    query = _query(kind, url.query)
+def _parse(url: oslo_messaging.TransportURL) -> RedisSettings:
+    kind = _url_kind(str(url.transport))
+    query = _checked_query(kind, url.query)
     is_sentinel = kind == 'sentinel'
     hosts = _hosts(url.hosts, SENTINEL_PORT if is_sentinel else REDIS_PORT)
     if len(hosts) > 1 and not is_sentinel:
@@ -118,28 +118,28 @@ def _parsed(url: oslo_messaging.TransportURL) -> RedisSettings:
             ' several are for zmq+sentinel://'
         )
     username, password = _credentials(url.hosts)
-    tls = kind == 'rediss' or _truth(query, 'tls', default=False)
+    tls = kind == 'rediss' or _boolean(query, 'tls', default=False)
     return RedisSettings(
         hosts=hosts,
         database=_database(url.virtual_host),
         username=username,
         password=password,
         service=_service(query) if is_sentinel else '',
-        sentinel_username=_secret(query, 'sentinel_user'),
-        sentinel_password=_secret(query, 'sentinel_password'),
+        sentinel_username=_raw_word(query, 'sentinel_user'),
+        sentinel_password=_raw_word(query, 'sentinel_password'),
         tls=tls,
         **_tls_files(query, tls),
     )
 
 
-def _kind(transport: str) -> str:
+def _url_kind(transport: str) -> str:
     driver, _, kind = transport.partition('+')
     if driver != 'zmq' or kind not in _QUERY_KEYS:
         _fail('expected zmq+redis://, zmq+rediss:// or zmq+sentinel://')
     return kind
 
 
-def _query(kind: str, query: Mapping[str, str]) -> Mapping[str, str]:
+def _checked_query(kind: str, query: Mapping[str, str]) -> Mapping[str, str]:
     for name in sorted(query):
         if name not in _QUERY_KEYS[kind]:
             expected = ', '.join(_QUERY_KEYS[kind]) or 'none'
@@ -186,11 +186,11 @@ def _credentials(hosts: Sequence[Any]) -> tuple[str, str]:
     return given.pop() if given else ('', '')
 
 
-def _secret(query: Mapping[str, str], name: str) -> str:
-    """A word of the query as it was written.
+def _raw_word(query: Mapping[str, str], name: str) -> str:
+    """Return a word of the query as it was written.
 
-    oslo.messaging reads a plus sign as a blank, as in forms of web pages.
-    Passwords made by machines hold plus signs; none of Redis' holds a blank.
+    oslo.messaging reads a plus sign as a blank, as in web forms. Generated
+    passwords contain plus signs; none for Redis contains a blank.
     """
     return query.get(name, '').replace(' ', '+')
 
@@ -222,11 +222,11 @@ def _tls_files(query: Mapping[str, str], tls: bool) -> dict[str, Any]:
         'ca': query.get('ca', ''),
         'certificate': query.get('cert', ''),
         'key': query.get('key', ''),
-        'check_hostname': _truth(query, 'check_hostname', default=True),
+        'check_hostname': _boolean(query, 'check_hostname', default=True),
     }
 
 
-def _truth(query: Mapping[str, str], name: str, *, default: bool) -> bool:
+def _boolean(query: Mapping[str, str], name: str, *, default: bool) -> bool:
     if name not in query:
         return default
     word = query[name].lower()

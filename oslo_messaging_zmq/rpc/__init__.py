@@ -2,6 +2,6 @@
 
 """Calls, casts and fanouts over ZeroMQ.
 
-Start with ``caller`` and ``listener``.
-It never stores a message: ``notifications`` does.
+Start with ``caller`` and ``listener``. The package stores no messages;
+``notifications`` does.
 """

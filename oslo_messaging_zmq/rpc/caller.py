@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls and casts: a thread sends them and reads the answers."""
+"""Sends calls and casts, and reads the answers, on one thread."""
 
 from collections.abc import Mapping
 import functools
@@ -35,10 +35,10 @@ _MORE = int(zmq.SNDMORE) | _NOBLOCK
 _SETTLE_S = 1.0
 
 UNSENT = 0
-"""Kind of an answer that this side gives itself: nothing was sent."""
+"""Kind of an answer that the caller creates itself: nothing was sent."""
 
 SENT = -1
-"""The same for a cast that ZeroMQ has taken."""
+"""Kind of an answer that the caller creates itself: ZeroMQ accepted a cast."""
 
 _Settling = tuple[tuple[routes.PeerRoute, ...], threading.Event]
 
@@ -46,8 +46,8 @@ _Settling = tuple[tuple[routes.PeerRoute, ...], threading.Event]
 class Pending:
     """One attempt to send a call or a cast.
 
-    :param peer: who it is for.
-    :param msg_id: what the answer refers to.
+    :param peer: receiver.
+    :param msg_id: identifier that the answer repeats.
     :param payload: the message.
     :param is_call: whether an answer is expected.
     """
@@ -79,23 +79,25 @@ class Pending:
         self._answers: queue.SimpleQueue[messages.Answer] = queue.SimpleQueue()
 
     def queued(self, route: routes.PeerRoute) -> None:
-        """Note the connection that took the message."""
+        """Record the connection that accepted the message."""
         self.route = route
         self._ups = -1 if route.up else route.ups
 
     def was_never_sent(self) -> bool:
-        """Whether the connection has not been up since it took this."""
+        """Check whether the connection has not been up since it accepted
+        the message.
+        """
         return self.route is not None and self._ups == self.route.ups
 
     def tell(self, answer: messages.Answer) -> None:
-        """Pass an answer to the thread that waits."""
+        """Pass an answer to the waiting thread."""
         self._answers.put(answer)
 
     def wait(self, timeout_s: float) -> messages.Answer | None:
         """Wait for the next answer.
 
         :param timeout_s: longest wait in seconds.
-        :returns: None if there was none in time.
+        :returns: ``None`` if there was none in time.
         """
         try:
             return self._answers.get(timeout=max(timeout_s, 0.0))
@@ -110,7 +112,7 @@ class RpcCaller:
     :param guard: prepares connections.
     :param settings: of the driver.
     :param name: of the driver in the log.
-    :ivar is_closed: nothing is sent any more.
+    :ivar is_closed: whether it is closed, so that nothing is sent any more.
     """
 
     def __init__(
@@ -145,7 +147,7 @@ class RpcCaller:
         self._thread.start()
 
     def send(self, message: Pending) -> None:
-        """Send a call or a cast; its ``wait()`` says how that went."""
+        """Send a call or a cast; ``message.wait()`` returns the result."""
         self._tasks.put(functools.partial(self._send, message))
         if self.is_closed:
             message.tell(messages.Answer(UNSENT, message.msg_id))
@@ -155,30 +157,34 @@ class RpcCaller:
         self._tasks.put(functools.partial(self._forget, message))
 
     def is_up(self, peer: contract.AnnouncedListener) -> bool | None:
-        """Whether a listener is connected, None if that is not known."""
+        """Return whether a listener is connected; ``None`` if unknown."""
         route = self._routes.find(peer)
         return None if route is None else route.up
 
     def settle(self, peers: contract.Peers) -> None:
-        """Connect to listeners and wait, bounded, until each is up or down."""
+        """Connect to listeners, and wait (bounded) until each is up or
+        down.
+        """
         done = threading.Event()
         self._tasks.put(functools.partial(self._connect, peers, done))
         if not done.wait(_SETTLE_S):
-            self._tasks.put(functools.partial(self._lose_patience, done))
+            self._tasks.put(functools.partial(self._mark_down, done))
             done.wait(_SETTLE_S)
 
     def keep(self, exchange: str, topic: str, peers: contract.Peers) -> None:
-        """Forget everybody else who listened to a topic."""
+        """Disconnect from all other listeners of a topic."""
         self._tasks.put(
-            lambda: self._left(self._routes.keep(exchange, topic, peers))
+            lambda: self._disconnected(
+                self._routes.keep(exchange, topic, peers)
+            )
         )
 
     def withdraw(self, key: str) -> None:
-        """Disconnect from everybody who has a key."""
-        self._tasks.put(lambda: self._left(self._routes.withdraw(key)))
+        """Disconnect from all peers with a key."""
+        self._tasks.put(lambda: self._disconnected(self._routes.withdraw(key)))
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name."""
+        """Return counters by name."""
         return {
             'calls_and_casts_sent': self._sent,
             'answers_received': self._answers,
@@ -187,15 +193,17 @@ class RpcCaller:
         } | self._refused.counted('dropped')
 
     def close(self) -> None:
-        """End the thread and the connections; calls get no answer."""
+        """End the thread and the connections; waiting calls get no answer."""
         self._tasks.put(functools.partial(setattr, self, '_closing', True))
         self._thread.join()
 
     def _run(self) -> None:
-        tasks.repeat(self._turn, lambda: self._closing, self._thread.name)
-        self._end()
+        tasks.repeat(
+            self._process_events, lambda: self._closing, self._thread.name
+        )
+        self._close_all()
 
-    def _turn(self) -> None:
+    def _process_events(self) -> None:
         limit = -1 if self._tasks.may_sleep() else 0
         ready = dict(zmq.zmq_poll(self._watched, limit))
         if self._tasks.descriptor in ready:
@@ -206,7 +214,7 @@ class RpcCaller:
         if self._socket in ready:
             self._read_answers()
 
-    def _end(self) -> None:
+    def _close_all(self) -> None:
         # In this order: what is put later answers itself.
         self.is_closed = True
         self._tasks.work()
@@ -251,16 +259,16 @@ class RpcCaller:
     def _connect(self, peers: contract.Peers, done: threading.Event) -> None:
         found = tuple(filter(None, map(self._routes.to, peers)))
         self._settling.append((found, done))
-        self._tell_settled()
+        self._finish_settling()
 
-    def _lose_patience(self, done: threading.Event) -> None:
+    def _mark_down(self, done: threading.Event) -> None:
         for found, other in self._settling:
             if other is done:
                 for route in found:
                     route.up = bool(route.up)
-        self._tell_settled()
+        self._finish_settling()
 
-    def _tell_settled(self) -> None:
+    def _finish_settling(self) -> None:
         waiting = []
         for found, done in self._settling:
             if any(route.up is None for route in found):
@@ -269,7 +277,7 @@ class RpcCaller:
                 done.set()
         self._settling = waiting
 
-    def _left(self, gone: list[routes.PeerRoute]) -> None:
+    def _disconnected(self, gone: list[routes.PeerRoute]) -> None:
         for route in gone:
             route.up = False
         for message in [
@@ -279,7 +287,7 @@ class RpcCaller:
         ]:
             del self._pending[message.msg_id]
             message.tell(messages.Answer(UNSENT, message.msg_id))
-        self._tell_settled()
+        self._finish_settling()
 
     def _read_events(self) -> None:
         while self._monitor.poll(0):
@@ -292,7 +300,7 @@ class RpcCaller:
             for route in self._routes.at(endpoint):
                 route.up = is_up
                 route.ups += is_up
-        self._tell_settled()
+        self._finish_settling()
 
     def _read_answers(self) -> None:
         for _ in range(_BATCH):
@@ -310,9 +318,9 @@ class RpcCaller:
             except errors.BadMessage as error:
                 self._refused.note('malformed', name.decode(), str(error))
                 continue
-            self._take(name, answer)
+            self._accept_answer(name, answer)
 
-    def _take(self, sender: bytes, answer: messages.Answer) -> None:
+    def _accept_answer(self, sender: bytes, answer: messages.Answer) -> None:
         message = self._pending.get(answer.msg_id)
         if message is None or message.route is None:
             self._refused.counts['late_answer'] += 1

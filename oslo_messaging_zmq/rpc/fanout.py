@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Messages to everybody who listens to a topic: sent and read.
+"""Sends and reads fanout messages, which go to all listeners of a topic.
 
-They are encoded once and sent by the thread that calls. A peer that does not
-read makes the queue of its own connection full, and only that.
-
-Each listener reads them in a thread of its own. It waits in ZeroMQ itself,
-which costs half of waiting for a descriptor: this is what happens most often
-in a cloud, once per round for each other node. To wake up for a message costs
-more than to read it: so what comes shortly after another one waits, and is
-read together with what else has come.
+They are encoded once, and sent on the caller's thread. A peer that does not
+read fills only the queue of its own connection. Each listener reads them on
+its own thread. The thread waits in ZeroMQ itself, which costs half of waiting
+for a descriptor: this happens most often in a cloud, once per round for each
+other node. Waking up costs more than reading, so messages that arrive shortly
+after another one wait, and are read together.
 """
 
 from collections.abc import Callable
@@ -34,12 +32,13 @@ from oslo_messaging_zmq.rpc import routes
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.SNDMORE) | _NOBLOCK
 
-_LOOK_MS = 5000
-"""How long a reader waits before it looks whether it should end."""
+_POLL_MS = 5000
+"""Longest wait of a reader before it checks whether it must end, in
+milliseconds."""
 
 
 class FanoutSender:
-    """Sends to many; there is one per driver and process.
+    """Sends to many listeners; there is one per driver and process.
 
     :param context: of this process.
     :param guard: prepares connections.
@@ -76,7 +75,7 @@ class FanoutSender:
         """Send a message to listeners of a topic.
 
         :param peers: all of them.
-        :returns: for how many of them ZeroMQ has taken it.
+        :returns: number of listeners for which ZeroMQ accepted it.
         """
         frame = zmq.Frame(payload)
         with self._lock:
@@ -84,21 +83,21 @@ class FanoutSender:
                 return 0
             self._read_events()
             if self._known.get((exchange, topic)) is not peers:
-                self._renew(exchange, topic, peers)
+                self._update_routes(exchange, topic, peers)
             taken = self._deliver(self._ids[exchange, topic], frame)
             self._sent += 1
             self._delivered += taken
         return taken
 
     def withdraw(self, key: str) -> None:
-        """Send nothing more to anybody who has a key."""
+        """Disconnect from all peers with a key."""
         with self._lock:
             if not self._is_closed:
                 self._known.clear()
                 self._routes.withdraw(key)
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name."""
+        """Return counters by name."""
         return {
             'fanouts_sent': self._sent,
             'fanouts_delivered': self._delivered,
@@ -106,7 +105,7 @@ class FanoutSender:
         } | self._refused.counted('fanout_dropped')
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         with self._lock:
             self._is_closed = True
             self._socket.disable_monitor()
@@ -118,7 +117,9 @@ class FanoutSender:
             event = monitor.recv_monitor_message(self._monitor, zmq.NOBLOCK)
             self._guard.connected(event['value'], event['endpoint'].decode())
 
-    def _renew(self, exchange: str, topic: str, peers: contract.Peers) -> None:
+    def _update_routes(
+        self, exchange: str, topic: str, peers: contract.Peers
+    ) -> None:
         self._routes.keep(exchange, topic, peers)
         found = filter(None, map(self._routes.to, peers))
         self._ids[exchange, topic] = [route.id for route in found]
@@ -133,10 +134,10 @@ class FanoutSender:
                 send(frame, _NOBLOCK, False)  # shared, not copied
             except zmq.ZMQError as error:
                 missed += 1
-                self._missed(route_id, error)
+                self._note_undelivered(route_id, error)
         return len(ids) - missed
 
-    def _missed(self, route_id: bytes, error: zmq.ZMQError) -> None:
+    def _note_undelivered(self, route_id: bytes, error: zmq.ZMQError) -> None:
         route = self._routes.named(route_id)
         who = route.endpoint if route else route_id.decode()
         kind = 'queue_full' if error.errno == zmq.EAGAIN else 'unreachable'
@@ -147,11 +148,10 @@ class FanoutReader:
     """The part of a listener that receives fanouts.
 
     :param context: of this process.
-    :param make_port: binds a socket; gets the kinds of messages, what sends
-        answers and what to call when some of them were served.
-    :param deliver: gets the messages.
-    :param pause_s: after it has read what was there, it reads nothing for so
-        many seconds.
+    :param make_port: creates a bound port for kinds of messages, with
+        functions that answer and wake.
+    :param deliver: called with each message.
+    :param pause_s: pause after all waiting messages were read, in seconds.
     :param name: of the listener in the log.
     """
 
@@ -173,7 +173,7 @@ class FanoutReader:
         self._port = make_port(
             kinds={messages.FANOUT}, answer=_no_answer, wake=self._served.set
         )
-        self._port.socket.setsockopt(zmq.RCVTIMEO, _LOOK_MS)
+        self._port.socket.setsockopt(zmq.RCVTIMEO, _POLL_MS)
         # Only this process can reach it: to end the wait for a message.
         self._inside = f'inproc://{uuid.uuid4().hex}'
         self._port.socket.bind(self._inside)
@@ -185,18 +185,18 @@ class FanoutReader:
         self.endpoint = self._port.endpoint
 
     def start(self) -> None:
-        """Read from now on."""
+        """Start to read."""
         self._thread.start()
 
     def wait_for_turn(self, timeout_s: float) -> None:
-        """Wait until the message that is being delivered is."""
+        """Wait until the present delivery of a message ends."""
         if self._thread is threading.current_thread():
             return
         if self._calling.acquire(timeout=timeout_s):
             self._calling.release()
 
     def close(self) -> None:
-        """End the thread and close the socket; waits until it is done."""
+        """End the thread and close the socket; returns when that is done."""
         self._is_closing = True
         if not self._thread.ident:
             self._port.socket.close()
@@ -216,7 +216,7 @@ class FanoutReader:
         self._thread.join()
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name."""
+        """Return counters by name."""
         return {
             'fanouts_received': self._port.received,
             'fanouts_in_work': self._port.credit.in_work(),
@@ -258,4 +258,4 @@ class FanoutReader:
 
 
 def _no_answer(*_: object) -> None:
-    """No caller waits for an answer to a fanout."""
+    """Do nothing: no caller waits for an answer to a fanout."""

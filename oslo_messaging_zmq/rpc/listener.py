@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Listens for one server: two sockets and the threads that own them.
+"""Listens for one server: two sockets, each with its own thread.
 
-Calls and casts come by one socket, fanout messages by the other, each with a
-thread of its own, so that a storm of fanouts holds up no call. Each has a
-bound on how many of its messages may be in work; beyond that they wait in
-ZeroMQ's bounded queues, and what does not fit there the sender drops and
-counts. Of calls and casts each peer has a part (:mod:`.turns`), to which
-answers belong that it has not read.
+Calls and casts use one socket, fanout messages the other, so that many fanouts
+delay no call. Each limits the messages in progress; beyond that they wait in
+ZeroMQ's bounded queues, and then the sender drops and counts them. Each peer
+has a limit for calls and casts (:mod:`.turns`), which includes answers that it
+has not read.
 """
 
 import collections
@@ -34,23 +33,23 @@ from oslo_messaging_zmq.rpc import turns
 LOG = logging.getLogger(__name__)
 
 _BATCH = 32
-_TURN_S = 30.0
-_FOLLOW_MS = 50
-"""How often it looks whether large answers have left, as long as some wait."""
+_DELIVERY_TIMEOUT_S = 30.0
+_ANSWER_CHECK_MS = 50
+"""Milliseconds between two checks whether waiting large answers were sent."""
 
 Callback = Callable[[list[port.IncomingMessage]], None]
 
 
 class RpcListener(base.Listener):  # type: ignore[misc]
-    """Receives what is sent to one server of a topic.
+    """Receives the messages of one server of a topic.
 
     :param context: of this process.
-    :param guard: knows who may send.
+    :param guard: decides who may send.
     :param settings: of the driver.
     :param address: exchange, topic and server.
     :param leave: called when it stops listening, perhaps twice.
-    :param batch_size: ignored: messages are given to the callback as they
-        come, one at a time, which is what servers of calls ask for.
+    :param batch_size: ignored: messages are passed one at a time, as RPC
+        servers need.
     :param batch_timeout: ignored.
     """
 
@@ -74,7 +73,7 @@ class RpcListener(base.Listener):  # type: ignore[misc]
             port.Port, context, guard, settings, address=address
         )
         wake = functools.partial(self._tasks.put, self._resume)
-        self._turns = _turns(settings, wake)
+        self._turns = _make_turns(settings, wake)
         self._rpc = make(
             kinds={messages.CALL, messages.CAST},
             answer=self._answer,
@@ -103,7 +102,7 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         )
 
     def start(self, on_incoming_callback: Callback) -> None:
-        """Pass messages to a callback from now on; nothing once closed."""
+        """Start to pass messages to a callback; does nothing once closed."""
         with self._changing:
             if self._is_closing:
                 return
@@ -114,8 +113,8 @@ class RpcListener(base.Listener):  # type: ignore[misc]
     def stop(self) -> None:
         """Stop passing messages to the callback.
 
-        Answers to those that are in work are still sent until cleanup(); calls
-        that still come are sent back for other servers.
+        Answers to calls in progress are sent until cleanup(); later calls are
+        sent back for other servers.
         """
         if self._pid != os.getpid() or self._is_closing:
             return
@@ -126,12 +125,12 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         if self._thread is not threading.current_thread():
             done = threading.Event()
             self._tasks.put(done.set)
-            done.wait(_TURN_S)
-        self._fanout.wait_for_turn(_TURN_S)
+            done.wait(_DELIVERY_TIMEOUT_S)
+        self._fanout.wait_for_turn(_DELIVERY_TIMEOUT_S)
         super().stop()
 
     def cleanup(self) -> None:
-        """Close the sockets; waits until it is done."""
+        """Close the sockets; returns when that is done."""
         if self._pid != os.getpid():
             return
         with self._changing:
@@ -141,10 +140,10 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         self._leave(self.peer)
         self._fanout.close()
         if self._thread.ident:
-            self._tasks.put(_nothing)
+            self._tasks.put(_do_nothing)
             self._thread.join()
         else:
-            self._end()
+            self._close_all()
 
     @property
     def is_closed(self) -> bool:
@@ -152,7 +151,7 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         return self._is_closing
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name."""
+        """Return counters by name."""
         total = collections.Counter(
             requests_received=self._rpc.received,
             requests_in_work=self._rpc.credit.in_work(),
@@ -172,13 +171,15 @@ class RpcListener(base.Listener):  # type: ignore[misc]
             LOG.error('A server did not take a message: %r', error)
 
     def _run(self) -> None:
-        tasks.repeat(self._turn, lambda: self._is_closing, self._thread.name)
+        tasks.repeat(
+            self._process_events, lambda: self._is_closing, self._thread.name
+        )
         self._tasks.work()
-        self._end()
+        self._close_all()
 
-    def _turn(self) -> None:
+    def _process_events(self) -> None:
         rpc = self._rpc
-        longest_ms = _FOLLOW_MS if rpc.follow() else None
+        longest_ms = _ANSWER_CHECK_MS if rpc.follow() else None
         may_sleep = self._tasks.may_sleep() and not rpc.may_have_more
         for descriptor, _ in self._poller.poll(longest_ms if may_sleep else 0):
             if descriptor == rpc.descriptor:
@@ -187,10 +188,10 @@ class RpcListener(base.Listener):  # type: ignore[misc]
                 self._tasks.heard()
         self._tasks.work()
         if rpc.may_have_more:
-            self._drain()
-        self._hand_over()
+            self._read_messages()
+        self._deliver_waiting()
 
-    def _drain(self) -> None:
+    def _read_messages(self) -> None:
         most = min(self._rpc.credit.left(), _BATCH)
         if most <= 0:
             self._pause()
@@ -200,14 +201,14 @@ class RpcListener(base.Listener):  # type: ignore[misc]
                 self._turns.add(message.peer, message, message.size)
                 # It is in work as long as somebody has it.
                 del message
-                self._hand_over()
+                self._deliver_waiting()
             if place == 0 and self._rpc.may_have_more:
                 self._rpc.look()
             if not self._rpc.may_have_more:
                 return
 
-    def _hand_over(self) -> None:
-        """Deliver those whose turn it is."""
+    def _deliver_waiting(self) -> None:
+        """Deliver the waiting messages in the peers' turns."""
         credit = self._rpc.credit
         while self._turns:
             if credit.left() <= 0:
@@ -222,7 +223,9 @@ class RpcListener(base.Listener):  # type: ignore[misc]
             del found, message
 
     def _pause(self) -> None:
-        """Stop reading until half of the work at hand is done."""
+        """Stop reading until half of the messages in progress are
+        processed.
+        """
         self._rpc.credit.is_awaited = True
         self._rpc.may_have_more = False
         self._poller.modify(self._rpc.descriptor, 0)
@@ -247,12 +250,12 @@ class RpcListener(base.Listener):  # type: ignore[misc]
             functools.partial(self._rpc.send, receiver, payload, left)
         )
 
-    def _end(self) -> None:
+    def _close_all(self) -> None:
         self._rpc.socket.close()
         self._tasks.close()
 
 
-def _turns(
+def _make_turns(
     settings: options.DriverSettings, wake: Callable[[], None]
 ) -> turns.MessageTurns[port.IncomingMessage]:
     return turns.MessageTurns(
@@ -263,5 +266,5 @@ def _turns(
     )
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """A task that only wakes the thread."""

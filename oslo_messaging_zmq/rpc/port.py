@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One bound socket of a listener: what comes in is checked here.
+"""One bound socket of a listener, which validates incoming messages.
 
-A port limits how many messages it takes of one peer (:class:`Limiter`).
+A port limits the messages of each peer (:class:`Limiter`).
 """
 
 import collections
@@ -34,33 +34,29 @@ _EVENTS = int(zmq.EVENTS)
 _READABLE = int(zmq.POLLIN)
 
 _DROP_S = 0.001
-"""How long a message that was one too many keeps the next from being read.
-
-A flood then waits where it comes from: reading it to drop it would cost most
-of a CPU. ZeroMQ takes from one connection after the other, so the messages of
-everybody else wait no longer than this for each peer that floods.
-"""
+"""Pause after a message beyond the limit, in seconds. A flood then waits
+at its sender: reading it only to drop it would use most of a CPU. ZeroMQ
+reads the connections in turn, so messages of other peers wait no longer
+than this for each flooding peer."""
 
 BURST_S = 10.0
-"""Seconds whose messages may come at once."""
+"""Seconds of the allowed rate that may arrive at once."""
 
 FANOUT_PART = 1 / 20
-"""Part of ``request_rate`` in which fanouts of one peer are taken.
-
-One of them goes to all peers, so no peer needs to send as many.
-"""
+"""Part of ``request_rate`` that is allowed for fanouts of one peer,
+because a fanout reaches all peers."""
 
 _MOST_PEERS = 10_000
 _SIZE = 64 * 1024
-"""Bytes of a message that count as one message more."""
+"""Bytes of a message that count as one more message."""
 
 _TRACKED = 16 * 1024
-"""Bytes of an answer from which on it is known when it has left: finding out
-costs more than a small one."""
+"""Smallest answer whose sending is tracked, in bytes, because tracking
+costs more than a small answer."""
 
 
 class Answering(Protocol):
-    """Sends an answer to a connection."""
+    """Function that sends an answer to a connection."""
 
     def __call__(
         self,
@@ -68,16 +64,16 @@ class Answering(Protocol):
         answer: messages.Answer,
         left: Callable[[], None] = ...,
     ) -> None:
-        """Send it; ``left`` is called when it has left, or never can."""
+        """Send it; ``left`` is called when it was sent, or never can be."""
 
 
 class IncomingMessage(base.RpcIncomingMessage):  # type: ignore[misc]
-    """A call, cast or fanout message.
+    """A received call, cast or fanout message.
 
-    :param request: what came.
-    :param sender: name of the connection it came by.
-    :param peer: who sent it: its name, or that of its connection.
-    :param size: bytes of the message.
+    :param request: the content.
+    :param sender: name of its connection.
+    :param peer: name of the sender, or of its connection.
+    :param size: of the message in bytes.
     :param answer: sends an answer to a connection.
     """
 
@@ -106,10 +102,10 @@ class IncomingMessage(base.RpcIncomingMessage):  # type: ignore[misc]
     def begin(
         self, credit: turns.Credit, part: turns.Credit | None = None
     ) -> None:
-        """Be in work from now on.
+        """Count the message as in progress.
 
-        :param credit: where it counts until it is served.
-        :param part: where it counts until its answer has left.
+        :param credit: counts it until it is processed.
+        :param part: counts it until its answer is sent.
         """
         self._credit, self._part = credit, part
         credit.take()
@@ -117,23 +113,23 @@ class IncomingMessage(base.RpcIncomingMessage):  # type: ignore[misc]
             part.take()
 
     def __del__(self) -> None:
-        self._serve()
-        self._leave()
+        self._release_credit()
+        self._release_part()
 
     def acknowledge(self) -> None:
-        """Nothing to do: no other listener would get the message."""
+        """Do nothing: no other listener would get the message."""
 
     def requeue(self) -> None:
-        """Nothing to do: only notifications can be requeued."""
+        """Do nothing: only notifications can be requeued."""
 
     def reply(self, reply: Any = None, failure: Any = None) -> None:
-        """Answer a call; for other messages just note that they are served.
+        """Answer a call; for other messages only count them as processed.
 
-        :param reply: what the endpoint returned.
-        :param failure: what it raised, as ``sys.exc_info()``.
+        :param reply: result of the endpoint.
+        :param failure: its exception, as ``sys.exc_info()``.
         """
         is_due = self._is_call and self._credit is not None
-        self._serve()
+        self._release_credit()
         if is_due:
             text = (
                 common.serialize_remote_exception(failure) if failure else None
@@ -141,16 +137,15 @@ class IncomingMessage(base.RpcIncomingMessage):  # type: ignore[misc]
             self._answer(
                 self._sender,
                 messages.Answer(messages.REPLY, self.msg_id, reply, text),
-                self._leave,
+                self._release_part,
             )
         else:
-            self._leave()
+            self._release_part()
 
     def heartbeat(self) -> None:
-        """Tell the caller that the call is still being served.
+        """Notify the caller that the call is still in progress.
 
-        :raises MessageDeliveryFailure: it is not; then the sender of
-            heartbeats must end.
+        :raises MessageDeliveryFailure: if it is not; then heartbeats must end.
         """
         if self._credit is None or not self._is_call:
             msg = f'call {self.msg_id} is not in work'
@@ -160,31 +155,31 @@ class IncomingMessage(base.RpcIncomingMessage):  # type: ignore[misc]
         )
 
     def refuse(self) -> None:
-        """Send a call back unserved: another listener may take it."""
-        self._serve()
+        """Send a call back unprocessed, for another listener."""
+        self._release_credit()
         if self._is_call:
             self._answer(
                 self._sender, messages.Answer(messages.REFUSED, self.msg_id)
             )
-        self._leave()
+        self._release_part()
 
-    def _serve(self) -> None:
+    def _release_credit(self) -> None:
         credit, self._credit = self._credit, None
         if credit is not None:
             credit.served()
 
-    def _leave(self) -> None:
+    def _release_part(self) -> None:
         part, self._part = self._part, None
         if part is not None:
             part.served()
 
 
 class Limiter:
-    """Counts messages of each peer, before they are decoded.
+    """Limits the rate of each peer's messages, before they are decoded.
 
-    A bucket per peer fills with time and empties with messages. One thread's.
+    It uses a token bucket per peer, and must be used by one thread.
 
-    :param rate: messages per second on average; 0: any number.
+    :param rate: mean messages per second; 0 means no limit.
     :param clock: monotonic, seconds.
     """
 
@@ -203,10 +198,10 @@ class Limiter:
         return len(self._buckets)
 
     def admits(self, peer: str | bytes, size: int) -> bool:
-        """Tell whether one more message may be taken, and count it if so.
+        """Check whether one more message is allowed, and count it.
 
-        A message that is larger than all that may come at once is taken from a
-        peer that was quiet for that long.
+        A message larger than the burst is allowed after a burst's time of
+        silence.
 
         :param peer: its name, or that of its connection.
         :param size: of the message, bytes.
@@ -221,15 +216,17 @@ class Limiter:
         if bucket is not None:
             left = min(most, bucket[0] + (now_s - bucket[1]) * rate)
         else:
-            self._make_room()
+            self._delete_oldest_bucket()
         cost = min(most, 1.0 + size // _SIZE)
         is_admitted = left >= cost
         self._buckets[peer] = left - cost * is_admitted, now_s
         self._buckets.move_to_end(peer)
         return is_admitted
 
-    def _make_room(self) -> None:
-        """Forget who was heard longest ago: with time its bucket is full."""
+    def _delete_oldest_bucket(self) -> None:
+        """Delete the bucket of the peer with the longest silence, which
+        is full by now.
+        """
         if len(self._buckets) >= _MOST_PEERS:
             self._buckets.popitem(last=False)
 
@@ -241,16 +238,16 @@ def _always(name: str | bytes, size: int) -> bool:
 
 
 class Port:
-    """Reads and checks messages, and sends answers. One thread's.
+    """Reads and validates messages, and sends answers, on one thread.
 
     :param context: of this process.
-    :param guard: knows who may send.
+    :param guard: decides who may send.
     :param settings: of the driver.
-    :param kinds: kinds of messages that may come here.
-    :param address: whose messages may come.
+    :param kinds: allowed kinds of messages.
+    :param address: exchange, topic and server of allowed messages.
     :param answer: sends the answers.
-    :param wake: called when messages were served and more may be read.
-    :param has_room: tells of a peer and a size whether it may be taken.
+    :param wake: called when messages were processed and more may be read.
+    :param has_room: checks whether a peer's message of a size may wait.
     """
 
     def __init__(
@@ -292,9 +289,9 @@ class Port:
         self._limiter = Limiter(rate)
 
     def read(self) -> IncomingMessage | None:
-        """Read the next message that is there, if it is a good one.
+        """Read the next available message, if it is valid.
 
-        Afterwards ``may_have_more`` says whether to come back.
+        Afterwards ``may_have_more`` is whether to call it again.
         """
         sender = self.next()
         if sender is None:
@@ -303,34 +300,38 @@ class Port:
         return self.take(sender)
 
     def wait(self) -> bytes | None:
-        """Wait for a message, as long as the socket's RCVTIMEO says.
+        """Wait for a message, at most the socket's RCVTIMEO.
 
-        :returns: name of its connection; take() reads the message. None if
-            none came.
+        :returns: name of its connection, for :meth:`take`; ``None`` if none
+            arrived.
         """
-        return self._sender(0)
+        return self._read_sender(0)
 
     def next(self) -> bytes | None:
-        """Like wait() for a message that is there; None if none is."""
-        return self._sender(_NOBLOCK)
+        """Return the connection of an available message; ``None`` without
+        one.
+        """
+        return self._read_sender(_NOBLOCK)
 
     def take(self, sender: bytes) -> IncomingMessage | None:
-        """Read the message whose connection was read.
+        """Read the message whose connection was returned.
 
-        :returns: None if it is none that may come here.
+        :returns: ``None`` if it is invalid here.
         """
         frame: Any = self.socket.recv(0, False)
         self._guard.took(frame)
-        return self._incoming(sender, frame, self._rest(frame))
+        return self._check_message(
+            sender, frame, self._read_further_frames(frame)
+        )
 
     def dropped(self) -> dict[str, int]:
-        """How much did not pass, by reason."""
+        """Return the number of dropped messages, by cause."""
         return self._refused.counted('received_dropped')
 
     def look(self) -> None:
-        """Find out whether there is more to read.
+        """Check whether there are more messages to read.
 
-        Costs half of reading in vain, but more than reading.
+        It costs half of a vain reading, but more than a successful one.
         """
         self.may_have_more = bool(
             int(self.socket.getsockopt(_EVENTS)) & _READABLE
@@ -339,9 +340,9 @@ class Port:
     def send(
         self, receiver: bytes, payload: bytes, left: Callable[[], None]
     ) -> None:
-        """Send an answer; it is dropped and counted if that is impossible.
+        """Send an answer; drop and count it if that is impossible.
 
-        :param left: called when it has left; for a large one by
+        :param left: called when it was sent; for a large one by
             :meth:`follow`.
         """
         self.may_have_more = True
@@ -361,7 +362,7 @@ class Port:
         left()
 
     def follow(self) -> bool:
-        """Look which large answers have left since.
+        """Check which large answers were sent.
 
         :returns: whether some still wait for their reader.
         """
@@ -373,7 +374,7 @@ class Port:
             left()
         return bool(self._leaving)
 
-    def _sender(self, flags: int) -> bytes | None:
+    def _read_sender(self, flags: int) -> bytes | None:
         try:
             sender: Any = self.socket.recv(flags)
         except zmq.Again:
@@ -395,8 +396,8 @@ class Port:
         port = bound.rstrip(b'\0').rpartition(b':')[2].decode('ascii')
         return f'tcp://{_bracketed(host)}:{port}'
 
-    def _rest(self, frame: Any) -> int:
-        """Read further frames of a message; how many bytes they have."""
+    def _read_further_frames(self, frame: Any) -> int:
+        """Read further frames of a message; return their size in bytes."""
         size = 0
         while frame.more:
             frame = self.socket.recv(0, False)
@@ -404,7 +405,7 @@ class Port:
             size += 1 + len(frame)
         return size
 
-    def _incoming(
+    def _check_message(
         self, sender: bytes, frame: zmq.Frame, rest: int
     ) -> IncomingMessage | None:
         peer = self._guard.peer(frame)
@@ -463,9 +464,9 @@ class Port:
 
 
 def encoded(answer: messages.Answer, limit: int) -> bytes:
-    """Write an answer; one that cannot be sent becomes a failure.
+    """Encode an answer; replace one that cannot be sent by a failure.
 
-    :param limit: most bytes of a message.
+    :param limit: largest size of a message in bytes.
     """
     try:
         return messages.encode_answer(answer, limit)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls and casts from their beginning to their end."""
+"""Calls and casts: choice of the listener, sending, retries and results."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -21,9 +21,10 @@ from oslo_messaging_zmq.access import refusals
 from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.rpc import caller
 
-_LOOK_UP_S = 1.0
-_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.3)
-"""Between two look-ups for a listener that may come; the last one repeats."""
+_LOOK_UP_TIMEOUT_S = 1.0
+_LOOK_UP_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.3)
+"""Seconds between two look-ups while waiting for a listener; the last one
+repeats."""
 
 _RETRY_S = 1.0
 _FULL_S = 0.1
@@ -32,24 +33,24 @@ _FOR_EVER_S = 10.0**8
 
 
 class Connections(Protocol):
-    """Facts about connections for a choice.
+    """Facts about connections, for the choice of a listener.
 
-    :ivar is_closed: there are none any more.
+    :ivar is_closed: whether all connections are closed.
     """
 
     is_closed: bool
 
     def is_up(self, peer: contract.AnnouncedListener) -> bool | None:
-        """Whether a listener is connected, None if that is not known."""
+        """Return whether a listener is connected; ``None`` if unknown."""
 
     def settle(self, peers: contract.Peers) -> None:
-        """Connect to listeners and wait until each is up or down."""
+        """Connect to listeners, and wait until each is up or down."""
 
 
 class Chooser:
     """Chooses listeners for one driver.
 
-    :param matchmaker: knows who listens.
+    :param matchmaker: finds listeners.
     :param connections: to the listeners.
     """
 
@@ -67,18 +68,21 @@ class Chooser:
     ) -> contract.AnnouncedListener | None:
         """Choose the listener of the next message.
 
-        A server is chosen by its newest record; '' takes the listeners of the
-        topic in turn. A listener that is down is not chosen: a message to it
-        would wait for its connection, and miss its next life on another port.
+        A server is chosen by its newest record; without a server name, the
+        listeners of the topic are used in turn. A listener that is down is not
+        chosen: a message to it would wait for its connection, and miss a
+        restart on another port.
 
         :param avoid: ids of listeners that refused.
-        :returns: None if no listener is up, after a fresh look-up.
+        :returns: ``None`` if no listener is up, after a new look-up.
         """
         exchange, topic, server = address
         peers = self._matchmaker.peers(exchange, topic)
         usable = self._usable(peers, server, avoid)
         if not any(map(self._connections.is_up, usable)):
-            peers = self._matchmaker.look_up(exchange, topic, _LOOK_UP_S)
+            peers = self._matchmaker.look_up(
+                exchange, topic, _LOOK_UP_TIMEOUT_S
+            )
             usable = self._usable(peers, server, avoid)
         return self._pick(usable, (exchange, topic), server)
 
@@ -88,12 +92,15 @@ class Chooser:
         deadline: float,
         avoid: Iterable[str] = (),
     ) -> contract.AnnouncedListener | None:
-        """Choose like choose(), but wait for a listener.
+        """Choose a listener like choose(), but wait for one.
 
-        :param deadline: when to give up, of the monotonic clock.
-        :returns: None if none came in time, or the connections are closed.
+        :param deadline: end of the wait, monotonic clock.
+        :returns: ``None`` if none appeared in time, or the connections are
+            closed.
         """
-        pauses = itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1]))
+        pauses = itertools.chain(
+            _LOOK_UP_PAUSES_S, itertools.repeat(_LOOK_UP_PAUSES_S[-1])
+        )
         while True:
             peer = self.choose(address, avoid)
             left = deadline - time.monotonic()
@@ -127,9 +134,9 @@ class Chooser:
             return None
         if server:
             return max(up, key=lambda peer: peer.generation)
-        return up[self._turn(topic) % len(up)]
+        return up[self._next_turn(topic) % len(up)]
 
-    def _turn(self, topic: tuple[str, str]) -> int:
+    def _next_turn(self, topic: tuple[str, str]) -> int:
         if topic not in self._turns:
             # Clients that live for one call must not all meet the same one.
             self._turns[topic] = itertools.count(random.randrange(1 << 16))
@@ -140,9 +147,9 @@ class Requests:
     """Sends calls and casts of one driver, from any thread.
 
     :param calls: the connections.
-    :param matchmaker: knows who listens.
+    :param matchmaker: finds listeners.
     :param settings: of the driver.
-    :param exception_modules: modules whose remote exceptions are raised again.
+    :param exception_modules: modules whose remote exceptions keep their class.
     :param name: of the driver in the log.
     """
 
@@ -162,16 +169,16 @@ class Requests:
         self._undelivered = refusals.Refusals(name)
 
     def statistics(self) -> Mapping[str, int]:
-        """Counters by name."""
+        """Return counters by name."""
         return {
             'casts_undelivered': self._undelivered.counts['undelivered_cast']
         }
 
     def require(self, request: messages.RequestMessage) -> None:
-        """Make sure that there is a listener.
+        """Check that there is a listener.
 
-        :raises MessageUndeliverable: of oslo.messaging, after a fresh
-            look-up.
+        :raises MessageUndeliverable: of oslo.messaging, if a new look-up finds
+            none.
         """
         peers = self._matchmaker.look_up(
             request.exchange, request.topic, self._settings.redis_timeout
@@ -179,7 +186,7 @@ class Requests:
         server = request.server
         if not any(not server or peer.server == server for peer in peers):
             raise oslo_messaging.MessageUndeliverable(
-                f'no server listens to {_name(request)}',
+                f'no server listens to {_target_name(request)}',
                 request.exchange,
                 request.topic,
                 request.message,
@@ -188,12 +195,12 @@ class Requests:
     def cast(
         self, request: messages.RequestMessage, retry: int | None
     ) -> None:
-        """Hand a message over without waiting for it to be served.
+        """Send a message without waiting for its processing.
 
-        :param retry: how often to try again, a second apart; None or -1:
-            for as long as the options say, and then drop it with a warning.
-        :raises MessageDeliveryFailure: the tries are used up.
-        :raises UnsendableMessage: it cannot be sent, or is too large.
+        :param retry: number of retries, a second apart; ``None`` or -1: as
+            long as the options say, and then drop it with a warning.
+        :raises MessageDeliveryFailure: if all tries failed.
+        :raises UnsendableMessage: if it cannot be encoded, or is too large.
         """
         payload = messages.encode_request(
             request, self._settings.max_message_size
@@ -214,12 +221,12 @@ class Requests:
     def call(
         self, request: messages.RequestMessage, timeout_s: float | None
     ) -> Any:
-        """Send a message and wait for what the endpoint returns.
+        """Send a message, and wait for the result of the endpoint.
 
-        :param timeout_s: longest wait in seconds, None for ever.
-        :returns: what the endpoint returned.
-        :raises MessagingTimeout: no answer in time.
-        :raises UnsendableMessage: it cannot be sent, or is too large.
+        :param timeout_s: longest wait in seconds; ``None`` for ever.
+        :returns: the result of the endpoint.
+        :raises MessagingTimeout: if there is no answer in time.
+        :raises UnsendableMessage: if it cannot be encoded, or is too large.
         """
         span_s = _FOR_EVER_S if timeout_s is None else timeout_s
         deadline = time.monotonic() + span_s
@@ -230,8 +237,8 @@ class Requests:
         refused: set[str] = set()
         while True:
             self._check_open()
-            peer = self._someone(request, deadline, refused)
-            answer = self._ask(request, peer, payload, deadline)
+            peer = self._wait_for_peer(request, deadline, refused)
+            answer = self._send_and_wait(request, peer, payload, deadline)
             if answer.kind == messages.REPLY:
                 return self._result(answer)
             if answer.kind == messages.REFUSED:
@@ -258,12 +265,12 @@ class Requests:
     def _not_delivered(
         self, request: messages.RequestMessage, retry: int | None
     ) -> None:
-        why = f'no server took a cast to {_name(request)}'
+        why = f'no server took a cast to {_target_name(request)}'
         if retry is not None and retry >= 0:
             raise oslo_messaging.MessageDeliveryFailure(why)
-        self._undelivered.note('undelivered_cast', _name(request), why)
+        self._undelivered.note('undelivered_cast', _target_name(request), why)
 
-    def _someone(
+    def _wait_for_peer(
         self,
         request: messages.RequestMessage,
         deadline: float,
@@ -275,7 +282,7 @@ class Requests:
             _timed_out(request, 'no server that listens can be reached')
         return peer
 
-    def _ask(
+    def _send_and_wait(
         self,
         request: messages.RequestMessage,
         peer: contract.AnnouncedListener,
@@ -307,12 +314,12 @@ class Requests:
         raise failure
 
 
-def _name(request: messages.RequestMessage) -> str:
+def _target_name(request: messages.RequestMessage) -> str:
     target = f'{request.exchange}/{request.topic}'
     return f'{target}/{request.server}' if request.server else target
 
 
 def _timed_out(request: messages.RequestMessage, why: str) -> NoReturn:
     method = request.message.get('method')
-    msg = f'Timed out waiting for {method} of {_name(request)}: {why}'
+    msg = f'Timed out waiting for {method} of {_target_name(request)}: {why}'
     raise oslo_messaging.MessagingTimeout(msg)

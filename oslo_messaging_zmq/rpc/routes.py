@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Connections of one sending socket to the listeners it knows.
+"""Connections of one sending socket to the known listeners.
 
 A ROUTER socket names each of its connections before it connects, so that it
-can send to one peer. The names are this process's own and are never used
-twice: ZeroMQ ends the process when a name is taken.
+can send to one peer. The names belong to this process and are never reused:
+ZeroMQ aborts the process if a name is in use.
 """
 
 from collections.abc import Iterable
@@ -20,23 +20,24 @@ from oslo_messaging_zmq.matchmaker import contract
 
 _NUMBERS = itertools.count(1)
 LINGER_MS = 1000
-"""How long a closed socket goes on sending what it still has."""
+"""How long a closed socket still sends its queued messages, in
+milliseconds."""
 
 _RECONNECT_MS = (100, 2000)
 # Without these a connection that was cut comes back when TCP tries again,
 # up to a minute after the way is free.
-_UNHEARD_MS = 5000
+_TCP_TIMEOUT_MS = 5000
 _CONNECT_MS = 2000
 
 
 class PeerRoute:
     """One connection.
 
-    ``up`` says whether it is established, None as long as that is not known,
-    and ``ups`` how often it has been.
+    ``up`` is whether it is established, ``None`` while that is unknown;
+    ``ups`` is how often it was established.
 
-    :param peer: who is at the other end.
-    :param endpoint: where.
+    :param peer: the listener.
+    :param endpoint: its address.
     """
 
     __slots__ = ('endpoint', 'id', 'peer', 'up', 'ups')
@@ -52,12 +53,12 @@ class PeerRoute:
 
 
 class Routes:
-    """All connections of one socket. Used by one thread at a time.
+    """All connections of one socket; used by one thread at a time.
 
-    :param socket: a ROUTER made by sender().
+    :param socket: a ROUTER socket of :func:`sender`.
     :param guard: prepares it for each connection.
-    :param is_fanout: which of the two endpoints of a peer is meant.
-    :param refused: hears about the peers that are not connected to.
+    :param is_fanout: which of the two endpoints of a peer is used.
+    :param refused: records peers that are refused.
     """
 
     def __init__(
@@ -82,21 +83,25 @@ class Routes:
         return iter(list(self._by_peer.values()))
 
     def find(self, peer: contract.AnnouncedListener) -> PeerRoute | None:
-        """The connection to a listener as it is announced now, if any."""
+        """Return the connection to a listener as it is announced now, if
+        any.
+        """
         route = self._by_peer.get(peer.id)
         return route if route and _is_same(route.peer, peer) else None
 
     def named(self, route_id: bytes) -> PeerRoute | None:
-        """The connection that ZeroMQ knows by a name."""
+        """Return the connection with a name in ZeroMQ; ``None`` if there
+        is none.
+        """
         for route in self:
             if route.id == route_id:
                 return route
         return None
 
     def to(self, peer: contract.AnnouncedListener) -> PeerRoute | None:
-        """The connection to a listener, made now if necessary.
+        """Return the connection to a listener; create it if it is missing.
 
-        :returns: None if this listener must not be talked to.
+        :returns: ``None`` if this listener is refused.
         """
         present = self.find(peer)
         if present is not None:
@@ -108,7 +113,7 @@ class Routes:
     def forget(self, peer_id: str) -> PeerRoute | None:
         """Disconnect from a listener.
 
-        :returns: what the connection was, if there was one.
+        :returns: the former connection, if there was one.
         """
         route = self._by_peer.pop(peer_id, None)
         if route is not None:
@@ -122,9 +127,9 @@ class Routes:
         topic: str,
         peers: Iterable[contract.AnnouncedListener],
     ) -> list[PeerRoute]:
-        """Disconnect from everybody who no longer listens to a topic.
+        """Disconnect from all former listeners of a topic.
 
-        :returns: the connections that ended.
+        :returns: the closed connections.
         """
         ids = {peer.id for peer in peers}
         gone = [
@@ -136,9 +141,9 @@ class Routes:
         return [route for each in gone if (route := self.forget(each))]
 
     def withdraw(self, key: str) -> list[PeerRoute]:
-        """Disconnect from everybody who has a key.
+        """Disconnect from all peers with a key.
 
-        :returns: the connections that ended.
+        :returns: the closed connections.
         """
         gone = [
             peer_id
@@ -148,10 +153,10 @@ class Routes:
         return [route for each in gone if (route := self.forget(each))]
 
     def at(self, endpoint: str) -> list[PeerRoute]:
-        """The connections that a monitor's event may be about.
+        """Return the connections that a monitor's event may concern.
 
-        ZeroMQ names a host as it was connected to first, and by its address
-        when it was resolved: then the port must do.
+        ZeroMQ names a host as it was first connected to, and by its address
+        after the resolution: then only the port is compared.
         """
         found = self._by_endpoint.get(endpoint)
         if found is not None:
@@ -187,9 +192,9 @@ class Routes:
 
 
 def sender(context: security.Context, queue_length: int) -> security.Socket:
-    """Make a socket that can send to each of its connections.
+    """Create a socket that can send to each of its connections.
 
-    :param queue_length: messages that wait per connection.
+    :param queue_length: largest number of waiting messages per connection.
     """
     socket = context.socket(zmq.ROUTER)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -199,7 +204,7 @@ def sender(context: security.Context, queue_length: int) -> security.Socket:
     socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
     socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
     socket.setsockopt(zmq.CONNECT_TIMEOUT, _CONNECT_MS)
-    socket.setsockopt(zmq.TCP_MAXRT, _UNHEARD_MS)
+    socket.setsockopt(zmq.TCP_MAXRT, _TCP_TIMEOUT_MS)
     socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
     return socket
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How much may be in work: of all peers, and of each of them.
+"""Limits the messages in progress, in total and for each peer.
 
-Messages of a peer beyond its part wait, and peers take turns, so that one who
-asks without end does not delay the others for long.
+Messages of a peer beyond its limit wait, and peers take turns, so that a peer
+with many messages delays other peers only briefly.
 """
 
 import collections
@@ -13,19 +13,20 @@ from typing import Any
 from typing import Generic
 from typing import TypeVar
 
-_MOST_PEERS = 10_000
+_MAX_PEERS = 10_000
 
 Message = TypeVar('Message')
 
 
 class Credit:
-    """How many messages may be handed over before some are served.
+    """Limits the number of messages in progress.
 
-    Once it is used up, half of it must have come back before it is used
-    again: a wake per message would cost more than the message.
+    After the limit is reached, half of the messages must be processed before
+    more are delivered, because a wake-up per message would cost more than the
+    message.
 
-    :param limit: so many.
-    :param wake: called when ``is_awaited`` and half of it is back, perhaps
+    :param limit: largest number of messages in progress.
+    :param wake: called when ``is_awaited`` and half are processed, perhaps
         more than once.
     """
 
@@ -40,46 +41,48 @@ class Credit:
         self.is_awaited = False
 
     def take(self) -> None:
-        """Note a message that is handed over. One thread's."""
+        """Count a delivered message; for one thread only."""
         self._in_work += 1
 
     def served(self) -> None:
-        """Note a message that was served. Any thread's."""
+        """Count a processed message; thread-safe."""
         self._served.append(None)
         if self.is_awaited and self.has_half():
             self._wake()
 
     def left(self) -> int:
-        """How many messages may be handed over now. One thread's."""
+        """Return the number of messages that may be delivered now; for
+        one thread.
+        """
         while self._served:
             self._served.popleft()
             self._in_work -= 1
         return self._limit - self._in_work
 
     def has_half(self) -> bool:
-        """Whether at least half of it is there."""
+        """Check whether at most half of the limit is in progress."""
         return self.in_work() <= self._limit // 2
 
     def in_work(self) -> int:
-        """How many messages are being served."""
+        """Return the number of messages in progress."""
         return self._in_work - len(self._served)
 
 
 @dataclasses.dataclass(slots=True)
-class _Peer:
+class _PeerQueue:
     credit: Credit
     waiting: collections.deque[tuple[Any, int]]
     size: int = 0
 
 
 class MessageTurns(Generic[Message]):
-    """Messages that wait, each peer's in the order they came. One thread's.
+    """Waiting messages, in their sequence per peer; for one thread only.
 
-    :param part: how many messages of one peer may be in work.
-    :param kept: how many of one peer may wait.
-    :param kept_bytes: how large these may be together, unless it is one.
-    :param wake: called when next() may have a message again, perhaps more
-        than once; on any thread.
+    :param part: largest number of messages in progress of one peer.
+    :param kept: largest number of waiting messages of one peer.
+    :param kept_bytes: largest total size of these, unless it is one.
+    :param wake: called on any thread when next() may have a message again,
+        perhaps more than once.
     """
 
     def __init__(
@@ -90,16 +93,16 @@ class MessageTurns(Generic[Message]):
         self._kept_bytes = kept_bytes
         self._wake = wake
         # Those heard longest ago first.
-        self._peers: collections.OrderedDict[str | bytes, _Peer] = (
+        self._peers: collections.OrderedDict[str | bytes, _PeerQueue] = (
             collections.OrderedDict()
         )
-        self._ring: collections.deque[_Peer] = collections.deque()
+        self._ring: collections.deque[_PeerQueue] = collections.deque()
 
     def __bool__(self) -> bool:
         return bool(self._ring)
 
     def has_room(self, name: str | bytes, size: int) -> bool:
-        """Tell whether one more message of a peer may wait.
+        """Check whether one more message of a peer may wait.
 
         :param name: of the peer, or of its connection.
         :param size: of the message, bytes.
@@ -115,13 +118,13 @@ class MessageTurns(Generic[Message]):
         )
 
     def add(self, name: str | bytes, message: Message, size: int) -> None:
-        """Let a message wait for its turn."""
+        """Add a waiting message."""
         peer = self._peers.get(name)
         if peer is None:
-            peer = self._peers[name] = _Peer(
+            peer = self._peers[name] = _PeerQueue(
                 Credit(self._part, self._wake), collections.deque()
             )
-            if len(self._peers) > _MOST_PEERS:
+            if len(self._peers) > _MAX_PEERS:
                 self._peers.popitem(last=False)
         else:
             self._peers.move_to_end(name)
@@ -131,14 +134,13 @@ class MessageTurns(Generic[Message]):
         peer.size += size
 
     def next(self) -> tuple[Message, Credit] | None:
-        """The message whose turn it is, and where it counts as in work.
+        """Return the next message, and the credit of its peer.
 
-        :returns: None if there is none, or only of peers that have their
-            part in work.
+        :returns: ``None`` if there is none, or only of peers at their limits.
         """
         for _ in range(len(self._ring)):
             peer = self._ring.popleft()
-            if not self._may_go_on(peer):
+            if not self._may_deliver(peer):
                 self._ring.append(peer)
                 continue
             message, size = peer.waiting.popleft()
@@ -148,7 +150,7 @@ class MessageTurns(Generic[Message]):
             return message, peer.credit
         return None
 
-    def _may_go_on(self, peer: _Peer) -> bool:
+    def _may_deliver(self, peer: _PeerQueue) -> bool:
         credit = peer.credit
         if not credit.is_awaited and credit.left() > 0:
             return True

@@ -170,7 +170,7 @@ def test_the_agent_is_up_beside_the_services_of_debian(installed):
     found = services(installed)
     assert found[AGENT] == (host, 'internal', 'up')
     assert found['nova-compute'] == (host, 'nova', 'up')
-    assert f'Nova knows this agent as {AGENT} on {host}' in (
+    assert f'Nova has the record of this agent: {AGENT} on {host}' in (
         installed.journal(AGENT)
     )
 

@@ -400,7 +400,7 @@ def test_the_devices_of_a_file_are_those_of_the_kernel(tmp_path):
     path = tmp_path / 'disk.raw'
     path.write_bytes(b'x')
     reader = block_devices.BlockDevices()
-    found = reader.below(str(path))
+    found = reader.devices_of(str(path))
     number = path.stat().st_dev
     if os.major(number):
         assert found

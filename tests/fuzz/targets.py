@@ -41,8 +41,8 @@ def codec(content: bytes) -> None:
     for number, message in enumerate(_messages(content)):
         now_s = times[0] = float(number)
         try:
-            head = codec_module.head(message)
-            before = ledger.expect(head, now_s)
+            head = codec_module.parse_head(message)
+            before = ledger.static_content(head, now_s)
             got = codec_module.decode(message, LIMITS, before)
             ledger.accept(got.report, now_s, got.lasting)
         except exception.ReportRefused as error:

@@ -119,10 +119,7 @@ def test_a_newcomer_believes_no_forgery_and_shows_that_it_saw_one(
 
     def problem():
         code, out, _ = cloud.ctl('status', '--host', 'n3')
-        return (
-            code == 0
-            and 'Not taken from the store: no controller signed' in out
-        )
+        return code == 0 and 'Desired state of the store refused: ' in out
 
     assert eventually(problem)
     assert cloud.nodes['n3'].newest.epoch == 0

@@ -173,7 +173,7 @@ class Notices:
             servers.
         """
         told = self._ask(uuids)
-        notices = limits.converted(told, _NoticesAnswer, _WHAT).notices
+        notices = limits.convert(told, _NoticesAnswer, _WHAT).notices
         peering_module.check_answer(
             told, _WHAT, uuids, notices, self._signatures
         )
@@ -181,9 +181,7 @@ class Notices:
 
 
 def _parse_saved(content: object) -> Mapping[str, Notice]:
-    return limits.converted(
-        {'notices': content}, _NoticesAnswer, _WHAT
-    ).notices
+    return limits.convert({'notices': content}, _NoticesAnswer, _WHAT).notices
 
 
 def connect(

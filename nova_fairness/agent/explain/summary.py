@@ -225,8 +225,8 @@ def _weight_effect(
         return _is_favoured(facts, sharing)
     return (
         f'All in all {_owner(facts)} is heavier than those it competes with, '
-        'so this VM has a smaller '
-        f'weight{_weight_note(sharing)}.{_remedy(facts)}'
+        'so the weight of this VM is '
+        f'lowered{_weight_note(sharing)}.{_remedy(facts)}'
     )
 
 
@@ -271,7 +271,7 @@ def _weight_note(sharing: situation.ContendedShare) -> str:
         not sharing.is_place
         and sharing.weight >= 1 - situation.SIGNIFICANT_PART
     )
-    return f'{" more and more" if more else ""} ({_weight(sharing)})'
+    return f'{" step by step" if more else ""} ({_weight(sharing)})'
 
 
 def _weight(sharing: situation.ContendedShare) -> str:

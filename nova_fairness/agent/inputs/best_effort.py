@@ -127,7 +127,7 @@ class PreemptibleVms:
             servers.
         """
         told = self._ask(uuids)
-        servers = limits.converted(told, _PreemptibleAnswer, _WHAT).servers
+        servers = limits.convert(told, _PreemptibleAnswer, _WHAT).servers
         peering_module.check_answer(
             told, _WHAT, uuids, sorted(servers), self._signatures
         )
@@ -136,7 +136,7 @@ class PreemptibleVms:
 
 def _parse_saved(content: object) -> frozenset[str]:
     return frozenset(
-        limits.converted(content, _PreemptibleAnswer, _WHAT).servers
+        limits.convert(content, _PreemptibleAnswer, _WHAT).servers
     )
 
 

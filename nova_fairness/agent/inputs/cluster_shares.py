@@ -62,7 +62,7 @@ class Shares:
     """
 
     def __init__(self, value: object) -> None:
-        told = limits.converted(value, _TreeAnswer, 'the share tree')
+        told = limits.convert(value, _TreeAnswer, 'the share tree')
         try:
             self._tree = tree_module.AccountTree(
                 cluster.Account(each.name, each.parent, each.share)

@@ -57,7 +57,7 @@ class Plugins:
 
 
 @dataclasses.dataclass(frozen=True)
-class CycleParts:
+class NodeCycleParts:
     """The objects that a cycle uses.
 
     :ivar pressure: reads memory and disk pressure; ``None`` where no control
@@ -128,7 +128,7 @@ class Cycle:
 
     def __init__(
         self,
-        parts: CycleParts,
+        parts: NodeCycleParts,
         settings: settings_module.Settings,
         plugins: Plugins,
         clock: Callable[[], float] = time.monotonic,

@@ -168,7 +168,10 @@ def test_idle_vms_that_are_charged(site, agent):
 def test_one_that_is_not_known(agent):
     uuid = '00000000-0000-4000-8000-000000000000'
     said = agent.why(types.SimpleNamespace(uuid=uuid))
-    assert f'no VM {uuid} was on {HOST} in its newest round' in said
+    assert (
+        f'VM {uuid}: unknown: it was not in the newest round of node {HOST}'
+        in said
+    )
 
 
 @contextlib.contextmanager

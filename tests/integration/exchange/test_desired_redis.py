@@ -63,7 +63,9 @@ def test_changes_at_once_each_get_an_epoch(server, client):
     def advance(number):
         with contextlib.closing(connected(server)) as own:
             return desired_store.RedisStore(own, 'cell1').change(
-                lambda kept: desired_module.after(kept, 'm', 'p', f'{number}')
+                lambda kept: desired_module.next_choice(
+                    kept, 'm', 'p', f'{number}'
+                )
             )
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -164,7 +164,7 @@ def test_a_call_without_end_ends_with_its_transport(cloud, listens):
 def test_a_listener_ends_though_nothing_is_left_to_wake_it_with(
     cloud, monkeypatch
 ):
-    monkeypatch.setattr(fanout, '_LOOK_MS', 200)
+    monkeypatch.setattr(fanout, '_POLL_MS', 200)
     transport = cloud.transport(fanout_pause='0.0')
     target = oslo_messaging.Target(topic='t', server='s')
     listener = transport._listen(target, 1, None)

@@ -24,7 +24,10 @@ def test_agents_are_listed_as_services_of_their_hosts(cloud):
 def test_the_first_start_on_a_clean_cell_says_nothing_bad(cloud):
     for node in cloud.nodes.values():
         said = (node.directory / 'nova-fairness.log').read_text()
-        assert f'Nova knows this agent as nova-fairness on {node.name}' in said
+        assert (
+            f'Nova has the record of this agent: nova-fairness on {node.name}'
+            in said
+        )
         assert 'Traceback' not in said
         assert ' ERROR ' not in said
 

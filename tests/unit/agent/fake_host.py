@@ -290,7 +290,7 @@ class FakeHost:
             return self.cpu.clock_s
 
         cpus = cpu.CpuScale(cpu.CgroupVersion.V1, lambda _: True)
-        rooms = cycle.CycleParts(
+        rooms = cycle.NodeCycleParts(
             inventory=self.inventory,
             counters=self.cpu,
             measurement=measurement.Measurement(

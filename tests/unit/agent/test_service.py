@@ -147,7 +147,7 @@ def systemd(tmp_path, monkeypatch):
 def hurried(conf, monkeypatch):
     """Each round and each wait is told of."""
     conf.set_override('interval', 0.2, group='fairness')
-    monkeypatch.setattr(supervision, '_EVERY_S', 0.0)
+    monkeypatch.setattr(supervision, '_MIN_INTERVAL_S', 0.0)
 
 
 def test_systemd_hears_of_the_first_round_of_work_and_of_the_end(
@@ -360,7 +360,7 @@ def test_a_failure_of_the_history_ends_no_round(
 ):
     monkeypatch.setattr(agent._history, 'add', lambda done: 1 / 0)
     assert some_rounds(agent, parts, 2).number == 2
-    assert 'missing in histories' in caplog.text
+    assert 'Histories: a round could not be added' in caplog.text
 
 
 def test_rounds_reach_the_notifications_with_the_ratios_in_force(
@@ -371,7 +371,7 @@ def test_rounds_reach_the_notifications_with_the_ratios_in_force(
         agent._notifying, 'add', lambda done, ratios: seen.append(ratios)
     )
     some_rounds(agent, parts, 1)
-    assert (seen[0] == parts.regime.in_force.settings.ratios()).all()
+    assert (seen[0] == parts.regime.in_force.settings.max_ratios()).all()
 
 
 @pytest.mark.parametrize(

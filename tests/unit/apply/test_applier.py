@@ -103,7 +103,7 @@ def test_a_vm_that_cannot_be_read_is_not_written(host, path):
     applier, found = started(host, path)
     key = host.start(7, value=0)
     (outcome,) = applier.apply([fake_host.change(key, 500)])
-    assert 'could not be restored' in outcome.error
+    assert 'cannot be read and so not restored' in outcome.error
     assert host.value(key) == 0
     assert found.values == {}
 

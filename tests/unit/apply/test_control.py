@@ -53,7 +53,7 @@ def test_a_host_without_a_cpu_controller_is_named(tmp_path, controllers):
 def test_a_v2_tree_that_cannot_be_read_is_named(tmp_path):
     host = fake_host.FakeHost(tmp_path / 'host', fake_host.V2)
     (host.cpu / 'cgroup.controllers').unlink()
-    with pytest.raises(exception.ControlUnavailable, match='cannot read'):
+    with pytest.raises(exception.ControlUnavailable, match='cannot be read'):
         host.control()
 
 

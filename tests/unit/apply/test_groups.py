@@ -78,7 +78,7 @@ def test_the_control_is_in_the_group_of_the_whole_vm(
     [
         ('3:cpu:/', 'not that of one VM'),
         ('3:cpu:/system.slice/libvirtd.service', 'not that of one VM'),
-        ('3:memory:/machine/qemu-1-a', 'in no control group'),
+        ('3:memory:/machine/qemu-1-a', 'none of its control groups'),
         ('3:cpu:/../qemu-1-a', 'not visible here'),
     ],
 )
@@ -91,7 +91,9 @@ def test_a_group_that_is_not_the_vms_own_is_refused(host, lines, message):
 
 def test_a_controller_that_is_not_mounted_is_refused(host):
     host.start(7)
-    with pytest.raises(exception.WriteRefused, match='no control group'):
+    with pytest.raises(
+        exception.WriteRefused, match='none of its control groups'
+    ):
         files.control_path(str(host.proc), {}, 7, 'cpu.shares')
 
 

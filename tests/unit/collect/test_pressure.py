@@ -94,7 +94,7 @@ def on(tmp_path, sysfs):
 def test_a_file_is_on_the_whole_device_of_its_partition(on, sysfs):
     sysfs.add('8:0', 'sda')
     sysfs.add_partition('8:1', 'sda1', 'sda')
-    assert on.finder.below(on('disk.raw', '8:1')) == ('8:0',)
+    assert on.finder.devices_of(on('disk.raw', '8:1')) == ('8:0',)
 
 
 def test_parts_of_a_device_are_below_it(on, sysfs):
@@ -102,7 +102,7 @@ def test_parts_of_a_device_are_below_it(on, sysfs):
     sysfs.add('8:16', 'sdb')
     sysfs.add('253:0', 'dm-0')
     sysfs.put_over('dm-0', 'sda', 'sdb')
-    assert on.finder.below(on('disk.raw', '253:0')) == (
+    assert on.finder.devices_of(on('disk.raw', '253:0')) == (
         '253:0',
         '8:0',
         '8:16',
@@ -114,7 +114,7 @@ def test_the_file_behind_a_loop_device_is_below_it(on, sysfs):
     loop = sysfs.add('7:0', 'loop0')
     (loop / 'loop').mkdir()
     (loop / 'loop' / 'backing_file').write_text(on('image', '8:0') + '\n')
-    assert on.finder.below(on('disk.raw', '7:0')) == ('7:0', '8:0')
+    assert on.finder.devices_of(on('disk.raw', '7:0')) == ('7:0', '8:0')
 
 
 def test_a_loop_device_over_itself_ends(on, sysfs):
@@ -122,16 +122,16 @@ def test_a_loop_device_over_itself_ends(on, sysfs):
     (loop / 'loop').mkdir()
     path = on('image', '7:0')
     (loop / 'loop' / 'backing_file').write_text(path + '\n')
-    assert on.finder.below(path) == ('7:0',)
+    assert on.finder.devices_of(path) == ('7:0',)
 
 
 @pytest.mark.parametrize('number', ['9:9', None])
 def test_a_file_on_no_device_here_has_none(on, sysfs, number):
-    assert on.finder.below(on('disk.raw', number)) == ()
+    assert on.finder.devices_of(on('disk.raw', number)) == ()
 
 
 def test_a_file_that_is_not_there_is_on_no_device(on):
-    assert on.finder.below('/nowhere/at/all') == ()
+    assert on.finder.devices_of('/nowhere/at/all') == ()
 
 
 def test_a_network_disk_is_on_no_device(on):
@@ -164,7 +164,7 @@ def test_a_device_that_is_gone_has_no_totals(on):
 
 
 def test_this_file_is_where_the_kernel_says():
-    found = block_devices.BlockDevices().below(__file__)
+    found = block_devices.BlockDevices().devices_of(__file__)
     for number in found:
         assert pathlib.Path('/sys/dev/block', number).exists()
 

@@ -57,7 +57,7 @@ def test_choices_of_one_origin_at_once_are_ordered_too():
 def test_there_is_an_end_of_epochs():
     last = dataclasses.replace(FIRST, epoch=desired_module.LARGEST_EPOCH)
     with pytest.raises(exception.ReportRefused, match='no epoch after'):
-        desired_module.after(last, 'm', 'p', 'n')
+        desired_module.next_choice(last, 'm', 'p', 'n')
 
 
 # The file.
@@ -93,7 +93,9 @@ GARBAGE = {
 @pytest.mark.parametrize('content', GARBAGE.values(), ids=GARBAGE)
 def test_a_file_of_garbage_is_named(file, tmp_path, content):
     (tmp_path / 'desired.json').write_bytes(content)
-    with pytest.raises(exception.StateError, match=r'desired\.json cannot'):
+    with pytest.raises(
+        exception.StateError, match=r'desired\.json: the file is unusable'
+    ):
         file.load()
     file.save(FIRST)
     assert file.load() == FIRST
@@ -111,7 +113,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
 @pytest.fixture
 def state(file, monkeypatch):
     """Makes states of node n5 whose threads look all the time."""
-    monkeypatch.setattr(desired_state, '_PAUSE_S', 0.0)
+    monkeypatch.setattr(desired_state, '_MIN_POLL_S', 0.0)
     made = []
 
     def make(shared=None, *, poll_s=0.01, start=True, signatures=None):
@@ -159,7 +161,7 @@ def test_a_set_choice_survives_the_agent(state, file):
 def test_a_lost_file_is_said_and_the_agent_starts(state, tmp_path, caplog):
     (tmp_path / 'desired.json').write_text('garbage')
     assert state().current() is None
-    assert 'desired.json cannot be used' in caplog.text
+    assert 'desired.json: the file is unusable' in caplog.text
 
 
 def test_a_file_that_cannot_be_written_is_said(state, tmp_path, caplog):
@@ -309,10 +311,7 @@ def test_an_unsigned_choice_is_refused_told_and_written_over(
         eventually(lambda: shared.kept == signed(3))
         eventually(lambda: not fresh.status()['problem'])
     assert fresh.current() == signed(3)
-    assert (
-        caplog.text.count('Not taken from the store: no controller signed')
-        == 1
-    )
+    assert caplog.text.count('no controller signed it') == 1
 
 
 def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
@@ -344,7 +343,7 @@ def test_a_peer_is_believed_only_signed_choices(secured, signed, caplog):
         fresh.offer(wrong, trusted=False)
     assert fresh.current() is None
     assert refused(fresh, 'signature') == 3
-    assert caplog.text.count('Not taken from a peer') == 1
+    assert caplog.text.count('Desired state of a peer refused') == 1
     fresh.offer(signed(2), trusted=False)
     assert fresh.current() == signed(2)
 

@@ -84,9 +84,9 @@ def test_a_restarted_agent_begins_again_and_its_former_run_is_refused():
 
 def test_memory_of_former_runs_is_bounded():
     ledger = make()
-    for number in range(3 * ledger_module.RETIRED):
+    for number in range(3 * ledger_module.MAX_RETIRED_RUNS):
         ledger.accept(build.node_report(boot_id=f'run {number}'), 0.0)
-    recent = 3 * ledger_module.RETIRED - 2
+    recent = 3 * ledger_module.MAX_RETIRED_RUNS - 2
     refused = build.node_report(boot_id=f'run {recent}')
     assert reason(ledger, refused) == 'replayed'
     assert ledger.hosts == 1
@@ -220,7 +220,7 @@ def test_rows_of_all_reports_together_are_bounded():
 
 
 def expect(ledger, report, now_s=0.0):
-    return ledger.expect(codec.head(codec.encode(report)), now_s)
+    return ledger.static_content(codec.parse_head(codec.encode(report)), now_s)
 
 
 def test_a_report_without_news_is_refused_before_it_is_read():
@@ -297,7 +297,7 @@ def message(host='n1', sequence=1, **changes):
 def broken(place, value, **changes):
     """A message with one number that cannot be."""
     sent = message(**changes)
-    numbers = np.frombuffer(sent['table'], tables.WRITTEN).copy()
+    numbers = np.frombuffer(sent['table'], tables.NUMBER_TYPE).copy()
     numbers[place] = value
     return {**sent, 'table': numbers.tobytes()}
 
@@ -322,7 +322,7 @@ def test_remembered_reports_include_waiting_ones(node):
 
 
 def test_numbers_of_many_hosts_are_each_its_own(node, monkeypatch):
-    monkeypatch.setattr(tables, '_ROWS', 5)
+    monkeypatch.setattr(tables, '_MAX_ROWS', 5)
     hosts = [f'n{number}' for number in range(9)]
     for sequence in (1, 2):
         for number, host in enumerate(hosts):
@@ -402,7 +402,7 @@ def test_two_that_are_read_at_a_time_do_not_hide_each_other():
     lasting = codec.decode(message(), LIMITS).lasting
     ledger.accept(build.node_report(), 0.0, lasting)
     second, third = (
-        codec.shorten(sent, codec.head(sent), lasting)
+        codec.shorten(sent, codec.parse_head(sent), lasting)
         for sent in (message(sequence=2), message(sequence=3))
     )
     assert ledger.postpone(second, 0.0)

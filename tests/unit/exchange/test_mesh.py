@@ -348,27 +348,27 @@ def view(*usable, **left_out):
 @pytest.fixture
 def noted(caplog):
     caplog.set_level(logging.INFO)
-    book = mesh.Attendance(logging.getLogger('test'))
+    book = mesh.ViewLog(logging.getLogger('test'))
 
     def note(seen):
         caplog.clear()
-        book.note(seen)
+        book.log_changes(seen)
         return caplog.messages
 
     return note
 
 
 def test_only_changes_are_sent(noted):
-    assert noted(view('n1')) == ['In view: n1']
+    assert noted(view('n1')) == ['Reports in use: n1']
     assert noted(view('n1')) == []
     assert noted(view('n1', n2='silent for 31 s')) == [
-        'Left out: n2 (silent for 31 s)'
+        'Reports not in use: n2 (silent for 31 s)'
     ]
     assert noted(view('n1', n2='silent for 41 s')) == []
     assert noted(view('n1', n2='measures with X, not with Y')) == [
-        'Left out: n2 (measures with X, not with Y)'
+        'Reports not in use: n2 (measures with X, not with Y)'
     ]
-    assert noted(view('n1', 'n2')) == ['In view: n2']
+    assert noted(view('n1', 'n2')) == ['Reports in use: n2']
 
 
 def test_a_cloud_that_falls_apart_is_one_line(noted):

@@ -17,7 +17,7 @@ def watched(*steps, every=60.0, begin=1000.0):
     found, now = idleness.Quiet.fresh(begin), begin
     for cpu_s, moved in steps:
         now += every
-        found = found.after(idleness.VmWork(cpu_s, moved), now, LIMITS)
+        found = found.updated(idleness.VmWork(cpu_s, moved), now, LIMITS)
     return found, now
 
 
@@ -48,15 +48,15 @@ def test_a_vm_that_always_works_a_little_is_busy_at_the_end_of_the_hour():
 
 def test_an_hour_out_of_sight_begins_the_count_again():
     found, now = watched(*[IDLE] * 100)
-    near = found.after(idleness.VmWork(), now + HOUR_S, LIMITS)
+    near = found.updated(idleness.VmWork(), now + HOUR_S, LIMITS)
     assert near.since == 1000.0
-    far = found.after(idleness.VmWork(), now + HOUR_S + 1, LIMITS)
+    far = found.updated(idleness.VmWork(), now + HOUR_S + 1, LIMITS)
     assert far.since == now + HOUR_S + 1
 
 
 def test_a_clock_that_goes_back_begins_the_count_again():
     found, now = watched(*[IDLE] * 100)
-    assert found.after(idleness.VmWork(), now - 1, LIMITS).since == now - 1
+    assert found.updated(idleness.VmWork(), now - 1, LIMITS).since == now - 1
 
 
 @hypothesis.given(
@@ -70,5 +70,5 @@ def test_no_vm_is_idle_for_longer_than_it_was_watched(steps):
     found = idleness.Quiet.fresh(begin)
     for cpu_s, moved, elapsed_s in steps:
         now += elapsed_s
-        found = found.after(idleness.VmWork(cpu_s, moved), now, LIMITS)
+        found = found.updated(idleness.VmWork(cpu_s, moved), now, LIMITS)
         assert begin <= found.since <= found.seen == now

@@ -17,8 +17,8 @@ def past():
 
 
 def test_rows_are_picked_alike_with_and_without_one_never_seen(past):
-    all_seen = past.picked(np.array([2, 0]))
-    one_not = past.picked(np.array([2, 0, -1]))
+    all_seen = past.select(np.array([2, 0]))
+    one_not = past.select(np.array([2, 0, -1]))
     assert (one_not.wanted[:, :2] == all_seen.wanted).all()
     assert all_seen.paused.tolist() == [True, True]
     assert one_not.paused.tolist() == [True, True, False]
@@ -27,7 +27,7 @@ def test_rows_are_picked_alike_with_and_without_one_never_seen(past):
 
 
 def test_a_change_of_picked_rows_changes_no_row_of_the_whole(past):
-    picked = past.picked(np.array([0, 1]))
+    picked = past.select(np.array([0, 1]))
     picked.wanted[:], picked.paused[:] = -1.0, False
     assert (past.wanted >= 0).all()
     assert past.paused.tolist() == [True, False, True]

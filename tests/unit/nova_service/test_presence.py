@@ -25,16 +25,16 @@ def without_nova(monkeypatch):
 
 @pytest.mark.parametrize('mode', [presence.AUTO, presence.ON])
 def test_with_nova_and_its_configuration_it_is(mode, nova_conf):
-    assert presence.wanted(mode, [nova_conf]) == (True, '')
+    assert presence.should_register(mode, [nova_conf]) == (True, '')
 
 
 def test_switched_off_it_is_not(nova_conf):
-    assert not presence.wanted(presence.OFF, [nova_conf])[0]
+    assert not presence.should_register(presence.OFF, [nova_conf])[0]
 
 
 @pytest.mark.parametrize('files', [[], ['/nonexistent/nova.conf']])
 def test_without_configuration_it_is_not_by_itself(files):
-    wanted, why_not = presence.wanted(presence.AUTO, files)
+    wanted, why_not = presence.should_register(presence.AUTO, files)
     assert not wanted
     assert 'expected' in why_not
 
@@ -42,15 +42,15 @@ def test_without_configuration_it_is_not_by_itself(files):
 @pytest.mark.parametrize('files', [[], ['/nonexistent/nova.conf']])
 def test_without_configuration_it_cannot_be_made_to(files):
     with pytest.raises(exception.ConfigurationError, match='service = on'):
-        presence.wanted(presence.ON, files)
+        presence.should_register(presence.ON, files)
 
 
 def test_without_nova_the_extra_is_named(without_nova, nova_conf):
-    wanted, why_not = presence.wanted(presence.AUTO, [nova_conf])
+    wanted, why_not = presence.should_register(presence.AUTO, [nova_conf])
     assert not wanted
     assert 'nova-fairness[nova]' in why_not
     with pytest.raises(exception.ConfigurationError, match=r'\[nova\]'):
-        presence.wanted(presence.ON, [nova_conf])
+        presence.should_register(presence.ON, [nova_conf])
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_without_nova_the_extra_is_named(without_nova, nova_conf):
 )
 def test_an_older_release_is_refused(nova_conf, monkeypatch, version, fault):
     monkeypatch.setattr(importlib.metadata, 'version', lambda name: version)
-    wanted, why_not = presence.wanted(presence.AUTO, [nova_conf])
+    wanted, why_not = presence.should_register(presence.AUTO, [nova_conf])
     assert wanted != fault
     assert (f'Nova {version} is not supported' in why_not) == fault

@@ -46,7 +46,7 @@ def test_nova_chooses_since_it_does_not_warn(
 ):
     monkeypatch.setattr(releases, 'release', lambda: version)
     monkeypatch.delitem(sys.modules, 'eventlet', raising=False)
-    releases.run_by_threads()
+    releases.use_native_threads()
     assert chosen == [f'{who}: threading']
     assert os.environ[releases._UNPATCHED] == 'true'
 
@@ -54,7 +54,7 @@ def test_nova_chooses_since_it_does_not_warn(
 def test_where_eventlet_is_imported_nova_would_refuse(chosen, monkeypatch):
     monkeypatch.setattr(releases, 'release', lambda: '34.0.0')
     monkeypatch.setitem(sys.modules, 'eventlet', types.ModuleType('eventlet'))
-    releases.run_by_threads()
+    releases.use_native_threads()
     assert chosen == ['oslo: threading']
 
 
@@ -62,4 +62,4 @@ def test_where_eventlet_is_imported_nova_would_refuse(chosen, monkeypatch):
     ('version', 'number'), [('', 0), ('31.3.1', 31), ('34.0.0.0rc1', 34)]
 )
 def test_the_number_of_a_release(version, number):
-    assert releases.number(version) == number
+    assert releases.release_number(version) == number

@@ -249,7 +249,7 @@ def test_an_outage_is_said_once_and_its_end_once(caplog):
     assert one.count == 1
     assert [record.getMessage() for record in caplog.records] == [
         'No news until Redis serves again: Redis at db:6379: refused',
-        'Redis at db:6379 serves again: news go on',
+        'Redis at db:6379 serves again: news continue',
     ]
 
 

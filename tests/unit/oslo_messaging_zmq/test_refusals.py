@@ -39,13 +39,13 @@ def test_many_names_fill_neither_memory_nor_log(noted):
     said = 0
     for number in range(5000):
         said += len(noted('unknown_key', f'key {number}'))
-    assert said == refusals._MOST_NAMES
+    assert said == refusals._MAX_NAMES
     assert noted.counts['unknown_key'] == 5000
 
 
 def test_room_is_made_for_new_names_after_a_while(caplog):
     made = refusals.Refusals('driver', quiet_s=0)
-    for number in range(refusals._MOST_NAMES + 5):
+    for number in range(refusals._MAX_NAMES + 5):
         made.note('unknown_key', f'key {number}', 'because')
-    assert len(caplog.messages) == refusals._MOST_NAMES + 5
-    assert len(made._said) == refusals._MOST_NAMES
+    assert len(caplog.messages) == refusals._MAX_NAMES + 5
+    assert len(made._said) == refusals._MAX_NAMES

@@ -230,7 +230,7 @@ def test_peers_that_leave_in_the_middle_hold_up_others_once(kernel, table):
     for descriptor in range(10, 40):
         table.admit('a', '10.0.0.1')
         del kernel.looks[descriptor]
-    assert kernel.now == pytest.approx(sessions._LONGEST_WAIT_S, abs=0.01)
+    assert kernel.now == pytest.approx(sessions._MAX_WAIT_S, abs=0.01)
 
 
 def test_a_connection_that_sends_much_before_admission_is_ended(kernel, table):

@@ -134,5 +134,5 @@ def test_a_turn_that_fails_is_not_the_last_one(monkeypatch, caplog):
 
     tasks.repeat(turn, lambda: len(done) == 3, 'reader')
     assert caplog.messages == [
-        "Unexpected error in reader, which goes on: RuntimeError('a bug')"
+        "reader: unexpected error; it continues: RuntimeError('a bug')"
     ]

@@ -84,7 +84,7 @@ def test_no_waiting_peer_is_forgotten_if_all_was_served_meanwhile(scene):
 
 
 def test_peers_that_were_not_heard_for_long_are_forgotten(scene, monkeypatch):
-    monkeypatch.setattr(turns, '_MOST_PEERS', 10)
+    monkeypatch.setattr(turns, '_MAX_PEERS', 10)
     for number in range(100):
         scene.add(number, number)
         assert scene.begin() == [number]

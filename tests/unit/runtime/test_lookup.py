@@ -109,8 +109,8 @@ def test_a_question_that_failed_is_asked_again(
         assert authority.found.wait(ENOUGH_S)
     assert names.known(['a']) == {'a': 1}
     assert names.problem == ''
-    assert caplog.text.count('cannot be looked up') == 1
-    assert caplog.text.count('can be looked up again') == 1
+    assert caplog.text.count('query failed') == 1
+    assert caplog.text.count('queries succeed again') == 1
 
 
 def test_a_value_that_no_caller_wanted_for_long_is_forgotten_first(
@@ -129,7 +129,7 @@ def test_a_value_that_no_caller_wanted_for_long_is_forgotten_first(
 
 
 def test_it_ends_while_a_question_hangs(authority, begin, monkeypatch):
-    monkeypatch.setattr(lookup, '_END_S', 0.01)
+    monkeypatch.setattr(lookup, '_JOIN_S', 0.01)
     authority.answers['a'] = 1
     authority.may_answer.clear()
     names = begin()

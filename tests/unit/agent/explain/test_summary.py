@@ -70,8 +70,8 @@ OVER = {
 }
 OVER_PARTS = PARTS.replace('24%', '40%')
 OVER_TEXT = (
-    'All in all its owner is heavier than those it competes with, so this VM '
-    'has a smaller weight (weight 0.60, 1 is neutral).'
+    'All in all its owner is heavier than those it competes with, so the '
+    'weight of this VM is lowered (weight 0.60, 1 is neutral).'
 )
 ALONE = {'sharing': (), 'waits': ('cpu_time',)}
 
@@ -106,7 +106,7 @@ TABLE = {
         BEGUN
         + OVER_PARTS
         + OVER_TEXT.replace(
-            'back (weight 0.60', 'back more and more (weight 1.00'
+            'lowered (weight 0.60', 'lowered step by step (weight 1.00'
         ),
     ),
     'over it, at the end': (
@@ -226,8 +226,8 @@ TABLE = {
         facts(**ALONE, cpu={'host': None}),
         (
             'This VM gets 0.20 CPU and wants 1.00 CPU. Other VMs do not slow '
-            'it down. Why it waits is not known here; tell the operator if it'
-            ' lasts.'
+            'it down. The cause is not known here; tell the operator if it'
+            ' continues.'
         ),
     ),
     'waits for the device itself': (

@@ -90,7 +90,7 @@ def test_one_number_that_cannot_be_used_refuses_the_whole_call(path, number):
 def test_a_record_that_cannot_be_read_is_begun_again(path, caplog, content):
     path.write_text(content)
     assert preferences.Preferences(path).current() == {}
-    assert 'no preferences' in caplog.text
+    assert 'no VM has a preference' in caplog.text
 
 
 def test_a_preference_that_cannot_be_saved_counts_and_says_so(tmp_path):

@@ -150,7 +150,7 @@ def tools(monkeypatch, tmp_path):
         return said.get(tool, '')
 
     monkeypatch.setattr(privileged_network.context, 'client_mode', False)
-    monkeypatch.setattr(privileged_network, '_run_lent', run)
+    monkeypatch.setattr(privileged_network, '_run_with_capability', run)
     monkeypatch.setattr(privileged_network, 'SYS', tmp_path)
     return ran, said
 
