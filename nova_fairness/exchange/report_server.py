@@ -119,7 +119,7 @@ class _InlineServer(rpc_server.RPCServer):  # type: ignore[misc]  # untyped
     def _on_incoming(self, incoming: Any) -> None:
         try:
             if self.dispatcher.is_report(incoming[0]):
-                self.dispatcher.take(incoming[0])
+                self.dispatcher.dispatch_report(incoming[0])
             else:
                 self._process_incoming(incoming)
         except Exception as error:  # noqa: BLE001 # whatever was sent
