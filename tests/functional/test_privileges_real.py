@@ -108,8 +108,8 @@ def test_each_helper_has_the_fewest_capabilities_that_work(
 ):
     mark = f'FAIRNESS_TEST={os.getpid()}'
     monkeypatch.setenv(*mark.split('='))
-    of.door.prepare()
-    of.door.knock()
+    of.client.prepare()
+    of.client.start()
     try:
         (pid,) = helpers(of.context.pypath, mark)
         threads = list(pathlib.Path(f'/proc/{pid}/task').iterdir())

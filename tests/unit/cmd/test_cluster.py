@@ -82,9 +82,9 @@ def test_the_page_names_the_file_that_is_read():
             for each, said in (
                 ({'end_notice': '0'}, 'end_notice'),
                 ({'end_notice': '-600'}, 'end_notice'),
-                ({'end_notice': 'nan'}, 'end_notice, end_patience: a notice'),
+                ({'end_notice': 'nan'}, 'end_notice, end_patience: the notice'),
                 ({'end_notice': 'inf'}, 'at least 120 s, got inf'),
-                ({'end_patience': 'nan'}, 'more than 0 s, got nan'),
+                ({'end_patience': 'nan'}, 'above 0 s, got nan'),
                 ({'end_actions': ''}, 'end_actions must name'),
                 ({'idle_after': 'nan'}, 'got nan s'),
                 ({'idle_after': '604800'}, 'needs transport_url'),
@@ -152,7 +152,7 @@ def test_the_tree_is_keystones_where_that_is_wanted(wanted):
     cloud.add_domain('physics')
     cloud.add_project('strings', 'physics')
     file = (model.Account('strings', None, 3.0),)
-    store = types.SimpleNamespace(used=records.UseRecords)
+    store = types.SimpleNamespace(read_ledger=records.UseRecords)
     found = accounts._mirrored(conf, cloud.apis, store, lambda: file)()
     strings = model.Account('strings', 'physics' if wanted else None, 3.0)
     assert found == (
@@ -266,7 +266,7 @@ def test_the_service_asks_keystone_which_accounts_there_are():
         types.SimpleNamespace(fairness_cluster=options),
         tuple,
         cloud.apis,
-        types.SimpleNamespace(used=lambda: used),
+        types.SimpleNamespace(read_ledger=lambda: used),
     )
     made.require('beta-id', {'share': 2.0})
     with pytest.raises(exception.UnknownAccount):

@@ -157,7 +157,7 @@ class FakeBlockDevices(block_devices.BlockDevices):
         super().__init__()
         self._schedulers = schedulers
 
-    def below(self, path):
+    def devices_of(self, path):
         return (path,)
 
     def totals(self, number, cost_model=False):
@@ -248,9 +248,11 @@ def test_traffic_control_tells_its_version_or_missing_parts(
 def test_privileges_are_tried_by_root_only(tmp_path, monkeypatch):
     knocked = []
     prepare = lambda files: knocked.append('prepared')  # noqa: E731
-    monkeypatch.setattr(status_node.controls_module, 'prepare', prepare)
+    monkeypatch.setattr(status_node.controls_module, 'prepare_helpers', prepare)
     monkeypatch.setattr(
-        status_node.privileged.door, 'knock', lambda: knocked.append('knocked')
+        status_node.privileged.client,
+        'start',
+        lambda: knocked.append('knocked'),
     )
     monkeypatch.setattr(os, 'geteuid', lambda: 1000)
     assert checked(status_node.privileges, tmp_path)[0] == WARNING
