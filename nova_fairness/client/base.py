@@ -334,7 +334,7 @@ class HostCommand(Lister):
             except exceptions.CommandError as error:
                 if len(hosts) == 1:
                     raise
-                self.log_missing('action failed', {host: str(error)})
+                self.log_missing('was not changed', {host: str(error)})
         return table(self.columns, done)
 
     def _done(

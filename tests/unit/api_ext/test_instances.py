@@ -175,7 +175,7 @@ def test_a_deleted_server_whose_request_seems_to_run_has_ended(located):
     with_request(located, NOT_THERE, standing='runs', status='runs')
     found = ask(located, 'admin', NOT_THERE).json['instance']
     assert found['standing'] == 'ended'
-    assert found['summary'].endswith('ends with it.')
+    assert found['summary'].endswith('ends with this server.')
 
 
 def test_a_deleted_server_of_several_does_not_end_their_request(located):
@@ -184,7 +184,7 @@ def test_a_deleted_server_of_several_does_not_end_their_request(located):
         located, NOT_THERE, standing='runs', status='runs', servers=servers
     )
     found = ask(located, 'admin', NOT_THERE).json['instance']
-    assert found['summary'].endswith(f'{NOT_THERE} has other servers, too.')
+    assert found['summary'].endswith(f'{NOT_THERE} also has other servers.')
 
 
 def test_a_deleted_server_of_another_project_is_not_there(located):

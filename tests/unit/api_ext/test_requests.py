@@ -362,7 +362,7 @@ def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
             error, exception.HostNotReached | exception.NotLeading
         )
         begun = 'does not answer' if is_away else 'failed to execute this'
-        assert said.startswith(f'The queue {begun}')
+        assert said.startswith(f'The cluster service {begun}')
         assert 'Waiting requests are not lost' in said
 
 

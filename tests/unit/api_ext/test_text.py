@@ -93,7 +93,10 @@ def test_no_message_shows_an_expression():
 @pytest.mark.parametrize(
     ('body', 'said'),
     [
-        ({'ceiling': {'vcpu': 3}}, "ceiling: 'vcpu' is no resource class"),
+        (
+            {'ceiling': {'vcpu': 3}},
+            "ceiling: 'vcpu' is not a valid resource class",
+        ),
         ({'ceiling': {'VCPU': -3}}, 'ceiling.VCPU: -3 is less than the mini'),
         ({}, 'body: expected at least one of time_limit, longest_wait'),
     ],

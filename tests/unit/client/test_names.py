@@ -243,7 +243,7 @@ def test_several_hosts_are_paused_also_if_one_is_unknown(cloud, caplog):
     cloud.answers('/h9/action', fault, 404, 'POST')
     code, told = ask(cloud, hosts.PauseHost, 'h9', 'h1')
     assert (code, [each['Host'] for each in told]) == (1, ['h1'])
-    assert 'h9 did not do it: No host h9.' in caplog.text
+    assert 'h9 was not changed: No host h9.' in caplog.text
     with pytest.raises(exceptions.CommandError, match='No host h9'):
         cloud.run(hosts.PauseHost, 'h9')
 

@@ -293,7 +293,7 @@ def test_each_line_of_the_log_names_its_server():
     [
         "LOG.info('plan %s: server %s moves', plan, move.server)",
         "LOG.warning('server %s: %s', uuid, error)",
-        "evictor.attempt(leave.server, self._judge, leave)",
+        "evictor.attempt_for_server(leave.server, self._judge, leave)",
         "LOG.info('message %s waits', cast.uuid)",
         "LOG.warning('request %s: %s', request.uuid, error)",
     ],

@@ -221,7 +221,7 @@ def test_rows_that_nova_fails_for_hide_no_others(
     seen = nova.servers(0.0)
     assert {n for n, each in enumerate(servers) if each not in seen} == unread
     assert len(cloud.asked) - before < 80
-    assert 'Nova fails for some between' in caplog.text
+    assert 'Nova fails for some servers between' in caplog.text
     # What is new is seen, and who was known stays where it lay.
     new = built(cloud, 'new')
     assert {*seen, new} == {*nova.servers(1.0)}

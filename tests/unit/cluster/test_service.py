@@ -618,7 +618,7 @@ class TestAHostVanishes:
 
     def test_after_the_decision_another_is_found(self, world, monkeypatch):
         server, process = world.post('r1'), world.process()
-        keep = placement_module.Placement.keep
+        keep = placement_module.Placement.reserve
 
         def late(placement, *arguments):
             monkeypatch.undo()
@@ -829,7 +829,7 @@ def test_a_second_build_of_the_same_server_is_not_lost(world):
 
 def test_a_leader_that_was_deposed_while_it_slept_sends_nothing(world):
     server, process = world.post('r1'), world.process()
-    keep = placement_module.Placement.keep
+    keep = placement_module.Placement.reserve
 
     def sleep_long(self, *arguments):
         # Another process takes over while this one is stopped.
@@ -1228,7 +1228,7 @@ def test_one_of_many_servers_that_runs_already_keeps_all_from_being_sent(
     servers = posted_together(world, 'r1', 30, 1)
     process = world.process()
 
-    keep = placement_module.Placement.keep
+    keep = placement_module.Placement.reserve
 
     def kept_and_built(*given):
         # After the look at the cloud, before the request is sent.

@@ -946,7 +946,7 @@ class TestClasses:
         self, cloud, reader, monkeypatch
     ):
         gone = fake_cloud.name_uuid('h1-0')
-        read = placement_module.Placement._read
+        read = placement_module.Placement._read_provider
 
         def late(self, uuid, generation):
             return None if uuid == gone else read(self, uuid, generation)

@@ -82,7 +82,10 @@ def test_the_page_names_the_file_that_is_read():
             for each, said in (
                 ({'end_notice': '0'}, 'end_notice'),
                 ({'end_notice': '-600'}, 'end_notice'),
-                ({'end_notice': 'nan'}, 'end_notice, end_patience: the notice'),
+                (
+                    {'end_notice': 'nan'},
+                    'end_notice, end_patience: the notice',
+                ),
                 ({'end_notice': 'inf'}, 'at least 120 s, got inf'),
                 ({'end_patience': 'nan'}, 'above 0 s, got nan'),
                 ({'end_actions': ''}, 'end_actions must name'),

@@ -81,7 +81,7 @@ def now(monkeypatch):
     monkeypatch.setattr(exported_requests, 'time', clock)
 
 
-def test_a_row_says_what_became_of_a_request(given, tmp_path, now, capsys):
+def test_a_row_contains_the_end_of_a_request(given, tmp_path, now, capsys):
     rows = exported(given, tmp_path)
     assert '5 rows' in capsys.readouterr().out
     first, second, runs, deleted, waits = rows

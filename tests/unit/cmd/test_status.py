@@ -248,7 +248,9 @@ def test_traffic_control_tells_its_version_or_missing_parts(
 def test_privileges_are_tried_by_root_only(tmp_path, monkeypatch):
     knocked = []
     prepare = lambda files: knocked.append('prepared')  # noqa: E731
-    monkeypatch.setattr(status_node.controls_module, 'prepare_helpers', prepare)
+    monkeypatch.setattr(
+        status_node.controls_module, 'prepare_helpers', prepare
+    )
     monkeypatch.setattr(
         status_node.privileged.client,
         'start',

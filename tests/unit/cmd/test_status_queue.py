@@ -82,7 +82,7 @@ DURABLE = '[oslo_messaging_rabbit]\namqp_durable_queues = true\n'
         (None, None, 'SUCCESS', 'no Nova on this machine'),
         ('', API + DURABLE, 'SUCCESS', 'sends to nova_front'),
         ('', None, 'WARNING', 'no request waits'),
-        ('', '', 'WARNING', 'control_exchange = nova_front is missing'),
+        ('', '', 'WARNING', 'set [DEFAULT] control_exchange = nova_front'),
         ('', API, 'FAILURE', 'nova_front, not durable'),
         (API + DURABLE, '', 'FAILURE', 'the exchange nova_front, durable'),
         (DURABLE, API, 'FAILURE', 'expects the exchange nova, not durable'),

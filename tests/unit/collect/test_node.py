@@ -137,7 +137,7 @@ def test_without_bogomips_the_speed_factor_is_one_and_said(host, caplog):
     host.write('proc/cpuinfo', 'processor : 0\n')
     with caplog.at_level(logging.INFO):
         assert host.read().speed_factor == 1
-    assert 'speed factor 1 assumed' in caplog.text
+    assert 'speed factor: no BogoMIPS in cpuinfo; 1 is assumed' in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_an_assumed_bandwidth_is_logged(host, caplog):
     host.add_disk('sda', '1')
     with caplog.at_level(logging.INFO):
         host.read()
-    assert 'disk bandwidth assumed: sda is rotational' in caplog.text
+    assert 'disk bandwidth: assumed by class: sda is rotational' in caplog.text
     assert '1000 Mbit/s assumed' in caplog.text
 
 

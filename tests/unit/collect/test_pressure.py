@@ -67,7 +67,7 @@ class FakeBlockDevices(block_devices.BlockDevices):
         super().__init__(str(sys), str(mountinfo))
         self._places = places
 
-    def _number(self, status):
+    def _device_of(self, status):
         return self._places.get(status.st_ino)
 
 

@@ -137,7 +137,7 @@ def test_numbers_travel_as_bytes_where_they_can(
     )
     sent = []
     exchange = node('n1', start=False)
-    monkeypatch.setattr(exchange._sender, 'put', sent.append)
+    monkeypatch.setattr(exchange._sender, 'replace_message', sent.append)
     exchange.publish(build.node_report('n1'))
     assert type(sent[0]['table']) is kind
 

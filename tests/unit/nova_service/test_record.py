@@ -126,8 +126,8 @@ def test_a_conductor_that_is_away_is_told_of_once(conductor, reporter, caplog):
         conductor.failure = None
         conductor.await_reports(len(conductor.counts) + 2)
     assert reporter.problem == ''
-    assert caplog.text.count('cannot be told') == 1
-    assert caplog.text.count('Nova knows this agent') == 1
+    assert caplog.text.count('the report of this agent failed') == 1
+    assert caplog.text.count('Nova has the record of this agent') == 1
 
 
 def test_a_row_that_an_operator_deleted_is_made_again(conductor, reporter):

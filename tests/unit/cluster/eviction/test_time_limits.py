@@ -288,7 +288,7 @@ class TestExtension:
         process = process_of(world, 'stop', extension_s=3600.0)
         process.cycle()
         process.extend(server, 2000.0)
-        with pytest.raises(exception.IllegalStep, match='3600 s in all'):
+        with pytest.raises(exception.IllegalStep, match='3600 s is the limit'):
             process.extend(server, 1601.0)
         process.extend(server, 1600.0)
 

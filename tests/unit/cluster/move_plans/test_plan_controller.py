@@ -383,7 +383,7 @@ def test_a_process_that_is_killed_is_followed_by_one_that_asks_once(
             nova.Nova.live_migrate(half.nova, server, target)
         raise Killed
 
-    half.nova.migrate = dies
+    half.nova.live_migrate = dies
     with pytest.raises(Killed):
         half.go()
     assert half.states() == [(M.MOVING, C.ASKED)]
@@ -433,7 +433,7 @@ def test_a_plan_goes_on_when_a_process_dies_at_any_effect(
     half.begin()
     mortal, plans = Mortal(effects, is_after), half.world.store.plans
     plans.add, plans.write = mortal.of(plans.add), mortal.of(plans.write)
-    half.nova.migrate = mortal.of(half.nova.migrate)
+    half.nova.live_migrate = mortal.of(half.nova.live_migrate)
     for _ in range(8):
         try:
             half.go()
@@ -489,13 +489,13 @@ def test_an_administrator_moves_it_just_when_it_is_asked_for(half):
     half.fake.migrates_at_once = False
     half.begin()
     half.go()
-    ask = half.nova.migrate
+    ask = half.nova.live_migrate
 
     def late(server, target):
         half.fake.begin_migration(server, 'h3')
         ask(server, target)
 
-    half.nova.migrate = late
+    half.nova.live_migrate = late
     half.go()
     assert half.states() == [(M.PENDING, C.BUSY)]
     half.fake.end_migration(half.servers[1])

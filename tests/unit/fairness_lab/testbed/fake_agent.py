@@ -119,7 +119,7 @@ class FakeAgent:
             return self._node.now_s
 
         shares = FakeShares(self._node)
-        rooms = cycle.CycleParts(
+        rooms = cycle.NodeCycleParts(
             inventory=FakeInventory(self._node),
             counters=FakeCounters(self._node),
             measurement=measurement.Measurement(
