@@ -95,7 +95,7 @@ def test_no_message_shows_an_expression():
     [
         (
             {'ceiling': {'vcpu': 3}},
-            "ceiling: 'vcpu' is not a valid resource class",
+            "ceiling: 'vcpu' is not a valid reso",
         ),
         ({'ceiling': {'VCPU': -3}}, 'ceiling.VCPU: -3 is less than the mini'),
         ({}, 'body: expected at least one of time_limit, longest_wait'),

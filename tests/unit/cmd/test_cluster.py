@@ -84,7 +84,7 @@ def test_the_page_names_the_file_that_is_read():
                 ({'end_notice': '-600'}, 'end_notice'),
                 (
                     {'end_notice': 'nan'},
-                    'end_notice, end_patience: the notice',
+                    'end_notice, end_patience: the',
                 ),
                 ({'end_notice': 'inf'}, 'at least 120 s, got inf'),
                 ({'end_patience': 'nan'}, 'above 0 s, got nan'),

@@ -78,7 +78,7 @@ def test_a_line_that_was_cut_off_swallows_no_other(host, tmp_path):
 
 def test_a_full_disk_is_named_and_keeps_no_recorder_from_closing(host):
     recorder = record.RoundRecorder(pathlib.Path('/dev/full'))
-    with pytest.raises(exception.StateError, match='/dev/full: .*No space'):
+    with pytest.raises(exception.StateError, match=r'/dev/full: .*No space'):
         recorder.add(host.rounds(1))
     recorder.close()
     recorder.close()
