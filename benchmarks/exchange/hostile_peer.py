@@ -67,7 +67,7 @@ def serve(url: str) -> None:
     serving.start()
     serving.wait_ready(TIMEOUT_S)
     # The port and the key of a listener, which Redis would tell as well.
-    peer = made._driver._running()._listeners[0].peer  # noqa: SLF001
+    peer = made._driver._engine_of_process()._listeners[0].peer  # noqa: SLF001
     address = f'{peer.exchange}/{peer.topic}/{peer.server}'
     print(json.dumps([peer.rpc, peer.key, address]), flush=True)
     sys.stdin.read()

@@ -168,7 +168,7 @@ class RedisStore(SharedStore):
 
     def _unreachable(self, error: Exception) -> exception.ExchangeError:
         return exception.ExchangeError(
-            f'desired state: Redis does not answer: {error}'
+            f'desired state: Redis cannot be used: {error}'
         )
 
 

@@ -371,7 +371,7 @@ def test_a_service_without_a_broker_says_so_once(queue, service):
     assert processes.wait_until(
         lambda: queue.show(service, 'ActiveState') == 'failed', 60, 0.1
     ), queue.journal(service)
-    assert 'broker must name the broker of Nova' in queue.journal(service)
+    assert 'broker: empty; set the URL of the broker' in queue.journal(service)
     assert queue.show(service, 'NRestarts') == '0'
 
 

@@ -74,9 +74,9 @@ class Node:
         self._ends = {
             'node_resources': lambda conf: resources_of(name),
             'controls_module': Namespace(
-                Site=controls.ControlContext,
+                ControlContext=controls.ControlContext,
                 PressureWatch=controls.PressureWatch,
-                build=lambda site: self._controls(),
+                build_controls=lambda site: self._controls(),
             ),
         }
         self._vms = vms

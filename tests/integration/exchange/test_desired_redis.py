@@ -105,9 +105,9 @@ def test_a_redis_that_is_away_is_named_and_found_again():
         store = desired_store.RedisStore(connected(server), 'cell1')
         store.change(to(FIRST))
         server.stop()
-        with pytest.raises(exception.ExchangeError, match='cannot be asked'):
+        with pytest.raises(exception.ExchangeError, match='cannot be used'):
             store.load()
-        with pytest.raises(exception.ExchangeError, match='cannot be asked'):
+        with pytest.raises(exception.ExchangeError, match='cannot be used'):
             store.change(to(SECOND))
         server.start()
         assert store.load() is None

@@ -23,7 +23,7 @@ class Target:
         self.endpoint = zmq_cloud.Endpoint()
         self.transport = cloud.transport(max_message_size=LIMIT)
         cloud.serve('t', 's', self.endpoint, self.transport)
-        engine = self.transport._driver._running()
+        engine = self.transport._driver._engine_of_process()
         self.peer = engine._listeners[0].peer
         self.client = cloud.client('t')
         self.context = zmq.Context()
@@ -163,7 +163,7 @@ def test_unawaited_answers_are_dropped(target, cloud):
     false = target.context.socket(zmq.ROUTER)
     port = false.bind_to_random_port('tcp://127.0.0.1')
     transport = cloud.transport()
-    running = transport._driver._running()
+    running = transport._driver._engine_of_process()
     running._matchmaker.register(
         type(target.peer)(
             'f' * 32,

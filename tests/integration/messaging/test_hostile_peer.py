@@ -58,7 +58,9 @@ class Attack:
         self.evil = curve_cloud.ring(self.places['evil'])
         self.transport = self.join('server')
         cloud.serve('topic', 'server', self.endpoint, self.transport)
-        self.listener = self.transport._driver._running()._listeners[0]
+        self.listener = self.transport._driver._engine_of_process()._listeners[
+            0
+        ]
 
     def join(self, name):
         """A transport with the keys of a node."""
@@ -278,7 +280,7 @@ def test_a_server_that_sends_without_end_loses_its_connection(attack, way):
         place,
         attack.evil.public,
     )
-    engine = attack.join('honest')._driver._running()
+    engine = attack.join('honest')._driver._engine_of_process()
     before = resident_bytes()
     if way == 'call':
         engine._caller.settle((peer,))

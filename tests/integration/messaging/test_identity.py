@@ -72,7 +72,7 @@ class Stage:
 
     def listener(self, name):
         """What a name has announced last."""
-        engine = self.join(name)._driver._running()
+        engine = self.join(name)._driver._engine_of_process()
         return engine._listeners[-1].peer
 
     def client(self, timeout=zmq_cloud.PATIENCE_S, **target):
@@ -93,7 +93,7 @@ class Stage:
 
     def known(self):
         """Ids of the listeners that the controller knows."""
-        matches = self.join('ctl')._driver._running()._matchmaker
+        matches = self.join('ctl')._driver._engine_of_process()._matchmaker
         return {peer.id for peer in matches.look_up(EXCHANGE, 't', 5.0)}
 
     def forge(self, peer, ends_ms=None):
@@ -234,7 +234,7 @@ def test_an_address_of_before_is_of_no_use_to_anybody(stage):
     old = stage.listener('n1')
     stage.cloud.serve('t', 'n1', first, stage.join('n1'))
     # What was announced before is announced again, and never expires.
-    stage.join('n1')._driver._running()._listeners[0].cleanup()
+    stage.join('n1')._driver._engine_of_process()._listeners[0].cleanup()
     eventually(lambda: old.id not in stage.known())
     stage.forge(old)
     assert [stage.ask('n1') for _ in range(3)] == ['done by n1'] * 3

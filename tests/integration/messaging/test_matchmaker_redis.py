@@ -248,7 +248,7 @@ def test_redis_may_come_after_us(make, redis, caplog):
     eventually(lambda: servers(yours) == ['one'])
     text = caplog.text
     assert text.count('No news of listeners until Redis serves again') == 2
-    assert text.count('serves again: news of listeners go on') == 2
+    assert text.count('serves again: news of listeners continue') == 2
     assert f'Redis at 127.0.0.1:{redis.port}' in text
 
 

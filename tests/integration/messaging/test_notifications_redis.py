@@ -443,7 +443,7 @@ def test_sending_goes_on_until_redis_is_back(make, redis, retry, caplog):
     assert make.endpoint(one).numbers(1) == [1]
     text = caplog.text
     assert text.count('No sending of notifications until Redis') == 1
-    assert text.count('sending of notifications go on') == 1
+    assert text.count('sending of notifications continue') == 1
 
 
 def test_a_notification_that_is_sent_again_is_stored_once(make, redis):
@@ -490,7 +490,7 @@ def test_a_listener_outlives_outages_and_flushes(make, redis, caplog):
     redis.start()
     send(one, 3)
     assert end.numbers(1) == [3]
-    assert caplog.text.count('serves again: notifications go on') == 1
+    assert caplog.text.count('serves again: notifications continue') == 1
 
 
 def test_a_listener_may_come_before_redis(make, redis):

@@ -82,7 +82,7 @@ def test_a_killed_member_of_a_group_gets_no_more_calls(cloud):
 
 
 def _is_down(client, server):
-    calls = client.transport._driver._running()._caller
+    calls = client.transport._driver._engine_of_process()._caller
     return any(
         route.peer.server == server and route.up is False
         for route in calls._routes

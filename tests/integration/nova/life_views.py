@@ -63,10 +63,10 @@ _SUMMARIES = {
     **{k: rf'This server {e}\.( .*)?' for k, e in _SENTENCES.items()},
     BUILDS: r'This server is being built: .+',
     GONE: (
-        r'Nova no longer knows this server\. '
-        r'Its request \S+ (is over \(.+\)|ends with it)\.'
+        r'Nova deleted this server\. '
+        r'Its request \S+ (has ended \(.+\)|also has other servers|ends with this server)\.'
     ),
-    UNSEEN: r'Nothing is known of this server for now: .+',
+    UNSEEN: r'This server has no measurements yet: .+',
     # As of one that has not left, whatever its agent says of it.
     RUNS: r'(?!This server (waits|leaves|is (being|shelved|stopped))).+',
 }

@@ -331,7 +331,7 @@ def test_agents_believe_shares_that_the_key_of_the_service_signed(faculty):
     more = {'fairness': {'quota_source': 'shares'}}
     with agent_with(node, more):
         watching.eventually(
-            lambda: 'accounts count now' in node.said('nova-fairness'),
+            lambda: 'accounts are in force now' in node.said('nova-fairness'),
             lambda: node.said('nova-fairness'),
         )
     wanted = dict.fromkeys(cloud.nodes, 'up')

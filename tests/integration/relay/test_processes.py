@@ -245,7 +245,7 @@ def test_all_is_declared_before_nova_api_is_switched(tmp_path, broker, places):
     files = Files(tmp_path, places, broker=broker.url)
     with files.process('relay', 'declare') as process:
         assert process.wait(ends.PATIENCE_S) == 0
-    assert f'{places.front} is ready' in files.log('relay')
+    assert f'{places.front}: exchange created' in files.log('relay')
 
 
 def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(

@@ -49,7 +49,7 @@ class FakeStore:
         self.refused = threading.Event()
         self._known = set()
 
-    def hold(self, casts):
+    def store_message(self, casts):
         if self.away.is_set():
             self.refused.set()
             raise exception.StoreAway('away')

@@ -178,9 +178,7 @@ def test_the_last_tree_counts_while_the_service_is_away(
     eventually(is_reds(connect(service), 0.5))
     away = connect(FakeService(exception.HostNotReached('nobody answers')))
     assert away.weights(['reds', 'blues'])['reds'] == 0.5
-    eventually(
-        lambda: 'shares of the queue: query failed' in caplog.text
-    )
+    eventually(lambda: 'shares of the queue: query failed' in caplog.text)
     assert away.weights(['reds', 'blues'])['reds'] == 0.5
 
 
