@@ -64,7 +64,8 @@ _SUMMARIES = {
     BUILDS: r'This server is being built: .+',
     GONE: (
         r'Nova deleted this server\. '
-        r'Its request \S+ (has ended \(.+\)|also has other servers|ends with this server)\.'
+        r'Its request \S+ (has ended \(.+\)|also has other servers'
+        r'|ends with this server)\.'
     ),
     UNSEEN: r'This server has no measurements yet: .+',
     # As of one that has not left, whatever its agent says of it.
