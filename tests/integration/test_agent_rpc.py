@@ -265,7 +265,7 @@ def test_why_is_told_by_the_host_that_has_the_vm(cloud):
     code, _, err = cloud.ctl('why', 'x-9', '--host', 'n1')
     assert code == 1
     assert (
-        'n1 refused: VM x-9: unknown: it was not in the newest round of node'
+        'n1: refused: VM x-9: unknown: it was not in the newest round of node'
         in err
     )
 
@@ -413,7 +413,7 @@ def test_an_unknown_metric_is_refused_and_named(cloud):
     assert all_hear_all(cloud)
     code, out, err = cloud.ctl('set-metric', 'NoSuchMetric', '--all')
     assert (code, out) == (1, '')
-    assert "n1 refused: no metric 'NoSuchMetric'; installed:" in err
+    assert "n1: refused: no metric 'NoSuchMetric'; installed:" in err
     assert 'UniformMetric' in err
     assert {node.newest.epoch for node in cloud.nodes.values()} == {0}
 

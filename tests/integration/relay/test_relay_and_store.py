@@ -43,7 +43,7 @@ class FakeKeeper:
         self._store = store
         self._count = count
 
-    def hold(self, casts):
+    def store_message(self, casts):
         new = self._store.store_messages(casts)
         self.answers += new
         if len(self.answers) >= self._count:
