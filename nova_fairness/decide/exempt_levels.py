@@ -171,6 +171,7 @@ class MixedRows:
             float(np.exp(2 * self.reach)),
             begin,
             steps,
+            repairs=False,
         )
         return dataclasses.replace(
             found, got=found.got[back], log=found.log[back]

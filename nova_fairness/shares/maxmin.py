@@ -164,6 +164,8 @@ def divide(
     ratio: float,
     begin: Begin | None = None,
     steps: int = MOST_STEPS,
+    *,
+    repairs: bool = True,
 ) -> MaxMinDivision:
     """Divide all nodes.
 
@@ -171,6 +173,8 @@ def divide(
     :param ratio: largest weight of a node divided by the smallest, >= 1.
     :param begin: state of an earlier call with the same or similar rows.
     :param steps: Newton steps at most, >= 1.
+    :param repairs: move the farthest owners alone when steps run out. Then
+        the result depends on how many calls share the steps.
     """
     short = rows.short()
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
@@ -193,7 +197,9 @@ def divide(
     )
     if begin is not None and begin.level is not None:
         begin = dataclasses.replace(begin, level=begin.level[names])
-    found, sharpness, at, is_over = _searched(nodes, begin, steps)
+    found, sharpness, at, is_over = _searched(
+        nodes, begin, steps, repairs=repairs
+    )
     if at.level is not None:
         level = np.zeros(len(rows.supply))
         level[names] = at.level
@@ -233,7 +239,11 @@ class _Sharpest:
 
 
 def _searched(
-    nodes: weighted.ShortNodes, begin: Begin | None, most: int
+    nodes: weighted.ShortNodes,
+    begin: Begin | None,
+    most: int,
+    *,
+    repairs: bool,
 ) -> tuple[weighted.WeightedPoint, float, Begin, bool]:
     """Solve one stage after the other; begin again if that fails.
 
@@ -243,7 +253,9 @@ def _searched(
         finished.
     """
     now = begin or Begin(np.zeros(len(nodes.user)), None)
-    point, best, stage, made = _with_stages_solved(nodes, now, most)
+    point, best, stage, made = _with_stages_solved(
+        nodes, now, most, repairs=repairs
+    )
     is_over = stage == len(STAGES) or made >= MOST_STEPS
     if best.point is None or best.sharpness > best.width:
         # Nothing was solved: what was found before may be sharper.
@@ -267,13 +279,13 @@ def _searched(
             at, cold=np.zeros(len(at.cold)), stage=0, made=0, is_again=True
         )
         if (left := most - (made - now.made)) > 0:
-            return _searched(nodes, at, left)
+            return _searched(nodes, at, left, repairs=repairs)
         is_over = False
     return found, best.sharpness, at, is_over
 
 
 def _with_stages_solved(
-    nodes: weighted.ShortNodes, now: Begin, most: int
+    nodes: weighted.ShortNodes, now: Begin, most: int, *, repairs: bool
 ) -> tuple[weighted.WeightedPoint | None, _Sharpest, int, int]:
     """Take Newton steps, stage by stage.
 
@@ -295,7 +307,7 @@ def _with_stages_solved(
             NEARLY if is_warm and here > SHARPEST else 1.0,
         )
         made += steps
-        if is_warm and not is_solved and here <= SHARPEST:
+        if repairs and is_warm and not is_solved and here <= SHARPEST:
             point = _repaired(point, here)
         reached = here if is_solved else np.inf
         if is_warm and not is_solved:
