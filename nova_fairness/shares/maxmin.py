@@ -173,8 +173,7 @@ def divide(
     :param ratio: largest weight of a node divided by the smallest, >= 1.
     :param begin: state of an earlier call with the same or similar rows.
     :param steps: Newton steps at most, >= 1.
-    :param repairs: move the farthest owners alone when steps run out. Then
-        the result depends on how many calls share the steps.
+    :param repairs: move the farthest owners alone when steps run out.
     """
     short = rows.short()
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))

@@ -132,7 +132,8 @@ def test_only_a_controller_says_it_and_only_to_the_question(
         known = connect(service, judge('n1'))
         eventually(
             lambda made=known: (
-                made.subset_of(HERE) or 'signed preemptible' in caplog.text
+                made.subset_of(HERE)
+                or 'ReportRefused: preemptible' in caplog.text
             )
         )
         assert known.subset_of(HERE) == frozenset()
