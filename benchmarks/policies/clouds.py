@@ -239,6 +239,70 @@ class Last:
         return {}
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class LastRound:
+    """Last round of a simulated cloud.
+
+    :ivar wishes: of its VMs.
+    :ivar received: (n, r) what each VM received.
+    :ivar ratio: of the largest to the smallest weight, >= 1.
+    """
+
+    wishes: columns.Wishes
+    received: np.ndarray
+    ratio: float
+
+    @classmethod
+    def of(cls, scenario: cloud_module.Experiment, policy: str) -> 'LastRound':
+        """Simulate a cloud."""
+        made = running.setup(
+            scenario, running.RunOptions(metric=METRIC, policy=policy)
+        )
+        last = Last()
+        running.observe(scenario.cloud, made, [last])
+        judge = measures.Measures(scenario.cloud, made)
+        return cls.seen(judge, last, made.max_weight_ratio)
+
+    @classmethod
+    def seen(
+        cls, judge: measures.Measures, last: Last, ratio: float
+    ) -> 'LastRound':
+        """Return the last round that was observed."""
+        assert last.moment is not None
+        wishes = judge.wishes(last.moment)
+        return cls(wishes, last.moment.received, ratio)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Shares that users have, (u,)."""
+        quota = self.wishes.quota
+        used = grouping.sum_by(self.wishes.user, self.received, len(quota))
+        return np.asarray(columns.parts_of(quota, used).max(axis=1))
+
+    @property
+    def ideal(self) -> ideal.Ideal:
+        """The bounded ideal."""
+        return ideal.remembered(ideal.DOMINANT, self.ratio)(self.wishes)
+
+    def strict_shares(self) -> np.ndarray | None:
+        """Shares of the strict ideal; ``None`` if it is the same ideal.
+
+        It raises the poorest as far as weights can, however little that is.
+        """
+        if self.ideal.is_strict:
+            return None
+        strict = ideal.remembered(ideal.DOMINANT, self.ratio, 0.0)
+        return strict(self.wishes).share
+
+
+def worst_lack(had: np.ndarray, best: np.ndarray) -> float:
+    """The most that a user lacks of an ideal.
+
+    :param had: (u,) shares; so is ``best``.
+    """
+    return float(distance.worst(had[np.newaxis], best[np.newaxis])[0])
+
+
 def tried(name: str, seed: int, number: int) -> dict[str, Any]:
     """Simulate a cloud with each policy."""
     scenario = drawn(name, seed, number)
@@ -253,31 +317,16 @@ def tried(name: str, seed: int, number: int) -> dict[str, Any]:
         place = table['columns'].index('worst_bounded')
         lacks = [each[place] or 0.0 for each in table['rows']]
         late = [place for place, part in enumerate(lacks) if part > WITHIN]
+        end = LastRound.seen(judge, last, made.max_weight_ratio)
+        strict = end.strict_shares()
         row[policy] = {
             'lacks': max(lacks[-SETTLED:]),
             'rounds': late[-1] + 1 if late else 0,
-            'strict': strictly(judge, last, made.max_weight_ratio),
+            'strict': None
+            if strict is None
+            else worst_lack(end.shares, strict),
         }
     return row
-
-
-def strictly(
-    judge: measures.Measures, last: Last, ratio: float
-) -> float | None:
-    """Lack of the worst user in the last round, beside the strict ideal.
-
-    That one raises the poorest as far as weights can, however little it is.
-
-    :returns: ``None`` if it is the same ideal.
-    """
-    assert last.moment is not None
-    wishes = judge.wishes(last.moment)
-    if ideal.remembered(ideal.DOMINANT, ratio)(wishes).is_strict:
-        return None
-    best = ideal.remembered(ideal.DOMINANT, ratio, 0.0)(wishes).share
-    used = grouping.sum_by(wishes.user, last.moment.received, len(best))
-    had = columns.parts_of(wishes.quota, used).max(axis=1)
-    return float(distance.worst(had[np.newaxis], best[np.newaxis])[0])
 
 
 def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
@@ -286,27 +335,14 @@ def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
     All are parts of an ideal, and the largest of any user: ``lacks`` of the
     ideal, ``strict`` and ``remedy`` of the strict one.
     """
-    scenario = drawn(name, seed, number)
-    made = running.setup(
-        scenario, running.RunOptions(metric=METRIC, policy=policy)
-    )
-    last, judge = Last(), measures.Measures(scenario.cloud, made)
-    running.observe(scenario.cloud, made, [judge, last])
-    assert last.moment is not None
-    wishes = judge.wishes(last.moment)
-    ratio = made.max_weight_ratio
-    best = ideal.remembered(ideal.DOMINANT, ratio)(wishes)
-    strict = best.share
-    if not best.is_strict:
-        strict = ideal.remembered(ideal.DOMINANT, ratio, 0.0)(wishes).share
-    had, could = remedy.could_have(wishes, last.moment.received, ratio)
+    end = LastRound.of(drawn(name, seed, number), policy)
+    best, strict = end.ideal.share, end.strict_shares()
+    strict = best if strict is None else strict
+    had, could = remedy.could_have(end.wishes, end.received, end.ratio)
     return {
-        name: float(distance.worst(had[np.newaxis], most[np.newaxis])[0])
-        for name, most in (
-            ('lacks', best.share),
-            ('strict', strict),
-            ('remedy', np.minimum(could, strict)),
-        )
+        'lacks': worst_lack(had, best),
+        'strict': worst_lack(had, strict),
+        'remedy': worst_lack(had, np.minimum(could, strict)),
     }
 
 

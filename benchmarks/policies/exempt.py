@@ -39,12 +39,9 @@ from benchmarks.policies import clouds
 from benchmarks.policies import runs
 from fairness_lab.ideal import columns
 from fairness_lab.ideal import ideal
-from fairness_lab.measures import distance
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
 from fairness_lab.node_sim import engine
-from fairness_lab.scenario import cloud as cloud_module
-from nova_fairness.shares import grouping
 
 BOUND = 'bound'
 OF_BOUND, OF_STEERED = 'of the bound', 'if all were steered'
@@ -84,12 +81,12 @@ def tried(seed: int, number: int) -> dict[str, Any]:
         }
         last = clouds.Last()
         running.observe(scenario.cloud, made, [*judges.values(), last])
-        assert last.moment is not None
-        wishes = judges[OF_BOUND].wishes(last.moment)
-        best = _found(wishes, made.max_weight_ratio)
+        end = clouds.LastRound.seen(
+            judges[OF_BOUND], last, made.max_weight_ratio
+        )
         row[policy] = {
             **{beside: _at_end(judge) for beside, judge in judges.items()},
-            LIGHTEST: has_more(_had(wishes, last.moment.received), best),
+            LIGHTEST: has_more(end.shares, end.ideal.share),
         }
     row[BOUND] = {
         OF_BOUND: 0.0,
@@ -120,26 +117,12 @@ def _lightest(seed: int, row: Row) -> str | None:
     """Policy with which the lightest users of a cloud have more, if any."""
     scenario = clouds.drawn('exempt', seed, row['number'])
     mine, other = (
-        _shares_at_end(scenario, policy)
+        clouds.LastRound.of(scenario, policy).shares
         for policy in ('foresight', 'feedback')
     )
     if has_more(mine, other):
         return 'foresight'
     return 'feedback' if has_more(other, mine) else None
-
-
-def _shares_at_end(
-    scenario: cloud_module.Experiment, policy: str
-) -> np.ndarray:
-    """Shares of users in the last round, (u,)."""
-    made = running.setup(
-        scenario, running.RunOptions(metric=clouds.METRIC, policy=policy)
-    )
-    last = clouds.Last()
-    running.observe(scenario.cloud, made, [last])
-    assert last.moment is not None
-    wishes = measures.Measures(scenario.cloud, made).wishes(last.moment)
-    return _had(wishes, last.moment.received)
 
 
 def _at_end(judge: measures.Measures) -> float:
@@ -152,12 +135,6 @@ def _at_end(judge: measures.Measures) -> float:
 def _found(wishes: columns.Wishes, ratio: float) -> np.ndarray:
     """Shares of users in the bounded ideal, (u,)."""
     return ideal.remembered(ideal.DOMINANT, ratio)(wishes).share
-
-
-def _had(wishes: columns.Wishes, received: np.ndarray) -> np.ndarray:
-    """Shares that users have, (u,)."""
-    used = grouping.sum_by(wishes.user, received, len(wishes.quota))
-    return np.asarray(columns.parts_of(wishes.quota, used).max(axis=1))
 
 
 def has_more(shares: np.ndarray, than: np.ndarray) -> bool:
@@ -181,8 +158,7 @@ def price(seed: int, number: int) -> float:
     bound, best = (
         _found(each, made.max_weight_ratio) for each in (wishes, steered)
     )
-    lacks = distance.worst(bound[np.newaxis], best[np.newaxis])
-    return float(lacks[0])
+    return clouds.worst_lack(bound, best)
 
 
 def summed(rows: Sequence[Row]) -> list[list[str]]:
