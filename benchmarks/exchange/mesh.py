@@ -12,15 +12,12 @@ everything else. For each number of nodes three ways run one after the other
 
 import argparse
 from collections.abc import Callable
-import contextlib
 import json
 import pathlib
 import platform
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import msgpack
@@ -28,6 +25,7 @@ import msgpack
 from benchmarks.exchange import mesh_nodes
 from benchmarks.exchange import mesh_ratios
 from nova_fairness.exchange import codec
+from tests.fixtures import redis_server
 
 WORKER = 'benchmarks.exchange.mesh_worker'
 IDLE_S = 3.0
@@ -47,26 +45,6 @@ CASES = (
 
 ROUND_S = {10: 1.0, 50: 2.0, 100: 4.0, 200: 8.0}
 ROUNDS = {10: 10, 50: 4, 100: 3, 200: 2}
-
-
-@contextlib.contextmanager
-def redis_server():
-    """Run a Redis of our own; give its transport URL."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory() as directory:
-        server = subprocess.Popen(
-            ['redis-server', '--port', str(port), '--bind', '127.0.0.1',
-             '--save', '', '--dir', directory, '--maxclients', '10000'],
-            stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            time.sleep(0.5)
-            yield f'zmq+redis://127.0.0.1:{port}/?insecure=true'
-        finally:
-            server.terminate()
-            server.wait()
 
 
 def loopback_bytes() -> int:
@@ -151,14 +129,7 @@ def _conducted(
     rounds: int,
     server_cpu_s: Callable[[], float],
 ) -> dict:
-    addresses = [
-        item for worker in workers for item in worker.answer()['addresses']
-    ]
-    for worker in workers:
-        worker.tell(addresses=addresses)
-    settled = [worker.answer()['settled'] for worker in workers]
-    if not all(settled):
-        raise RuntimeError(f'{kind}, {total} nodes: not everybody was heard')
+    _connect(workers, f'{kind}, {total} nodes')
     period_s = ROUND_S.get(total, max(1.0, total / 20))
     start_s = time.monotonic() + IDLE_S
     for worker in workers:
@@ -173,27 +144,43 @@ def _conducted(
     for worker in workers:
         worker.answer()
     lasted_s = rounds * period_s + 0.5
-    delays = [n for item in results for n in item['rounds_until_used']]
+    sums = {
+        name: sum(item[name] for item in results)
+        for name in ('cpu_s', 'idle_cpu_s', 'descriptors', 'pss_kib')
+    }
+    busy_s = sums['cpu_s'] - sums['idle_cpu_s'] * lasted_s
     return {
         'kind': kind,
         'nodes': total,
         'users': users,
         'rounds': rounds,
         'period_s': period_s,
-        'cpu_ms_per_node_round': 1e3
-        * sum(
-            item['cpu_s'] - item['idle_cpu_s'] * lasted_s for item in results
-        )
-        / total
-        / rounds,
-        'idle_cpu_ms_per_node_s': 1e3
-        * sum(item['idle_cpu_s'] for item in results)
-        / total,
+        'cpu_ms_per_node_round': 1e3 * busy_s / total / rounds,
+        'idle_cpu_ms_per_node_s': 1e3 * sums['idle_cpu_s'] / total,
         'bytes_per_node_round': carried / total / rounds,
         'server_cpu_ms_per_round': 1e3 * server_s / rounds,
-        'descriptors_per_node': sum(item['descriptors'] for item in results)
-        / total,
-        'pss_kib_per_node': sum(item['pss_kib'] for item in results) / total,
+        'descriptors_per_node': sums['descriptors'] / total,
+        'pss_kib_per_node': sums['pss_kib'] / total,
+        **_heard(results),
+    }
+
+
+def _connect(workers: list[Worker], case: str) -> None:
+    """Connect all nodes, and wait until each has heard each other."""
+    addresses = [
+        item for worker in workers for item in worker.answer()['addresses']
+    ]
+    for worker in workers:
+        worker.tell(addresses=addresses)
+    settled = [worker.answer()['settled'] for worker in workers]
+    if not all(settled):
+        raise RuntimeError(f'{case}: not everybody was heard')
+
+
+def _heard(results: list[dict]) -> dict:
+    """Return how many reports arrived, and when they were used."""
+    delays = [n for item in results for n in item['rounds_until_used']]
+    return {
         'heard_by_fewest': min(
             n for item in results for n in item['received']
         ),
@@ -227,7 +214,9 @@ def main() -> int:
     parser.add_argument('--out', type=pathlib.Path)
     options = parser.parse_args()
     rows = []
-    with redis_server() as url:
+    clients = '--maxclients', '10000'
+    with redis_server.running(extra=clients) as server:
+        url = f'{server.url}?insecure=true'
         for total, users in cases(options):
             rounds = options.rounds or ROUNDS.get(total, 3)
             for kind in mesh_nodes.KINDS:

@@ -14,13 +14,13 @@ import argparse
 from collections.abc import Iterator
 import contextlib
 import json
-import os
 import pathlib
 import platform
 import statistics
 import sys
 
 from benchmarks.exchange import mesh
+from benchmarks.queue import relay
 from tests.fixtures import rabbitmq_server
 from tests.fixtures import redis_server
 
@@ -28,7 +28,6 @@ NODES = (5, 10, 20, 50)
 USERS = 20
 REPETITIONS = 5
 ROUNDS = 3
-TICK_S = 1 / os.sysconf('SC_CLK_TCK')
 COMPARED = (
     'cpu_ms_per_node_round',
     'server_cpu_ms_per_round',
@@ -40,11 +39,8 @@ COMPARED = (
 
 def tree_cpu_s(pid: int) -> float:
     """CPU time in seconds of a process and of its descendants that run."""
-    process = pathlib.Path(f'/proc/{pid}')
-    fields = (process / 'stat').read_text().rpartition(')')[2].split()
-    used = (int(fields[11]) + int(fields[12])) * TICK_S
-    children = (process / f'task/{pid}/children').read_text().split()
-    return used + sum(tree_cpu_s(int(child)) for child in children)
+    children = pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text()
+    return relay.cpu_s(pid) + sum(map(tree_cpu_s, map(int, children.split())))
 
 
 @contextlib.contextmanager
