@@ -13,8 +13,8 @@ import subprocess
 import pytest
 import yaml
 
-from fairness_lab.testbed.nodes import processes
 from tests.fixtures import booted
+from tests.fixtures import debian_package
 from tests.fixtures import devstack_host
 
 pytestmark = [
@@ -28,9 +28,6 @@ QUEUE = ('nova-fairness-relay', 'nova-fairness-cluster')
 CONF = '/etc/nova-fairness/nova-fairness.conf'
 QUEUE_CONF = '/etc/nova-fairness/nova-fairness-cluster.conf'
 ROLES = devstack_host.TOP / 'deploy/ansible'
-FOUND = 2000
-"""CPU shares of the VM before any agent comes."""
-
 STEERS = {
     'fairness': {
         'enforce': True,
@@ -46,27 +43,17 @@ LEFT = (
 )
 
 
-class Node:
-    """A compute node that Ansible configures from inside.
-
-    :ivar machine: which systemd runs.
-    :ivar vm: a VM that the agent can steer.
-    """
+class Node(booted.SteeredNode):
+    """A compute node that Ansible configures from inside."""
 
     def __init__(self, machine, vm, packages):
-        self.machine = machine
-        self.vm = vm
+        super().__init__(machine, vm)
         self.place = machine.exchange / 'ansible'
         shutil.copytree(ROLES, self.place)
         self.packages = self.place / 'packages'
         self.packages.mkdir()
         for path in packages.glob('*.deb'):
             shutil.copy(path, self.packages)
-
-    @property
-    def shares(self):
-        """CPU shares of the VM."""
-        return self.vm.schedulerParameters()['cpu_shares']
 
     def play(self, **given):
         """Run the role; its exit code, the number of changes, the output."""
@@ -97,20 +84,11 @@ class Node:
         assert code == 0, said[-6000:]
         return changed
 
-    def await_shares(self, steered):
-        """Wait until the VM is steered, or is not."""
-        assert processes.wait_until(
-            lambda: (self.shares != FOUND) == steered, booted.PATIENCE_S, 0.05
-        ), self.machine.journal(AGENT)
-
 
 @pytest.fixture(scope='module')
 def node(packages):
-    with booted.running() as machine:
-        connection = machine.start_libvirt()
-        vm = machine.start_vm(connection, 'ann-1', 'ann', FOUND)
+    with booted.running() as machine, booted.vm_of(machine) as vm:
         yield Node(machine, vm, packages)
-        connection.close()
 
 
 def test_the_example_playbook_is_valid():
@@ -142,7 +120,7 @@ def test_a_missing_package_is_named(node):
 
 def test_the_role_installs_an_agent_that_steers(node):
     assert node.applied(agent_options=STEERS) > 0
-    node.await_shares(steered=True)
+    node.await_steered()
     assert node.machine.check('systemctl', 'is-enabled', AGENT) == 'enabled\n'
     mode = node.machine.check('stat', '--format=%a', CONF)
     assert mode == '640\n'
@@ -159,33 +137,23 @@ def test_a_changed_option_is_reloaded_by_the_same_process(node):
     watches = json.loads(json.dumps(STEERS))
     watches['fairness']['enforce'] = False
     assert node.applied(agent_options=watches) == 2
-    node.await_shares(steered=False)
+    node.await_steered(False)
     assert node.machine.show(AGENT, 'MainPID') == pid
     node.applied(agent_options=STEERS)
-    node.await_shares(steered=True)
+    node.await_steered()
 
 
 def test_another_version_replaces_the_installed_one(node):
     (built,) = node.packages.glob('nova-fairness_*.deb')
-    tree = node.place / 'tree'
-    subprocess.run(
-        ['dpkg-deb', '--raw-extract', str(built), str(tree)], check=True
-    )
-    control = tree / 'DEBIAN/control'
-    text = re.sub('(?m)^Version: .*$', 'Version: 99', control.read_text())
-    control.write_text(text)
     newer = node.packages / 'nova-fairness_99_amd64.deb'
-    subprocess.run(
-        ['dpkg-deb', '-Znone', '--build', str(tree), str(newer)], check=True
-    )
-    shutil.rmtree(tree)
+    debian_package.with_version(built, newer, '99')
     built.rename(node.place / built.name)
     pid = node.machine.show(AGENT, 'MainPID')
     assert node.applied(agent_options=STEERS) > 0
     show = ('dpkg-query', '--show', '--showformat=${Version}', AGENT)
     assert node.machine.check(*show) == '99'
     assert node.machine.show(AGENT, 'MainPID') != pid
-    node.await_shares(steered=True)
+    node.await_steered()
     assert node.applied(agent_options=STEERS) == 0
     newer.unlink()
     (node.place / built.name).rename(built)
@@ -222,14 +190,14 @@ def test_the_queue_stays_while_messages_may_pass_the_relay(node):
 
 
 def test_removal_leaves_nothing_and_restores_the_vm(node):
-    node.await_shares(steered=True)
+    node.await_steered()
     everything = {
         'state': 'absent',
         'services': ['agent', 'queue'],
         'queue_taken_out': True,
     }
     assert node.applied(**everything) > 0
-    assert node.shares == FOUND
+    assert node.shares == booted.FOUND
     assert node.vm.isActive()
     for path in LEFT:
         assert not (node.machine.root / path.lstrip('/')).exists(), path

@@ -26,19 +26,9 @@ pytestmark = [
 GUIDE = minimal_debian.guide('containers')
 BASE = 'localhost/debian-of-test'
 NAMES = ('agent', 'relay', 'queue')
-FOUND = 2000
-"""CPU shares of the VM before any agent comes."""
-
 USER = '42499'
 CONF = '/etc/nova-fairness'
 DIRECTORIES = (CONF, '/var/lib/nova-fairness', '/etc/openstack')
-AGENT_CONF = """\
-[fairness]
-enforce = true
-interval = 0.5
-controls = cpu
-policy = thesis
-"""
 QUEUE_CONF = """\
 [fairness_cluster]
 database = sqlite:////var/lib/nova-fairness-cluster/requests.sqlite
@@ -69,11 +59,10 @@ ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 
 
 def typed(title):
-    """Commands of a section of the page, one line each."""
-    text = GUIDE.read_text(encoding='utf-8')
-    section = minimal_debian.section(GUIDE, title) if title else text
-    lines = section.replace('\\\n', ' ').splitlines()
-    return [' '.join(x.split()) for x in lines if x.startswith('   podman ')]
+    """Commands of a section of the page."""
+    return [
+        line for block in minimal_debian.blocks(GUIDE, title) for line in block
+    ]
 
 
 def run(*argv, **options):
@@ -105,7 +94,7 @@ def images(tmp_path_factory):
     clone = place / 'clone'
     run('git', 'clone', '-q', str(minimal_debian.TOP), str(clone))
     made = {}
-    for name, line in zip(NAMES, typed(''), strict=False):
+    for name, line in zip(NAMES, typed('Images'), strict=True):
         assert f'--target {name} ' in line
         words = line.split()
         words[2:2] = [*chroot, '--build-arg', f'BASE={BASE}']
@@ -118,21 +107,18 @@ def images(tmp_path_factory):
     run('podman', 'rmi', '--force', *names, BASE, f'{BASE}-bare')
 
 
-class Host:
-    """A machine with the images, a VM and the configuration.
-
-    :ivar machine: which systemd runs.
-    :ivar vm: a VM that the agent can steer.
-    """
+class Host(booted.SteeredNode):
+    """A machine with the images, a VM and the configuration."""
 
     def __init__(self, machine, vm, images):
-        self.machine = machine
-        self.vm = vm
+        super().__init__(machine, vm)
         storage = '/var/lib/containers'
         machine.check('mkdir', '-p', storage, *DIRECTORIES)
         machine.check('mount', '-t', 'tmpfs', 'none', storage)
         self.write('/etc/containers/containers.conf', PODMAN_CONF)
-        self.write(f'{CONF}/nova-fairness.conf', AGENT_CONF)
+        self.write(
+            f'{CONF}/nova-fairness.conf', booted.STEERING.format('true')
+        )
         self.write(f'{CONF}/nova-fairness-cluster.conf', QUEUE_CONF)
         self.write('/etc/openstack/clouds.yaml', CLOUDS)
         for path in images.values():
@@ -140,11 +126,6 @@ class Host:
             shutil.copy(path, kept)
             machine.check('podman', 'load', '-q', '-i', str(kept))
             kept.unlink()
-
-    @property
-    def shares(self):
-        """CPU shares of the VM."""
-        return self.vm.schedulerParameters()['cpu_shares']
 
     def write(self, path, text):
         """Write a file of the machine."""
@@ -155,20 +136,14 @@ class Host:
         done = self.machine.run('podman', 'logs', name)
         return done.stdout + done.stderr
 
-    def await_shares(self, steered):
-        """Wait until the VM is steered, or is not."""
-        assert processes.wait_until(
-            lambda: (self.shares != FOUND) == steered, booted.PATIENCE_S, 0.05
-        ), self.logs('nova-fairness-agent')
+    def agent_log(self):
+        return self.logs('nova-fairness-agent')
 
 
 @pytest.fixture(scope='module')
 def host(images):
-    with booted.running() as machine:
-        connection = machine.start_libvirt()
-        vm = machine.start_vm(connection, 'ann-1', 'ann', FOUND)
+    with booted.running() as machine, booted.vm_of(machine) as vm:
         yield Host(machine, vm, images)
-        connection.close()
 
 
 START, STOP, RESTORE = typed('The agent')
@@ -176,21 +151,21 @@ START, STOP, RESTORE = typed('The agent')
 
 def test_the_agent_steers_from_its_container(host):
     host.machine.check(*START.split())
-    host.await_shares(steered=True)
+    host.await_steered()
 
 
 def test_a_stop_restores(host):
     host.machine.check(*STOP.split())
-    assert host.shares == FOUND
+    assert host.shares == booted.FOUND
 
 
 def test_a_killed_agent_is_restored_by_hand(host):
     host.machine.check('podman', 'start', 'nova-fairness-agent')
-    host.await_shares(steered=True)
+    host.await_steered()
     host.machine.check('podman', 'kill', 'nova-fairness-agent')
     said = host.machine.check(*RESTORE.split())
     assert '1 control restored, 0 failed' in said
-    assert host.shares == FOUND
+    assert host.shares == booted.FOUND
 
 
 def test_the_relay_and_the_queue_run_without_rights(host):

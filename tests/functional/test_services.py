@@ -10,12 +10,12 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
 
 import pytest
 
 from fairness_lab.testbed.nodes import processes
 from tests.fixtures import booted
+from tests.fixtures import debian_package
 from tests.fixtures import devstack_host
 
 pytestmark = [
@@ -28,67 +28,17 @@ AGENT = 'nova-fairness'
 QUEUE = ('nova-fairness-relay', 'nova-fairness-cluster')
 CONF = '/etc/nova-fairness/nova-fairness.conf'
 QUEUE_CONF = '/etc/nova-fairness/nova-fairness-cluster.conf'
-STEERING = """\
-[fairness]
-enforce = {}
-interval = 0.5
-controls = cpu
-policy = thesis
-"""
-FOUND = 2000
-"""CPU shares of the VM before any agent comes."""
-
 OLDER = '0.0.0~older'
 SECRET = '/etc/nova-fairness/keys/ctl.secret'
 STACK = 'stack'
 GUIDE = devstack_host.TOP.joinpath('doc/source/install/index.rst').read_text()
 
 
-def older(package, place):
-    """A package as an older version would be, its configuration for all."""
-    tree = place / 'tree'
-    subprocess.run(
-        ['dpkg-deb', '--raw-extract', str(package), str(tree)], check=True
-    )
-    control = tree / 'DEBIAN' / 'control'
-    text = re.sub(
-        r'^Version: .*$',
-        f'Version: {OLDER}',
-        control.read_text(),
-        flags=re.MULTILINE,
-    )
-    control.write_text(text)
-    (tree / CONF.lstrip('/')).chmod(0o644)
-    made = place / 'older.deb'
-    subprocess.run(
-        ['dpkg-deb', '-Znone', '--build', str(tree), str(made)], check=True
-    )
-    subprocess.run(['rm', '-r', str(tree)], check=True)
-    return made
-
-
-class Life:
-    """A machine whose VM an agent may steer.
-
-    :param machine: that systemd runs.
-    :param vm: of libvirt.
-    """
-
-    def __init__(self, machine, vm):
-        self.machine = machine
-        self.vm = vm
-
-    @property
-    def shares(self):
-        return self.vm.schedulerParameters()['cpu_shares']
-
-    def await_steered(self, steered=True):
-        assert processes.wait_until(
-            lambda: (self.shares != FOUND) == steered, booted.PATIENCE_S, 0.05
-        ), self.machine.journal(AGENT)
+class Life(booted.SteeredNode):
+    """The life of a machine, through which the tests go."""
 
     def configure(self, enforce):
-        text = STEERING.format(str(enforce).lower())
+        text = booted.STEERING.format(str(enforce).lower())
         (self.machine.root / CONF.lstrip('/')).write_text(text)
 
     def started(self):
@@ -102,14 +52,18 @@ class Life:
 @pytest.fixture(scope='module')
 def life(packages):
     with booted.running() as machine:
-        built = next(packages.glob('nova-fairness_*.deb'))
-        first = older(built, machine.exchange)
+        first = machine.exchange / 'older.deb'
+        debian_package.with_version(
+            next(packages.glob('nova-fairness_*.deb')),
+            first,
+            OLDER,
+            # Earlier versions let everybody read it.
+            {CONF: 0o644},
+        )
         machine.check('dpkg', '--install', str(first))
         first.unlink()
-        connection = machine.start_libvirt()
-        vm = machine.start_vm(connection, 'ann-1', 'ann', FOUND)
-        yield Life(machine, vm)
-        connection.close()
+        with booted.vm_of(machine) as vm:
+            yield Life(machine, vm)
 
 
 def test_installed_services_wait_for_their_operator(life):
@@ -203,7 +157,7 @@ def test_an_upgrade_restarts_running_services_and_keeps_made_files(
     assert life.machine.check(*version) != OLDER
     life.await_steered()
     assert int(life.machine.show(AGENT, 'MainPID')) != pid
-    assert conf.read_text() == STEERING.format('true')
+    assert conf.read_text() == booted.STEERING.format('true')
     assert conf.stat().st_mode & 0o777 == 0o640
     life.machine.check('test', '-e', SECRET)
 
@@ -211,7 +165,7 @@ def test_an_upgrade_restarts_running_services_and_keeps_made_files(
 def test_a_stop_restores(life):
     life.started()
     life.machine.check('systemctl', 'stop', AGENT)
-    assert life.shares == FOUND
+    assert life.shares == booted.FOUND
     done = life.machine.check(
         'nova-fairness', 'restore', '--config-file', CONF
     )
@@ -250,7 +204,7 @@ def test_an_agent_that_is_not_root_steers_by_sudo(life, of_nova):
     life.await_steered(False)
     life.await_steered()
     life.machine.check('systemctl', 'stop', AGENT)
-    assert life.shares == FOUND
+    assert life.shares == booted.FOUND
 
 
 class Stacked(devstack_host.DevstackHost):
@@ -317,7 +271,7 @@ def test_devstack_makes_units_for_a_user_other_than_root(life):
     assert not set(first.values()) & set(host.pids().values())
     host.destroy()
     assert set(host.pids().values()) == {0}
-    assert life.shares == FOUND
+    assert life.shares == booted.FOUND
     assert not host.conf.exists()
 
 
@@ -398,11 +352,11 @@ def test_a_purge_leaves_nothing_and_vms_run_on(queue, life):
     for services in (QUEUE, (AGENT,)):
         life.started()
         queue.check('systemctl', 'disable', '--now', *services)
-    assert life.shares == FOUND
+    assert life.shares == booted.FOUND
     life.started()
     for package in ('nova-fairness-cluster', AGENT):
         queue.check('dpkg', '--purge', package)
-    assert life.shares == FOUND
+    assert life.shares == booted.FOUND
     assert life.vm.isActive()
     for path in (
         *('/etc/nova-fairness', '/var/lib/nova-fairness'),
