@@ -173,10 +173,9 @@ class PluginPackage:
 def write(package: PluginPackage, directory: pathlib.Path) -> None:
     """Write all files of a package.
 
+    :param package: with names that were checked.
     :param directory: folder that exists.
-    :raises BadPluginName: see :meth:`PluginPackage.check`.
     """
-    package.check()
     for path, text in package.files().items():
         target = directory / path
         target.parent.mkdir(exist_ok=True)

@@ -126,13 +126,13 @@ def table(
     known = [e.lifetime_s for e in requests if e.lifetime_s is not None]
     usual_s = statistics.median(known) if known else _UNKNOWN_S
     begin = min((each.request.asked_at for each in requests), default=0.0)
-    names: dict[tuple[str, str], str] = {}
+    numbers: Mapping[str, dict[str, int]] = {'project': {}, 'user': {}}
 
     def named(noun: str, name: str) -> str:
         if not is_anonymous:
             return name
-        count = sum(kind == noun for kind, _ in names)
-        return names.setdefault((noun, name), f'{noun}-{count + 1}')
+        known = numbers[noun]
+        return f'{noun}-{known.setdefault(name, len(known) + 1)}'
 
     rows = []
     for each in requests:
