@@ -38,12 +38,13 @@ def debian(tmp_path_factory):
 @pytest.fixture(scope='module')
 def node(debian):
     """One on which the README's lines for a compute node were typed."""
-    title = 'On a compute node'
-    install, foreground, restore = minimal_debian.blocks(README, title)
+    install, foreground, restore = minimal_debian.blocks(
+        README, 'Installation on a compute node'
+    )
     debian.typed(*install)
     debian.write(
         '/etc/nova-fairness/nova-fairness.conf',
-        minimal_debian.example(README, title),
+        minimal_debian.example(README, 'Installation on a compute node'),
     )
     return debian, foreground[0], restore[0]
 
@@ -107,9 +108,10 @@ def test_prometheus_accepts_metrics_and_alerts(agent):
 
 def test_the_guide_installs_it_with_nova_and_the_readme_simulates(node):
     debian, _foreground, _restore = node
-    title = 'Into a virtual environment'
-    nova, laboratory = minimal_debian.commands(GUIDE, title)[-2:]
-    (simulate,) = minimal_debian.blocks(README, 'Without a cloud')
+    nova, laboratory = minimal_debian.commands(
+        GUIDE, 'Into a virtual environment'
+    )[-2:]
+    (simulate,) = minimal_debian.blocks(README, 'Simulation without a cloud')
     said = debian.typed(
         nova,
         laboratory,

@@ -33,7 +33,7 @@ def debian(tmp_path_factory):
 
 
 def test_one_line_shows_its_purpose(debian):
-    (see,), *_ = minimal_debian.blocks(README, 'See it')
+    (see,), *_ = minimal_debian.blocks(README, 'Demonstration')
     said = debian.typed(see)
     assert 'compared' in said, said
     made = debian.root / 'clone/results/one-node-cpu'

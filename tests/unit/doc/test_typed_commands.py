@@ -140,6 +140,34 @@ def test_a_test_types_each_command(command):
     assert re.search(rf'^def (test_)?{name}', text, re.MULTILINE), fitting[0]
 
 
+SECTION = re.compile(
+    r"(?:blocks|commands|example|section)\(\s*(README|GUIDE|UNINSTALL),"
+    r"\s*'([^']+)'"
+)
+
+GUIDE = re.compile(r"(\w+) = minimal_debian\.guide\('(\w+)'\)")
+
+
+def sections():
+    """Pages and titles of sections that tests on the smallest Debian read."""
+    for path in sorted((TOP / 'tests/functional').glob('test_*.py')):
+        text = path.read_text('utf-8')
+        pages = dict(GUIDE.findall(text))
+        for name, title in SECTION.findall(text):
+            if name == 'README' or name in pages:
+                yield pages.get(name, name), title
+
+
+@pytest.mark.parametrize(('page', 'title'), sorted(set(sections())))
+def test_each_section_that_tests_type_is_there(page, title):
+    path = (
+        minimal_debian.README
+        if page == 'README'
+        else minimal_debian.guide(page)
+    )
+    assert minimal_debian.section(path, title)
+
+
 @pytest.mark.parametrize('pattern', TYPED)
 def test_no_command_of_another_time_is_listed(pattern):
     assert any(re.fullmatch(pattern, command) for command in shown())
