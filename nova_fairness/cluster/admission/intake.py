@@ -97,7 +97,8 @@ def _try_to_admit(
     except exception.StoreError as error:
         LOG.error(
             'message %s has no request yet: %s; the next cycle tries again',
-            *(uuid, error),
+            uuid,
+            error,
         )
         return False
     except _LimitsUnknown:

@@ -349,7 +349,8 @@ class Placement:
             LOG.info(
                 'reservation of request %s: it is released server by server:'
                 ' one call for all servers failed: %s',
-                *(request.uuid, error),
+                request.uuid,
+                error,
             )
             return False
         return True
