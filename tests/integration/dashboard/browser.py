@@ -23,17 +23,17 @@ TABS = 200
 
 _AXE = pathlib.Path(axe_core_python.__file__).parent / 'axe.min.js'
 _RUN_AXE = """
-const told = arguments[0];
+const finish = arguments[0];
 axe.run('.fairness').then(
-    found => with_names(found.violations.map(
+    found => finish(found.violations.map(
         each => each.id + ': ' + each.nodes.map(node => node.html).join())),
-    error => with_names([String(error)]));
+    error => finish([String(error)]));
 """
 _ASK = """
-const [path, told] = arguments;
+const [path, finish] = arguments;
 fetch(path, {headers: {'X-Requested-With': 'XMLHttpRequest'}}).then(
     answer => answer.json().catch(() => null).then(
-        json => with_names({status: answer.status, json: json})));
+        json => finish({status: answer.status, json: json})));
 """
 _IS_MARKED = """
 const seen = getComputedStyle(arguments[0]);

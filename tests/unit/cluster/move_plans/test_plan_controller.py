@@ -443,7 +443,7 @@ def test_a_plan_goes_on_when_a_process_dies_at_any_effect(
             half.world.now += 61.0
     half.go(8)
     assert mortal.is_dead
-    [plan] = plans.listed()
+    [plan] = plans.newest_plans()
     assert (plan.state, plan.won.emptied) == (S.DONE, 1)
     assert [each.state for each in plan.moves] == [M.MOVED, M.MOVED]
     assert sorted(half.asked()) == sorted(half.servers[1:])
