@@ -81,8 +81,8 @@ class FlavorStartsView(views.View):  # type: ignore[misc]  # no types
             'title': _('Start'),
             'now': _('starts now'),
             'about': _(
-                'By vCPUs, memory and disk. Limits of the project and the'
-                ' place in the queue count besides.'
+                'Only vCPUs, memory and disk are counted. Limits of the'
+                ' project and the position in the queue can delay a start.'
             ),
         }
         return http.JsonResponse({**words, 'flavors': flavors})

@@ -250,13 +250,13 @@ def test_an_operator_sees_the_border_and_sends_a_host_over_it(cloud, site):
         assert look(page, 'admin', [path]) == {}
         text = page.open(path)
         assert 'cloud is away' in text
-        assert 'Cloud (gives no answer)' in text
+        assert 'Cloud (does not answer)' in text
         assert 'in the batch system' in text
         assert 'open, 1 at work on 4 cores' in text
         assert 'Work on h1' in text
         page.press('Move h1')
         assert 'h1: moves to the cloud, not begun' in page.text
-        page.press('Let it stay h1')
+        page.press('Cancel the move h1')
         assert 'h1: in the batch system' in page.text
 
 

@@ -55,11 +55,11 @@ COUNTS = {
 }
 
 
-def test_a_preview_counts_requests_that_come_nearer():
+def test_a_preview_counts_requests_that_move_forward():
     told = share_orders.describe_preview({**COUNTS, 'past_waits': None})
     assert told == (
         'Preview, nothing was changed: of 9 requests that wait, 2 would start'
-        ' now, and without the change 1. 3 would come nearer to their start,'
+        ' now, and without the change 1. 3 would move forward in the queue,'
         ' 4 would move back.'
     )
     past = {
@@ -80,7 +80,7 @@ def test_a_preview_speaks_of_one_request_as_of_one():
     told = share_orders.describe_preview({**one, 'past_waits': past})
     assert told == (
         'Preview, nothing was changed: of 1 request that waits, 1 would start'
-        ' now, and without the change 1. 1 would come nearer to its start,'
+        ' now, and without the change 1. 1 would move forward in the queue,'
         ' 1 would move back. The 1 request of the last week would have waited'
         ' 1 s (median), and without the change 1 s.'
     )
