@@ -24,7 +24,7 @@ class PlansView(pages.FairnessView):
     """Migration plans, the newest first."""
 
     template_name = 'fairness/plans.html'
-    page_title = gettext_lazy('Plans of Moves')
+    page_title = gettext_lazy('Migration Plans')
 
     def content(self, **names: str) -> dict[str, Any]:
         """Return a page of plans."""
@@ -49,7 +49,7 @@ class PlanView(pages.FairnessView):
     """One migration plan with its moves."""
 
     template_name = 'fairness/plan.html'
-    page_title = gettext_lazy('Plan of Moves')
+    page_title = gettext_lazy('Migration Plan')
     orders: ClassVar[pages.Orders] = {
         'approve': lambda api, form: api.approve_plan(form['uuid']),
         'stop': lambda api, form: api.stop_plan(form['uuid']),

@@ -216,7 +216,7 @@ def test_an_operator_sees_users_of_a_host_that_wait_for_cpu(cloud, site):
         text = page.open('admin/fairness_hosts/?host=cmp9')
         assert 'Host cmp9 could not be found' in text
         cloud.agents.silent.add('cmp1')
-        assert 'does not answer' in page.open('admin/fairness_hosts/')
+        assert 'is not available now' in page.open('admin/fairness_hosts/')
 
 
 def test_an_operator_sees_evictions_and_the_owner_reads_the_reason(

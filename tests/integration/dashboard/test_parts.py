@@ -25,7 +25,7 @@ def refusal(status, words='why'):
     ('status', 'begin'),
     [
         (403, 'Your roles'),
-        (503, 'This part does not answer'),
+        (503, 'This part is not available now'),
         (404, 'why'),
         (409, 'why'),
     ],
@@ -42,7 +42,7 @@ def test_a_part_without_an_answer_says_so():
 
     found = parts.read(lost)
     assert found.status == 0
-    assert found.trouble.startswith('This part does not answer')
+    assert found.trouble.startswith('This part is not available now')
 
 
 COUNTS = {
