@@ -156,7 +156,8 @@ def test_a_member_of_another_project_sees_nothing_of_it(cloud, site):
 def test_an_operator_orders_the_queue_and_sets_a_metric(cloud, site):
     with browser.opened(site, 'admin') as page:
         assert look(page, 'admin', OF_OPERATORS) == {}
-        assert 'red' in page.open('admin/fairness_board/')
+        text = page.open('admin/fairness_board/')
+        assert re.search('red 1+ for room that all projects may use 2', text)
         page.open('admin/fairness_queue/')
         page.press('First')
         assert '(first)' in page.text
