@@ -128,7 +128,7 @@ class PlannerIsolation:
             if facet.kind is _K.REQUEST:
                 self._quarantine_requests(snapshot, now, error, budget)
             else:
-                fails = self._failure_test(snapshot, now, facet, names)
+                fails = self._failure_test_of_kind(snapshot, now, facet, names)
                 blamed, unsure = culprits.find(names, fails, budget)
                 for name in (*blamed, *unsure):
                     self._quarantine.put(facet.kind, name, error)
@@ -190,7 +190,7 @@ class PlannerIsolation:
             return True
         return False
 
-    def _failure_test(
+    def _failure_test_of_kind(
         self,
         snapshot: Snapshot,
         now: float,

@@ -40,12 +40,12 @@ def border(
             each.value: states[each.value] for each in border_module.HostState
         },
         **balances,
-        'groups': [_group(each) for each in looked.groups],
+        'groups': [_group_facts(each) for each in looked.groups],
         'faults': list(looked.faults),
     }
 
 
-def _group(stands: pledges.PledgeStanding) -> dict[str, Any]:
+def _group_facts(stands: pledges.PledgeStanding) -> dict[str, Any]:
     return {
         'account': stands.group.account,
         'batch_account': stands.group.batch,
@@ -76,8 +76,12 @@ def host(
         'until': moments.answer(node.until),
         'cause': last[0].cause.value if last else None,
         'explanation': last[0].text if last else '',
-        'batch': _place(snapshot.place(node, border_module.BorderSide.BATCH)),
-        'cloud': _place(snapshot.place(node, border_module.BorderSide.CLOUD)),
+        'batch': _status_facts(
+            snapshot.place(node, border_module.BorderSide.BATCH)
+        ),
+        'cloud': _status_facts(
+            snapshot.place(node, border_module.BorderSide.CLOUD)
+        ),
     }
 
 
@@ -114,7 +118,9 @@ def host_in_full(
     }
 
 
-def _place(place: border_module.SideStatus | None) -> dict[str, Any] | None:
+def _status_facts(
+    place: border_module.SideStatus | None,
+) -> dict[str, Any] | None:
     if place is None:
         return None
     return {

@@ -48,7 +48,7 @@ def written(
         ) from error
 
 
-def _mirrored(
+def _mirrored_accounts(
     conf: cfg.ConfigOpts,
     cloud: clients.CloudClients,
     store: store_module.Store,
@@ -76,6 +76,6 @@ def known(
     """Build the share tree; Keystone decides which projects exist."""
     return accounts_module.Accounts(
         store,
-        _mirrored(conf, cloud, store, written),
+        _mirrored_accounts(conf, cloud, store, written),
         exists=keystone.Keystone(cloud.keystone).account_exists,
     )

@@ -47,7 +47,7 @@ def partitioning(
     options, queue = conf.fairness_partition, conf.fairness_cluster
     if not options.batch:
         return None
-    batch, file = batch_system(conf), _file(conf)
+    batch, file = batch_system(conf), _open_hosts_file(conf)
     pledging = pledges.PledgeKeeper(
         store, batch, queue.half_life, LOOKS_A_PLEDGE * queue.hosts_interval
     )
@@ -57,10 +57,10 @@ def partitioning(
     nova = nova_module.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = evictions.patience(queue)
-    clock = _clock(made)
+    clock = _clock_of_service(made)
     leaving = evictions.leaving(patience, store, nova, room, cloud, clock)
     actions = host_drain.Actions(
-        _actions(queue.room_actions), _actions(options.end_actions)
+        _parse_actions(queue.room_actions), _parse_actions(options.end_actions)
     )
     return controller.BorderController(
         store,
@@ -76,8 +76,10 @@ def partitioning(
             options.settle,
         ),
         host_drain.HostDrain(store.leaves, nova, leaving, clock, actions),
-        departure_notices.DepartureNotices(cloud.nova, _features(options)),
-        _rules(options),
+        departure_notices.DepartureNotices(
+            cloud.nova, _features_directory(options)
+        ),
+        _border_rules(options),
         clock,
         stopped,
         queue.hosts_interval,
@@ -85,7 +87,7 @@ def partitioning(
     )
 
 
-def _clock(made: service.Service) -> Callable[[], float]:
+def _clock_of_service(made: service.Service) -> Callable[[], float]:
     """Return the clock of the service, which ignores wrong jumps of the
     host's clock.
     """
@@ -106,7 +108,7 @@ def batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
         ) from error
 
 
-def _file(
+def _open_hosts_file(
     conf: cfg.ConfigOpts,
 ) -> watched_file.WatchedFile[hosts_file.BorderFile]:
     path = pathlib.Path(conf.fairness_partition.hosts_file)
@@ -118,7 +120,9 @@ def _file(
         ) from error
 
 
-def _features(options: cfg.ConfigOpts.GroupAttr) -> pathlib.Path | None:
+def _features_directory(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> pathlib.Path | None:
     if not options.features_path:
         return None
     path = pathlib.Path(options.features_path)
@@ -129,11 +133,11 @@ def _features(options: cfg.ConfigOpts.GroupAttr) -> pathlib.Path | None:
     return path
 
 
-def _actions(names: list[str]) -> tuple[eviction.EvictionAction, ...]:
+def _parse_actions(names: list[str]) -> tuple[eviction.EvictionAction, ...]:
     return tuple(map(eviction.EvictionAction, names))
 
 
-def _rules(options: cfg.ConfigOpts.GroupAttr) -> demand.BorderRules:
+def _border_rules(options: cfg.ConfigOpts.GroupAttr) -> demand.BorderRules:
     contended = options.contended
     return demand.BorderRules(
         patience_s=options.patience,

@@ -28,12 +28,14 @@ def chosen(conf: cfg.ConfigOpts) -> Made:
     :raises ConfigurationError: if options are invalid, or agents cannot be
         queried.
     """
-    rules = _rules(conf.fairness_cluster)
-    told = _agents(conf, rules).known
+    rules = _idle_options(conf.fairness_cluster)
+    told = _idle_reader(conf, rules).known
     return lambda to: reclaim_module.IdleReclaim(to, told, rules)
 
 
-def _rules(options: cfg.ConfigOpts.GroupAttr) -> reclaim_module.IdleOptions:
+def _idle_options(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> reclaim_module.IdleOptions:
     with evictions.checked('idle_after'):
         return reclaim_module.IdleOptions(
             options.idle_after,
@@ -44,7 +46,7 @@ def _rules(options: cfg.ConfigOpts.GroupAttr) -> reclaim_module.IdleOptions:
         )
 
 
-def _agents(
+def _idle_reader(
     conf: cfg.ConfigOpts, rules: reclaim_module.IdleOptions
 ) -> agent_reports.Idle:
     if not rules.after_s:

@@ -52,7 +52,7 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     if options.mode == _OFF:
         return None
     goals = registry.chosen(options)
-    _power(options)
+    _power_options(options)
     return plan_controller.PlanOptions(
         plan_controller.Mode(options.mode),
         goals,
@@ -64,7 +64,9 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     )
 
 
-def _power(options: cfg.ConfigOpts.GroupAttr) -> host_power.HostPowerOptions:
+def _power_options(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> host_power.HostPowerOptions:
     command = tuple(options.power_command)
     if command and not command[0].startswith('/'):
         raise exception.ConfigurationError(
@@ -109,17 +111,17 @@ def moving(
         nova,
         mobility,
         plan_executor.PlanExecutor(store.plans, nova, mobility, limits, clock),
-        host_power.HostPower(nova, _power(options), clock),
+        host_power.HostPower(nova, _power_options(options), clock),
         chosen,
         clock,
         stopped,
         queue.hosts_interval,
-        _lacking(conf, chosen),
-        _shared(conf, store),
+        _shortfall_reader(conf, chosen),
+        _shared_hosts_reader(conf, store),
     )
 
 
-def _shared(
+def _shared_hosts_reader(
     conf: cfg.ConfigOpts, store: store_module.Store
 ) -> observation.Shared:
     """Build the function that returns the hosts between batch system and
@@ -130,7 +132,7 @@ def _shared(
     return lambda: store.nodes.read_hosts()[0].values()
 
 
-def _lacking(
+def _shortfall_reader(
     conf: cfg.ConfigOpts, chosen: plan_controller.PlanOptions
 ) -> agent_reports.ServerShortfall | None:
     """Build the reader of CPU shortfalls; ``None`` if no configured goal

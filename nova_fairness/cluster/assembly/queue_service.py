@@ -42,13 +42,13 @@ def assemble(
     """
     options = conf.fairness_cluster
     # This comes before connections are opened: it checks the options.
-    rules, chosen = _rules(conf), choices(conf, closing)
+    rules, chosen = _service_options(conf), choices(conf, closing)
     store = storage.open_store(conf)
     outside = service_parts.Surroundings(
         store,
         clients.connect(options.cloud, options.region_name),
         sender,
-        _elected(options, store),
+        _build_election(options, store),
         clocks.Clocks(time.time, clocks.uptime_s, store.database_time),
         time.monotonic,
     )
@@ -84,7 +84,7 @@ def choices(
     )
 
 
-def _elected(
+def _build_election(
     options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
 ) -> leader_election.Election:
     """Build the election in which this process takes part."""
@@ -94,7 +94,7 @@ def _elected(
     )
 
 
-def _rules(conf: cfg.ConfigOpts) -> service.ServiceOptions:
+def _service_options(conf: cfg.ConfigOpts) -> service.ServiceOptions:
     options = conf.fairness_cluster
     passes = options.unreadable == 'pass'
     return service.ServiceOptions(
