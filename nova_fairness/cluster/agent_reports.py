@@ -286,8 +286,8 @@ class _HostAnswers(Generic[_T]):
     :param what: subject of the query, for the log.
     :param ask: queries the agent of a host; may block, and may raise any
         error.
-    :param believed: checks and converts an answer; raises BadArgument if it is
-        invalid.
+    :param parse_answer: checks and converts an answer; raises BadArgument if
+        it is invalid.
     :param again_s: seconds between two queries to the same agent.
     :param clock: monotonic time, seconds.
     """

@@ -278,7 +278,7 @@ def _usable_fields(name: str, own: object) -> dict[str, Any]:
         return {'fault': f'settings of account {name!r} must be an object'}
     for field, value in own.items():
         try:
-            typed = fields.typed(field, value)
+            typed = fields.parse_value(field, value)
             _check_field(name, field, typed)
         except ValueError as error:
             wrong.append(f'{field} of account {name!r}: {error}')

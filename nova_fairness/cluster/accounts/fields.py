@@ -42,7 +42,7 @@ _ZONE = re.compile('[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,3}')
 _UTC = 'UTC'
 
 
-def typed(field: str, value: Any) -> Any:
+def parse_value(field: str, value: Any) -> Any:
     """Convert a JSON value of a field of an account to its type. The share
     tree checks the range.
 
@@ -59,9 +59,9 @@ def typed(field: str, value: Any) -> Any:
     )
 
 
-def written(field: str, value: Any) -> Any:
+def json_value(field: str, value: Any) -> Any:
     """Convert the value of a field of an account to JSON types: the inverse
-    of :func:`typed`.
+    of :func:`parse_value`.
     """
     if field in AMOUNTS:
         return dict(value)

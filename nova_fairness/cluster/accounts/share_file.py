@@ -49,7 +49,7 @@ _AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
 _WINDOW = ('begins', 'lasts', 'zone')
 
 
-def watched(
+def open_watched_file(
     path: pathlib.Path,
 ) -> watched_file.WatchedFile[tuple[cluster.Account, ...]]:
     """Return the share tree of a file, which is read again whenever the file

@@ -13,7 +13,7 @@ from nova_fairness.model import moments
 from nova_fairness.planners.border import pledges
 
 
-def border(
+def border_facts(
     looked: controller.BorderObservation,
     nodes: Iterable[border_module.BorderHost],
     target: int | None,
@@ -57,7 +57,7 @@ def _group_facts(stands: pledges.PledgeStanding) -> dict[str, Any]:
     }
 
 
-def host(
+def host_facts(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
     """Return the state of a host, and its status in the batch system and in
@@ -85,15 +85,15 @@ def host(
     }
 
 
-def host_in_full(
+def full_host_facts(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
-    """Return :func:`host` with the work on the host and the history of the
-    host, the oldest event first.
+    """Return :func:`host_facts` with the work on the host, and the history of
+    the host, the oldest event first.
     """
     places = [snapshot.place(node, side) for side in border_module.BorderSide]
     return {
-        **host(node, snapshot),
+        **host_facts(node, snapshot),
         'work': [
             {
                 'name': each.name,

@@ -333,7 +333,7 @@ def _no_thread_times(_: int) -> guard.ThreadTimes:
     return guard.ThreadTimes(0.0, 0.0, runnable=False)
 
 
-def with_accounts(
+def with_changed_accounts(
     snapshot: cluster.ClusterSnapshot,
     before: Iterable[cluster.Account],
     after: Iterable[cluster.Account],
@@ -372,7 +372,7 @@ def _forecasts_by_uuid(
     return found
 
 
-def told(
+def comparison_facts(
     found: Comparison,
     project: str | None,
     most: int,

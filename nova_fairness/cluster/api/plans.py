@@ -32,19 +32,23 @@ class PlanOperations(interface.PlanCalls):
     def plan(self, uuid: str) -> interface.Answer:
         """Return one plan, with its moves."""
         self._require_controller().last()
-        return {'plan': in_full(self._require_plan(uuid))}
+        return {'plan': full_plan_facts(self._require_plan(uuid))}
 
     def empty(self, host: str) -> interface.Answer:
         """Propose a plan that moves all servers off a host."""
-        return {'plan': in_full(self._require_controller().empty(host))}
+        return {
+            'plan': full_plan_facts(self._require_controller().empty(host))
+        }
 
     def approve(self, uuid: str) -> interface.Answer:
         """Approve a plan, so that its moves start."""
-        return {'plan': in_full(self._require_controller().approve(uuid))}
+        return {
+            'plan': full_plan_facts(self._require_controller().approve(uuid))
+        }
 
     def stop(self, uuid: str) -> interface.Answer:
         """End a plan: no further move starts."""
-        return {'plan': in_full(self._require_controller().stop(uuid))}
+        return {'plan': full_plan_facts(self._require_controller().stop(uuid))}
 
     def _require_controller(self) -> plan_controller.PlanController:
         if self._planned is None:
@@ -83,7 +87,7 @@ def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
     }
 
 
-def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
+def full_plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
     """Return a plan with its moves in their order, and with the servers
     that stay.
     """

@@ -146,7 +146,7 @@ class ClusterOperations(
             wanted = dataclasses.replace(wanted, running=running)
         found = self._search_page(project, wanted, marker, limit)
         return {
-            'requests': self._told(found[:limit], audience),
+            'requests': self._facts_of_requests(found[:limit], audience),
             'more': len(found) > limit,
         }
 
@@ -190,11 +190,11 @@ class ClusterOperations(
         by the UUID of the server.
         """
         record, last = self._require_newest_request(uuid), self._service.last()
-        [told] = self._told([record], audience)
-        told['waited'] = history.waited(self._store, record, last.at)
+        [told] = self._facts_of_requests([record], audience)
+        told['waited'] = history.wait_sentence(self._store, record, last.at)
         if events:
             lived = history.lineage(record, self._earlier_requests(record))
-            told['events'] = history.events(self._store, lived, audience)
+            told['events'] = history.event_facts(self._store, lived, audience)
         return {'request': told}
 
     def waits(
@@ -207,7 +207,9 @@ class ClusterOperations(
         if wanted.since is None:
             since = last.at - waits_model.USUAL_S
             wanted = dataclasses.replace(wanted, since=since)
-        return history.waits(self._store, wanted, marker, limit)
+        return history.page_of_wait_percentiles(
+            self._store, wanted, marker, limit
+        )
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
         """Cancel a request that waits to be built, and delete its servers."""
@@ -379,7 +381,7 @@ class ClusterOperations(
         self._dry_runs.require_free()
         fields_set = _field_values(values, {'share': 'share', **_FIELDS})
         accounts.require(name, fields_set)
-        snapshot = dry_run_module.with_accounts(
+        snapshot = dry_run_module.with_changed_accounts(
             last.snapshot, *accounts.tried(name, fields_set)
         )
         if 'budget_hours' in fields_set:
@@ -440,7 +442,7 @@ class ClusterOperations(
             last.at,
             past,
         )
-        told = dry_run_module.told(
+        told = dry_run_module.comparison_facts(
             found, reader.project, reader.most, reader.audience
         )
         begin = {
@@ -491,7 +493,11 @@ class ClusterOperations(
         moving = self._require_border_controller()
         nodes = moving.nodes().values()
         aimed = self._store.nodes.read_target().hosts
-        return {'partition': border_module.border(moving.last(), nodes, aimed)}
+        return {
+            'partition': border_module.border_facts(
+                moving.last(), nodes, aimed
+            )
+        }
 
     def hosts(self, marker: str | None, limit: int) -> interface.Answer:
         """Return one page of the hosts between batch system and cloud,
@@ -502,7 +508,7 @@ class ClusterOperations(
         found = [name for name in sorted(nodes) if name > (marker or '')]
         return {
             'hosts': [
-                border_module.host(nodes[name], snapshot)
+                border_module.host_facts(nodes[name], snapshot)
                 for name in found[:limit]
             ],
             'more': len(found) > limit,
@@ -516,7 +522,7 @@ class ClusterOperations(
             raise exception.UnknownHost(
                 f'host {name} is not in [fairness_partition] hosts_file'
             )
-        told = border_module.host_in_full(node, moving.last().snapshot)
+        told = border_module.full_host_facts(node, moving.last().snapshot)
         return {'host': told}
 
     def move(self, name: str) -> interface.Answer:
@@ -606,7 +612,7 @@ class ClusterOperations(
             lambda epoch: accounts.change(name, values, epoch)
         )
 
-    def _told(
+    def _facts_of_requests(
         self, found: Sequence[records.RequestRecord], audience: reason.Audience
     ) -> list[dict[str, Any]]:
         last = self._service.last()
@@ -617,7 +623,8 @@ class ClusterOperations(
             self._store.plans.open_plans() if self._planned else ()
         )
         return [
-            _told(each, last, leaves, risks, audience, moves) for each in found
+            _request_facts(each, last, leaves, risks, audience, moves)
+            for each in found
         ]
 
     def _unsettled_requests(self) -> frozenset[str]:
@@ -750,7 +757,7 @@ def _limit_facts(
     account: cluster.Account, budgets: cluster.Budgets | None, now: float
 ) -> dict[str, Any]:
     own = {
-        key: fields.written(field, getattr(account, field))
+        key: fields.json_value(field, getattr(account, field))
         for key, field in _FIELDS.items()
     }
     return {
@@ -878,7 +885,7 @@ class _Moves:
         return cls(moving, proposed)
 
 
-def _told(
+def _request_facts(
     record: records.RequestRecord,
     last: start_estimates.LastCycle,
     leaves: Mapping[str, eviction.Eviction],

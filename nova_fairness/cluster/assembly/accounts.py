@@ -19,7 +19,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 
 
-def limits(
+def read_limits(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> Mapping[str, cluster.Limits]:
     """Read the limits file. Returns limits by name of the account.
@@ -30,7 +30,7 @@ def limits(
     return limits_file.read(pathlib.Path(path)) if path else {}
 
 
-def written(
+def shares_file_accounts(
     conf: cfg.ConfigOpts,
 ) -> Callable[[], tuple[cluster.Account, ...]]:
     """Build the function that returns the accounts of the shares file.
@@ -40,7 +40,9 @@ def written(
     path = conf.fairness_cluster.shares_file
     try:
         return (
-            share_file.watched(pathlib.Path(path)).content if path else tuple
+            share_file.open_watched_file(pathlib.Path(path)).content
+            if path
+            else tuple
         )
     except exception.BadShares as error:
         raise exception.ConfigurationError(
@@ -67,7 +69,7 @@ def _mirrored_accounts(
     ).accounts
 
 
-def known(
+def build_accounts(
     conf: cfg.ConfigOpts,
     written: Callable[[], tuple[cluster.Account, ...]],
     cloud: clients.CloudClients,

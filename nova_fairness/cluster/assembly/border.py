@@ -33,7 +33,7 @@ computes shares every 300 s by default, which is ten cycles by default.
 """
 
 
-def partitioning(
+def build_border_controller(
     conf: cfg.ConfigOpts,
     store: store_module.Store,
     made: service.Service,
@@ -47,7 +47,7 @@ def partitioning(
     options, queue = conf.fairness_partition, conf.fairness_cluster
     if not options.batch:
         return None
-    batch, file = batch_system(conf), _open_hosts_file(conf)
+    batch, file = load_batch_system(conf), _open_hosts_file(conf)
     pledging = pledges.PledgeKeeper(
         store, batch, queue.half_life, LOOKS_A_PLEDGE * queue.hosts_interval
     )
@@ -56,9 +56,11 @@ def partitioning(
     cloud = clients.connect(queue.cloud, queue.region_name)
     nova = nova_module.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
-    patience = evictions.patience(queue)
+    patience = evictions.eviction_timeouts(queue)
     clock = _clock_of_service(made)
-    leaving = evictions.leaving(patience, store, nova, room, cloud, clock)
+    leaving = evictions.build_evictor(
+        patience, store, nova, room, cloud, clock
+    )
     actions = host_drain.Actions(
         _parse_actions(queue.room_actions), _parse_actions(options.end_actions)
     )
@@ -94,7 +96,7 @@ def _clock_of_service(made: service.Service) -> Callable[[], float]:
     return lambda: made.clocks.now()
 
 
-def batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
+def load_batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
     """Load the plugin of the configured batch system.
 
     :raises ConfigurationError: if the plugin or its parameters are invalid.
@@ -113,7 +115,7 @@ def _open_hosts_file(
 ) -> watched_file.WatchedFile[hosts_file.BorderFile]:
     path = pathlib.Path(conf.fairness_partition.hosts_file)
     try:
-        return hosts_file.watched(path)
+        return hosts_file.open_watched_file(path)
     except exception.BadPartition as error:
         raise exception.ConfigurationError(
             f'[fairness_partition] hosts_file: {error}'

@@ -21,7 +21,7 @@ Made = Callable[[evictor.Evictor], reclaim_module.IdleReclaim]
 """Builds idle reclaim from an evictor."""
 
 
-def chosen(conf: cfg.ConfigOpts) -> Made:
+def idle_reclaim_builder(conf: cfg.ConfigOpts) -> Made:
     """Return a function that builds idle reclaim. Agents are queried only if
     idle reclaim is on.
 
@@ -36,12 +36,12 @@ def chosen(conf: cfg.ConfigOpts) -> Made:
 def _idle_options(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> reclaim_module.IdleOptions:
-    with evictions.checked('idle_after'):
+    with evictions.configuration_errors('idle_after'):
         return reclaim_module.IdleOptions(
             options.idle_after,
             # One day of a week: owners of idle servers may be away.
             max(options.end_notice, NOTICE_PART * options.idle_after),
-            evictions.ends(options).actions,
+            evictions.time_limit_options(options).actions,
             frozenset(options.idle_spared_projects),
         )
 
@@ -51,7 +51,7 @@ def _idle_reader(
 ) -> agent_reports.Idle:
     if not rules.after_s:
         return agent_reports.Idle(lambda _: {})
-    asked = ledger.agents(
+    asked = ledger.build_agent_client(
         conf, f'[fairness_cluster] idle_after = {rules.after_s:g}'
     )
     least_s = reclaim_module.SOONEST * rules.after_s

@@ -23,7 +23,7 @@ _ASKED_S = 5.0
 """Seconds to wait for answers of agents."""
 
 
-def charging(
+def build_ledger_keeper(
     conf: cfg.ConfigOpts,
     store: store_module.Store,
     reader: snapshot.CloudReader,
@@ -60,7 +60,7 @@ def _query_function(conf: cfg.ConfigOpts) -> agent_reports.Ask:
     """
     if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
         return dict
-    asked = agents(
+    asked = build_agent_client(
         conf, f'[fairness_cluster] charge = {conf.fairness_cluster.charge}'
     )
     return functools.partial(_parse_answers, asked)
@@ -83,7 +83,9 @@ def _parse_answers(asked: client.FairnessClient) -> list[Any]:
     return list(found.values())
 
 
-def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
+def build_agent_client(
+    conf: cfg.ConfigOpts, option: str
+) -> client.FairnessClient:
     """Build the client that calls agents.
 
     :param option: option that requires agents, with its value, for the error.

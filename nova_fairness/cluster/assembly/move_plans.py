@@ -43,7 +43,7 @@ class ClosedHosts:
         return frozenset(name for part in self._parts for name in part())
 
 
-def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
+def plan_options(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     """Return the options of migration plans; ``None`` if plans are off.
 
     :raises ConfigurationError: if options contradict each other.
@@ -51,7 +51,7 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     options = conf.fairness_plans
     if options.mode == _OFF:
         return None
-    goals = registry.chosen(options)
+    goals = registry.configured_goals(options)
     _power_options(options)
     return plan_controller.PlanOptions(
         plan_controller.Mode(options.mode),
@@ -81,7 +81,7 @@ def _power_options(
     )
 
 
-def moving(
+def build_plan_controller(
     conf: cfg.ConfigOpts,
     store: store_module.Store,
     made: service.Service,
@@ -89,9 +89,9 @@ def moving(
 ) -> plan_controller.PlanController | None:
     """Build the controller of migration plans; ``None`` if plans are off.
 
-    :raises ConfigurationError: see :func:`rules`.
+    :raises ConfigurationError: see :func:`plan_options`.
     """
-    chosen, options = rules(conf), conf.fairness_plans
+    chosen, options = plan_options(conf), conf.fairness_plans
     if chosen is None:
         return None
     # Plans work beside the queue, so they have their own caches of Nova.
@@ -142,7 +142,7 @@ def _shortfall_reader(
     if not asking:
         return None
     option = f'[fairness_plans] goals = {",".join(asking)}'
-    asked = ledger.agents(conf, option)
+    asked = ledger.build_agent_client(conf, option)
     return agent_reports.ServerShortfall(
         lambda host: asked.call(host, 'get_lacking')
     )

@@ -54,7 +54,7 @@ def _load_order(
     return plugin_fallbacks.OrderFallbacks(found, set_aside)
 
 
-def plan(
+def build_planner(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> scheduler.Planner:
     """Build the planner of the queue, with preemption if that is configured.
@@ -72,7 +72,7 @@ def plan(
     return _with_preemption(conf, queued, victims)
 
 
-def trial(
+def build_trial_planner(
     conf: cfg.ConfigOpts,
     set_aside: quarantine.Quarantine,
     order: str | None = None,
@@ -80,8 +80,8 @@ def trial(
 ) -> dry_run.TrialPlanner:
     """Build a planner for one dry run, in which a failing plugin ends the run.
 
-    It shares no object with the planner of :func:`plan`, and quarantines
-    nothing.
+    It shares no object with the planner of :func:`build_planner`, and
+    quarantines nothing.
 
     :param set_aside: quarantine, which contains the plugins that fail now.
     :param order: name of the order; ``None`` for the order in force.
@@ -166,9 +166,13 @@ def _with_preemption(
     """Return a planner that adds preemption to a planner of the queue."""
     options = conf.fairness_cluster
     queued = functools.partial(
-        watermark.plan, queue=queued, upper=evictions.marks(options).upper
+        watermark.plan,
+        queue=queued,
+        upper=evictions.watermark_bounds(options).upper,
     )
-    return preemption.Planner(queued, victims, evictions.preempting(options))
+    return preemption.Planner(
+        queued, victims, evictions.preemption_rules(options)
+    )
 
 
 def _queue_plan(
@@ -185,7 +189,7 @@ def _queue_plan(
     )
 
 
-def terms(conf: cfg.ConfigOpts) -> intake.AdmissionOptions:
+def admission_options(conf: cfg.ConfigOpts) -> intake.AdmissionOptions:
     """Return the terms of admission: the longest wait, and the marks of
     preemptible servers.
     """

@@ -145,11 +145,11 @@ class BorderController(host_controller.HostController[BorderObservation]):
         untold: list[str] = []
         if not away:
             self._cancel_evictions_and_remove_hosts(snapshot, plan, epoch)
-            untold = self._part(
+            untold = self._run_part(
                 'jobs told', self._write_notices, snapshot, epoch
             )
         failed = [f'{host}: {why}' for host, why in self._failed.items()]
-        unshared = self._part(
+        unshared = self._run_part(
             'shares of groups',
             self._pledging.cycle,
             described.groups,
@@ -166,7 +166,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         }
         stands = self._pledging.standings
         self._last = BorderObservation(now, snapshot, balances, told, stands)
-        self._say(told)
+        self._log_new_faults(told)
         return True
 
     def _operator_target(self) -> border.CloudTarget | None:
@@ -229,13 +229,13 @@ class BorderController(host_controller.HostController[BorderObservation]):
             )
         version = self._store.nodes.read_target().version
         self._store.nodes.write_target(
-            nodes_module.HostTarget(hosts, version), self._acts()
+            nodes_module.HostTarget(hosts, version), self._require_epoch()
         )
 
     def _apply_manual_event(
         self, host: str, event: border.HostEvent
     ) -> border.BorderHost:
-        epoch = self._acts()
+        epoch = self._require_epoch()
         # Raises if this process has not looked yet: it could not report the
         # result.
         self.last()

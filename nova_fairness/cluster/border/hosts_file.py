@@ -47,7 +47,9 @@ class BorderFile:
     groups: tuple[pledge.PledgeGroup, ...] = ()
 
 
-def watched(path: pathlib.Path) -> watched_file.WatchedFile[BorderFile]:
+def open_watched_file(
+    path: pathlib.Path,
+) -> watched_file.WatchedFile[BorderFile]:
     """Read a file, and read it again whenever it changes.
 
     :param path: path of the file.

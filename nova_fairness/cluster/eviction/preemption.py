@@ -343,7 +343,7 @@ class PreemptionController:
         """
         needed, left = self._adopted_victims(), _ACTED_ON_AT_ONCE
         self._turn += 1
-        for leave in pace.in_turn(
+        for leave in pace.interleave_by_owner(
             self._lately.values(), lambda each: each.project, self._turn
         ):
             server = servers.get(leave.server)

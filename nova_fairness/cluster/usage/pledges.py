@@ -107,7 +107,9 @@ class PledgeKeeper:
             self.forget()
             return ()
         try:
-            wrong = self._look(groups, hosts, snapshot, now, epoch, kept)
+            wrong = self._update_groups(
+                groups, hosts, snapshot, now, epoch, kept
+            )
         except exception.BatchError as error:
             wrong = [str(error)]
         self._looked_at = now
@@ -117,7 +119,7 @@ class PledgeKeeper:
         self._told = (*unshared, *self._uncharged)
         return self._told
 
-    def _look(
+    def _update_groups(
         self,
         groups: Sequence[pledge.PledgeGroup],
         hosts: Sequence[border.SharedHost],
@@ -136,12 +138,12 @@ class PledgeKeeper:
         if not groups:
             self._beside = None
         else:
-            kept = self._charged(kept, owner, hosts, now)
+            kept = self._charge_jobs(kept, owner, hosts, now)
         wrong = pledges.faults(groups, snapshot.accounts, shares, kept)
         stands: tuple[pledges.PledgeStanding, ...] = ()
         give: dict[str, int] = {}
         if not wrong:
-            cloud = self._of_cloud(snapshot, hosts)
+            cloud = self._cloud_use(snapshot, hosts)
             stands = pledges.standings(
                 groups, snapshot.accounts, shares, kept, cloud
             )
@@ -150,9 +152,9 @@ class PledgeKeeper:
             kept = pledges.remembered(kept, stands, give, shares)
         self._store.pledges.write(kept, epoch)
         self.standings = stands
-        return wrong + self._give(give)
+        return wrong + self._set_batch_shares(give)
 
-    def _charged(
+    def _charge_jobs(
         self,
         kept: pledges.BatchMemory,
         owner: Mapping[str, str],
@@ -173,10 +175,12 @@ class PledgeKeeper:
             self._half_life_s,
             sum(each.cores for each in hosts),
         )
-        self._beside = pledges.Beside(kept.use, lacks, _names(hosts))
+        self._beside = pledges.Beside(
+            kept.use, lacks, _cloud_host_names(hosts)
+        )
         return kept
 
-    def _of_cloud(
+    def _cloud_use(
         self,
         snapshot: cluster.ClusterSnapshot,
         hosts: Sequence[border.SharedHost],
@@ -188,9 +192,9 @@ class PledgeKeeper:
             name: np.array([parts.get(each, 0.0) for each in snapshot.classes])
             for name, parts in self._store.read_ledger().parts.items()
         }
-        return pledges.of_cloud(snapshot, use, _names(hosts))
+        return pledges.of_cloud(snapshot, use, _cloud_host_names(hosts))
 
-    def _give(self, give: Mapping[str, int]) -> list[str]:
+    def _set_batch_shares(self, give: Mapping[str, int]) -> list[str]:
         """Set shares of batch accounts one by one. Returns sentences about
         errors.
         """
@@ -209,5 +213,5 @@ class PledgeKeeper:
         return wrong
 
 
-def _names(hosts: Iterable[border.SharedHost]) -> frozenset[str]:
+def _cloud_host_names(hosts: Iterable[border.SharedHost]) -> frozenset[str]:
     return frozenset(each.cloud for each in hosts)

@@ -267,7 +267,7 @@ def test_the_service_asks_keystone_which_accounts_there_are():
     cloud = fake_cloud.FakeCloud()
     cloud.add_project('beta-id', 'default')
     used = types.SimpleNamespace(parts={})
-    made = accounts.known(
+    made = accounts.build_accounts(
         types.SimpleNamespace(fairness_cluster=options),
         tuple,
         cloud.apis,

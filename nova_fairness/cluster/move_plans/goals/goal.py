@@ -165,7 +165,7 @@ class PlanGoal(abc.ABC):
         return 0
 
 
-def is_left(move: model.Move) -> bool:
+def ended_without_move(move: model.Move) -> bool:
     """Whether a move has ended and its server is still on the old host."""
     state = model.MoveState
     return move.state is state.FAILED or (
@@ -173,13 +173,13 @@ def is_left(move: model.Move) -> bool:
     )
 
 
-def drafts(goals: Iterable[PlanGoal], seen: GoalInput) -> Iterator[Draft]:
+def all_drafts(goals: Iterable[PlanGoal], seen: GoalInput) -> Iterator[Draft]:
     """Yield the drafts that contain moves, those of the first goal first."""
     for each in goals:
         yield from (found for found in each.drafts(seen) if found.moves)
 
 
-def draft(
+def build_draft(
     goal: model.Goal,
     subject: str,
     snapshot: cluster.ClusterSnapshot,
@@ -210,13 +210,15 @@ def consolidation_rules(
     """Return the limits of the search for moves, from ``[fairness_plans]``."""
     return rules_module.ConsolidationRules(
         depth=displacement.Depth(tight=options.packed_anew),
-        at_once=at_once(options),
+        at_once=simultaneous_move_limits(options),
         dearest_mb=options.dearest or None,
         spare=options.spare,
     )
 
 
-def at_once(options: cfg.ConfigOpts.GroupAttr) -> waves.AtOnce:
+def simultaneous_move_limits(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> waves.AtOnce:
     """Return the largest number of moves of a plan at the same time, in
     total and per host.
     """

@@ -48,7 +48,9 @@ def configured(monkeypatch, batch='', **options):
     conf.set_override('hosts_interval', 2.0, 'fairness_cluster')
     apis = fake_cloud.FakeCloud().apis
     monkeypatch.setattr(clients, 'connect', lambda *_: apis)
-    return move_plans.moving(conf, FakeStore(), None, threading.Event())
+    return move_plans.build_plan_controller(
+        conf, FakeStore(), None, threading.Event()
+    )
 
 
 def test_no_server_moves_unless_a_mode_is_chosen(monkeypatch):

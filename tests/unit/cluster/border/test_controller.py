@@ -94,7 +94,7 @@ class Border:
         self.moving = controller.BorderController(
             world.store,
             self.service,
-            hosts_file.watched(self.path),
+            hosts_file.open_watched_file(self.path),
             self.batch,
             cloud_hosts.CloudSide(nova, room, leaves, patience, self.moves),
             host_drain.HostDrain(

@@ -124,9 +124,11 @@ def test_two_goals_go_together_unless_one_moves_servers_back(names):
         with pytest.raises(
             exception.ConfigurationError, match=' beside '.join(names)
         ):
-            registry.chosen(options)
+            registry.configured_goals(options)
     else:
-        found = [each.name.value for each in registry.chosen(options)]
+        found = [
+            each.name.value for each in registry.configured_goals(options)
+        ]
         assert found == list(names)
 
 
