@@ -272,7 +272,7 @@ class DryRuns:
         plans = [e.planner.plan(e.snapshot, now) for e in trials]
         known = self._results_within_deadline(
             [
-                estimates.forward(
+                estimates.estimate_starts(
                     trial.snapshot,
                     plan,
                     now,
@@ -294,7 +294,9 @@ class DryRuns:
             return Comparison(waiting, first, second)
         replayed = self._results_within_deadline(
             [
-                replay.waits(past, e.snapshot, e.planner.order, self._kept)
+                replay.replay_waits(
+                    past, e.snapshot, e.planner.order, self._kept
+                )
                 for e in trials
             ],
             [begin_s + by_s for by_s in REPLAYED_BY_S],

@@ -148,13 +148,17 @@ def preemption_rules(
         )
 
 
-def watermark_bounds(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
+def watermark_bounds(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> watermark.WatermarkBounds:
     """Return the bounds of the part of the cloud that remains free.
 
     :raises ConfigurationError: if they are out of range.
     """
     with configuration_errors('room_kept_free, room_freed'):
-        return watermark.Marks(options.room_kept_free, options.room_freed)
+        return watermark.WatermarkBounds(
+            options.room_kept_free, options.room_freed
+        )
 
 
 def cycle_tasks_builder(
@@ -218,7 +222,7 @@ def next_victims_finder(
 
     def found(
         snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
-    ) -> list[risk.Next]:
-        return risk.servers(snapshot, plan, now, rules, most)
+    ) -> list[risk.NextVictim]:
+        return risk.next_victims(snapshot, plan, now, rules, most)
 
     return found

@@ -160,7 +160,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         )
         told = (*away, *faults, *plan.faults, *failed, *untold, *unshared)
         balances = {
-            side: demand.balance(snapshot, side, now, rules.patience_s)
+            side: demand.side_balance(snapshot, side, now, rules.patience_s)
             for side in _Side
             if snapshot.side(side)
         }

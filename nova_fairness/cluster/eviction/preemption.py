@@ -226,7 +226,9 @@ class PreemptionController:
                 for each in view.snapshot.running
             ),
         )
-        return dataclasses.replace(view, snapshot=alternatives.chosen(left))
+        return dataclasses.replace(
+            view, snapshot=alternatives.with_chosen_alternatives(left)
+        )
 
     def _victims_last_hour(self, now: float) -> int:
         """Return the number of victims in the last hour, or more if earlier

@@ -94,7 +94,7 @@ def measured_outcome(
 
     :param last: state and plan of the first cycle of the queue after the end.
     """
-    seen = utilisation.figures(last.snapshot)
+    seen = utilisation.utilisation_figures(last.snapshot)
     done = [each for each in plan.moves if each.state is model.MoveState.MOVED]
     return model.PlanOutcome(
         hosts_before=plan.promised.hosts_before,

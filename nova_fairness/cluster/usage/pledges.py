@@ -57,7 +57,7 @@ class PledgeKeeper:
         self._batch = batch
         self._half_life_s = half_life_s
         self._looked_at: float | None = None
-        self._beside: pledges.Beside | None = None
+        self._beside: pledges.BatchUse | None = None
         self._told: tuple[str, ...] = ()
         self._uncharged: tuple[str, ...] = ()
         self.standings: tuple[pledges.PledgeStanding, ...] = ()
@@ -69,7 +69,7 @@ class PledgeKeeper:
         batch system added.
         """
         beside = self._beside
-        return pledges.counted(snapshot, beside) if beside else snapshot
+        return pledges.with_batch_use(snapshot, beside) if beside else snapshot
 
     def forget(self) -> None:
         """Clear the state of this object, because another process may have
@@ -134,12 +134,14 @@ class PledgeKeeper:
         :raises BatchError: if the batch system does not answer.
         """
         shares = self._batch.shares()
-        owner = pledges.owners(groups, shares)
+        owner = pledges.account_by_batch_account(groups, shares)
         if not groups:
             self._beside = None
         else:
             kept = self._charge_jobs(kept, owner, hosts, now)
-        wrong = pledges.faults(groups, snapshot.accounts, shares, kept)
+        wrong = pledges.adjustment_faults(
+            groups, snapshot.accounts, shares, kept
+        )
         stands: tuple[pledges.PledgeStanding, ...] = ()
         give: dict[str, int] = {}
         if not wrong:
@@ -147,9 +149,9 @@ class PledgeKeeper:
             stands = pledges.standings(
                 groups, snapshot.accounts, shares, kept, cloud
             )
-            give = pledges.to_restore(groups, shares, kept)
-            give |= pledges.to_give(stands, shares)
-            kept = pledges.remembered(kept, stands, give, shares)
+            give = pledges.shares_to_restore(groups, shares, kept)
+            give |= pledges.shares_to_set(stands, shares)
+            kept = pledges.with_original_shares(kept, stands, give, shares)
         self._store.pledges.write(kept, epoch)
         self.standings = stands
         return wrong + self._set_batch_shares(give)
@@ -167,7 +169,7 @@ class PledgeKeeper:
         since = max(kept.at or now, now - LONGEST_S)
         found = self._batch.accounting(since, now)
         self._uncharged = found.faults
-        kept, lacks = pledges.used(
+        kept, lacks = pledges.charge_jobs(
             kept,
             found.jobs,
             owner,
@@ -175,7 +177,7 @@ class PledgeKeeper:
             self._half_life_s,
             sum(each.cores for each in hosts),
         )
-        self._beside = pledges.Beside(
+        self._beside = pledges.BatchUse(
             kept.use, lacks, _cloud_host_names(hosts)
         )
         return kept

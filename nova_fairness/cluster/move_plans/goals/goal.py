@@ -189,8 +189,10 @@ def build_draft(
 
     :param snapshot: state of the cloud before the moves.
     """
-    before = utilisation.figures(snapshot)
-    after = utilisation.figures(utilisation.after(snapshot, plan.moves))
+    before = utilisation.utilisation_figures(snapshot)
+    after = utilisation.utilisation_figures(
+        utilisation.snapshot_after_moves(snapshot, plan.moves)
+    )
     empties = tuple(sorted(before.busy - after.busy))
     promised = model.PlanOutcome(
         hosts_before=len(before.busy),
@@ -218,8 +220,8 @@ def consolidation_rules(
 
 def simultaneous_move_limits(
     options: cfg.ConfigOpts.GroupAttr,
-) -> waves.AtOnce:
+) -> waves.MoveConcurrency:
     """Return the largest number of moves of a plan at the same time, in
     total and per host.
     """
-    return waves.AtOnce(options.at_once, options.at_once_per_host)
+    return waves.MoveConcurrency(options.at_once, options.at_once_per_host)

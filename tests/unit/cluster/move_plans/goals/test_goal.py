@@ -23,7 +23,7 @@ from nova_fairness.planners.consolidation import rules
 from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import planner as tenants_planner
 
-AT_ONCE = waves.AtOnce(10, 11)
+AT_ONCE = waves.MoveConcurrency(10, 11)
 BOUNDS = rules.ConsolidationRules(
     depth=displacement.Depth(tight=14),
     at_once=AT_ONCE,
