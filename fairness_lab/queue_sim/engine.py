@@ -395,7 +395,7 @@ class Simulation:
     ) -> None:
         """Let servers leave so that a part of the cloud is free."""
         lower = self._cloud.marks.lower
-        told = watermark.leaving(
+        told = watermark.servers_to_evict(
             snapshot, plan, now_s, preemption.USUAL, lower
         )
         self.leaving.free(told, now_s)

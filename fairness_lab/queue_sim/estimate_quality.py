@@ -77,7 +77,7 @@ class Promising:
         plan: cluster.Plan,
         now_s: float,
     ) -> dict[str, cluster.Estimate]:
-        steps = estimates.forward(
+        steps = estimates.estimate_starts(
             snapshot,
             plan,
             now_s,

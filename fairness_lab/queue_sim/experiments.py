@@ -145,7 +145,7 @@ def refusals(seed: int) -> list[Row]:
 
 def _bound(run: packing.Packing) -> int:
     there = layout.HostLayout(run.snapshot(), weighers.fullest)
-    return optimum.bound(there)
+    return optimum.lower_bound(there)
 
 
 EXPERIMENTS: Mapping[str, Callable[[int], list[Row]]] = {

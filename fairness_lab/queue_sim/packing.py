@@ -139,7 +139,7 @@ class Packing:
         self._rules = rules.ConsolidationRules(
             rule=self._rule,
             depth=strategy.depth,
-            at_once=waves.AtOnce(1000, 1000),
+            at_once=waves.MoveConcurrency(1000, 1000),
         )
         self.outcome = PackingOutcome([])
 
@@ -266,8 +266,8 @@ class Packing:
             return_counts=True,
         )
         hosts = np.array([len(self._hosts.names)])
-        found = columns.packed(
-            columns.Task(
+        found = columns.pack(
+            columns.PackingTask(
                 sizes,
                 counts,
                 np.full((1, len(workload.CLASSES)), HOST),
@@ -286,7 +286,7 @@ class Packing:
             return 0 if (asked <= left).all() else None
         busy = np.asarray(used.any(axis=1))
         for allowed in (busy, ~busy):
-            rows = weighers.chosen(
+            rows = weighers.choose_host(
                 self._hosts,
                 (self._inventory.capacity - used).T,
                 self._hosts.shape(demand),

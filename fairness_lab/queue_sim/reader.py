@@ -277,10 +277,10 @@ def _part(value: yaml.YamlValue) -> float:
     return part
 
 
-def _marks(section: yaml.Section) -> watermark.Marks:
+def _marks(section: yaml.Section) -> watermark.WatermarkBounds:
     upper = section.take('kept_free', _part, 0.0)
     lower = section.take('freed', lambda each: _freed(each, upper), 0.0)
-    return watermark.Marks(upper, lower)
+    return watermark.WatermarkBounds(upper, lower)
 
 
 def _freed(value: yaml.YamlValue, kept_free: float) -> float:

@@ -46,7 +46,7 @@ def withdraw(conf: cfg.ConfigOpts) -> None:
             ' hosts again; stop it first'
         )
     has_batch = bool(conf.fairness_partition.batch)
-    batch = border.batch_system(conf) if has_batch else None
+    batch = border.load_batch_system(conf) if has_batch else None
     cloud = clients.connect(options.cloud, options.region_name)
     removing = withdrawal.Withdrawal(cloud.nova, batch, _tell)
     left = removing.remove()

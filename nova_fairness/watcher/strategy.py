@@ -23,7 +23,7 @@ from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import waves
 
 _CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU')
-_ALONE = waves.AtOnce(1, 1)
+_ALONE = waves.MoveConcurrency(1, 1)
 
 
 class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[misc]

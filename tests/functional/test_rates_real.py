@@ -127,7 +127,7 @@ WIDE = {'wide-1': 200.0}
 ELSEWHERE = {'one-1': [{0}]}
 PINNED = {
     name: [{cpu} for cpu in on]
-    for name, on in cores.assigned(
+    for name, on in cores.assign_cores(
         [
             (name, rate, 1 + (name in WIDE))
             for name, rate in (WIDE | RATES).items()

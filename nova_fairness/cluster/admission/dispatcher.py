@@ -283,7 +283,7 @@ class RequestDispatcher:
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        changed = parser.with_nonexistent_host if is_gone else _unchanged
+        changed = parser.with_nonexistent_host if is_gone else _same_message
         because = why if is_gone else _SENT
         self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
@@ -522,7 +522,7 @@ def _reserved_hosts(
     return hosts
 
 
-def _unchanged(cast: cast_module.Cast) -> cast_module.Cast:
+def _same_message(cast: cast_module.Cast) -> cast_module.Cast:
     return cast
 
 

@@ -38,7 +38,7 @@ def lineage(
     return [*before, record]
 
 
-def events(
+def event_facts(
     store: store_module.Store,
     lived: Sequence[records.RequestRecord],
     audience: reason.Audience,
@@ -80,7 +80,7 @@ def events(
     ]
 
 
-def waits(
+def page_of_wait_percentiles(
     store: store_module.Store,
     wanted: waits_model.WaitFilter,
     marker: str | None,
@@ -106,7 +106,7 @@ def waits(
     return {'waits': told, 'more': len(found) > limit}
 
 
-def waited(
+def wait_sentence(
     store: store_module.Store, record: records.RequestRecord, now: float
 ) -> str | None:
     """Return a sentence about what a request waited for, and how long;

@@ -81,7 +81,7 @@ class RiskWarnings:
 
     def apply(
         self,
-        next_victims: Sequence[next_module.Next],
+        next_victims: Sequence[next_module.NextVictim],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -130,7 +130,7 @@ class RiskWarnings:
 
     def _remaining_warnings(
         self,
-        next_victims: Mapping[str, next_module.Next],
+        next_victims: Mapping[str, next_module.NextVictim],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -163,7 +163,7 @@ class RiskWarnings:
 
     def _new_warning(
         self,
-        next_victim: next_module.Next,
+        next_victim: next_module.NextVictim,
         server: nova_module.Server,
         now: float,
     ) -> risk.Risk:

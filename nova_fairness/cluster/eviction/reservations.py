@@ -149,7 +149,7 @@ def _free_without(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> free_amounts.FreeAmounts:
     """Return the free amounts of hosts after some servers have left."""
-    return free_amounts.FreeAmounts(preemption.left_by(snapshot, gone).T)
+    return free_amounts.FreeAmounts(preemption.free_without(snapshot, gone).T)
 
 
 def _subtract_amounts(

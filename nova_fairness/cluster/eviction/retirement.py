@@ -73,7 +73,7 @@ class Retirement:
 
     def apply(
         self,
-        next_victims: Sequence[next_module.Next],
+        next_victims: Sequence[next_module.NextVictim],
         warned: Mapping[str, risk.Risk],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
@@ -119,7 +119,7 @@ class Retirement:
 
     def _finished_servers(
         self,
-        next_victims: Mapping[str, next_module.Next],
+        next_victims: Mapping[str, next_module.NextVictim],
         warned: Mapping[str, risk.Risk],
         servers: Mapping[str, nova_module.Server],
     ) -> Iterator[str]:
@@ -164,7 +164,7 @@ class Retirement:
     def _start_eviction(
         self,
         server: nova_module.Server,
-        next_victim: next_module.Next,
+        next_victim: next_module.NextVictim,
         epoch: int,
     ) -> None:
         """Start the eviction of a server that has finished its work."""

@@ -243,7 +243,7 @@ class TimeLimits:
         ]
         left_by = leaves.of_servers(near) | leaves.in_states(eviction.LIVE)
         left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
-        for server in pace.in_turn(
+        for server in pace.interleave_by_owner(
             sorted({*near, *left_by} & servers.keys()),
             lambda uuid: servers[uuid].project,
             self._turn,

@@ -66,7 +66,7 @@ class ServerFacts:
         return dataclasses.replace(self, left_out=left, stays=())
 
 
-def seen(
+def with_movable_demands(
     snapshot: cluster.ClusterSnapshot, known: ServerFacts
 ) -> cluster.ClusterSnapshot:
     """Return a snapshot that contains the demand of each server that may be
@@ -76,7 +76,7 @@ def seen(
     running = tuple(
         dataclasses.replace(
             each,
-            demand=_demand(each, zones, snapshot, known),
+            demand=_movable_demand(each, zones, snapshot, known),
             bound=known.groups.get(each.uuid),
             sends=known.sends.get(each.uuid, 1.0),
         )
@@ -91,7 +91,7 @@ def seen(
     return dataclasses.replace(snapshot, running=running, providers=providers)
 
 
-def is_bound(server: nova.Server) -> bool:
+def needs_host_hardware(server: nova.Server) -> bool:
     """Whether a server needs hardware of its host that the lists of
     Placement do not contain.
     """
@@ -102,7 +102,7 @@ Why = tuple[plans.PlanCause, str]
 """Cause for programs, and text for people, why a server stays on its host."""
 
 
-def why_stays(
+def reason_to_stay(
     running: cluster.Running,
     snapshot: cluster.ClusterSnapshot,
     known: ServerFacts,
@@ -121,7 +121,7 @@ def why_stays(
         return _C.BUSY, server.task
     if server.is_locked:
         return _C.LOCKED, 'it is locked'
-    if is_bound(server):
+    if needs_host_hardware(server):
         return _C.LOCKED, 'its flavor binds it to the hardware of its host'
     if running.uuid in snapshot.leaving:
         return _C.BUSY, 'it was told to leave'
@@ -132,13 +132,13 @@ def why_stays(
     return None
 
 
-def _demand(
+def _movable_demand(
     running: cluster.Running,
     zones: Mapping[str, str],
     snapshot: cluster.ClusterSnapshot,
     known: ServerFacts,
 ) -> request_model.Demand | None:
-    if running.host not in zones or why_stays(running, snapshot, known):
+    if running.host not in zones or reason_to_stay(running, snapshot, known):
         return None
     server = known.servers[running.uuid]
     traits: dict[str, set[str]] = {'required': set(), 'forbidden': set()}
@@ -149,11 +149,11 @@ def _demand(
         running.amounts,
         required=frozenset(traits['required']),
         forbidden=frozenset(traits['forbidden']),
-        zone=_zone(server, zones[running.host]),
+        zone=_required_zone(server, zones[running.host]),
     )
 
 
-def _zone(server: nova.Server, here: str) -> str:
+def _required_zone(server: nova.Server, here: str) -> str:
     """Return the availability zone in which a server must stay; '' for any
     zone.
 

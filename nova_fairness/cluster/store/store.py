@@ -333,7 +333,9 @@ class Store:
         # project.
         begin = turn % max(len(rows), 1)
         rows = rows[begin:] + rows[:begin]
-        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:limit]
+        chosen = pace.interleave_by_owner(
+            rows, lambda row: str(row['project'])
+        )[:limit]
         places = {row['uuid']: n for n, row in enumerate(chosen)}
         wanted = sa.select(_REQUESTS).where(_REQUESTS.c.uuid.in_(places))
         found = map(records.read_row, self._tables.select(wanted))

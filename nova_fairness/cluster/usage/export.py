@@ -30,7 +30,7 @@ times, ``part`` the same as a part of the cloud.
 _WRITERS = {'.csv': csv.write_csv, '.parquet': parquet.write_table}
 
 
-def write(
+def write_charges(
     path: pathlib.Path,
     charges: Iterable[ledger_module.PeriodCharge],
     classes: tuple[str, ...],

@@ -48,7 +48,7 @@ class CalendarWindow:
         return windows_module.begun(self.begins, self.lasts_s, self.zone, now)
 
 
-def target(
+def calendar_target(
     windows: Iterable[CalendarWindow], now: float
 ) -> border.CloudTarget | None:
     """Return the number of hosts that the calendar sets; of overlapping

@@ -214,7 +214,7 @@ def test_no_user_is_charged_beyond_reason_for_any_reports_of_agents(
 def test_any_report_of_an_agent_is_read_or_refused(told):
     if isinstance(told, dict):
         told = {**told, 'host': 'h'}
-    for read in (agent_reports._idle, agent_reports._lacking):
+    for read in (agent_reports._idle_seconds, agent_reports._parse_wants):
         try:
             read('h', told)
         except exception.BadArgument:
@@ -223,4 +223,6 @@ def test_any_report_of_an_agent_is_read_or_refused(told):
 
 def test_one_odd_entry_voids_no_others():
     odd = {'a': 10**400, 'b': float('nan'), 'c': True, 'd': 5.0}
-    assert agent_reports._idle('h', {'host': 'h', 'idle': odd}) == {'d': 5.0}
+    assert agent_reports._idle_seconds('h', {'host': 'h', 'idle': odd}) == {
+        'd': 5.0
+    }

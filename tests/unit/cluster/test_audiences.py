@@ -94,7 +94,7 @@ class TestReasons:
             ),
             why=why_of(token),
         )
-        cloud.operations._known = lambda _: ended
+        cloud.operations._require_newest_request = lambda _: ended
         url = f'/fairness/requests/{uuid}'
         is_clean(token, cloud.ask('alice', 'GET', url).text)
         shown = cloud.ask('admin', 'GET', url).json['request']

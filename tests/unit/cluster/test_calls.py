@@ -378,7 +378,7 @@ def test_owners_take_turns(seed):
         (chance.choice('abcde'), n) for n in range(chance.randrange(1, 60))
     ]
     turn = chance.randrange(100)
-    found = pace.in_turn(items, lambda each: each[0], turn)
+    found = pace.interleave_by_owner(items, lambda each: each[0], turn)
     assert sorted(found) == sorted(items)
     for owner in 'abcde':
         own = [each for each in items if each[0] == owner]

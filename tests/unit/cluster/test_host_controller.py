@@ -83,11 +83,11 @@ def test_an_unexpected_error_enters_the_quarantine(caplog):
 
 def test_the_failure_of_a_part_keeps_no_other_back():
     made = FakeController([None])
-    assert made._part('first', [].pop) == ['first: IndexError']
-    assert made._part('second', lambda: ['said']) == ['said']
-    assert made._part('third', lambda: None) == []
+    assert made._run_part('first', [].pop) == ['first: IndexError']
+    assert made._run_part('second', lambda: ['said']) == ['said']
+    assert made._run_part('third', lambda: None) == []
     with pytest.raises(exception.CloudAway):
-        made._part('fourth', _away)
+        made._run_part('fourth', _away)
 
 
 def _away():
@@ -103,6 +103,6 @@ def test_nothing_is_done_while_clocks_disagree():
 
 def test_a_process_that_does_not_act_says_so():
     with pytest.raises(exception.NotLeading):
-        FakeController([None], epoch=None)._acts()
+        FakeController([None], epoch=None)._require_epoch()
     with pytest.raises(exception.NotLeading, match='has not looked yet'):
         FakeController([None]).last()

@@ -172,7 +172,9 @@ class World:
             clocks,
             lambda: self.tick,
         )
-        made = service_parts.collaborators(outside, self.chosen(store, at_end))
+        made = service_parts.build_collaborators(
+            outside, self.chosen(store, at_end)
+        )
         return service_module.Service(
             made, service_module.ServiceOptions(**rules)
         )

@@ -126,5 +126,6 @@ def test_fallbacks_come_back_from_rows(fallbacks):
         request.Demand(demand.amounts, fallbacks=fallbacks), 0.0,
     )  # fmt: skip
     assert (
-        records._parse_wanted(records._wanted_json(asked))[2] == asked.demand
+        records._parse_request_content(records._request_content_json(asked))[2]
+        == asked.demand
     )

@@ -156,7 +156,9 @@ def test_the_tree_is_keystones_where_that_is_wanted(wanted):
     cloud.add_project('strings', 'physics')
     file = (model.Account('strings', None, 3.0),)
     store = types.SimpleNamespace(read_ledger=records.UseRecords)
-    found = accounts._mirrored(conf, cloud.apis, store, lambda: file)()
+    found = accounts._mirrored_accounts(
+        conf, cloud.apis, store, lambda: file
+    )()
     strings = model.Account('strings', 'physics' if wanted else None, 3.0)
     assert found == (
         (model.Account('physics'), strings) if wanted else (strings,)
@@ -265,7 +267,7 @@ def test_the_service_asks_keystone_which_accounts_there_are():
     cloud = fake_cloud.FakeCloud()
     cloud.add_project('beta-id', 'default')
     used = types.SimpleNamespace(parts={})
-    made = accounts.known(
+    made = accounts.build_accounts(
         types.SimpleNamespace(fairness_cluster=options),
         tuple,
         cloud.apis,

@@ -126,14 +126,16 @@ def test_the_chosen_alternative_fits_on_all_hosts():
         host('c', vcpu=8, used_vcpu=8),
     ]
     snapshot = cloud(hosts, [ask('one'), ask('two', 4, count=4)])
-    one, two = alternatives.chosen(snapshot).requests
+    one, two = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(one.demand.amounts) == {'MEMORY_MB': 100, 'VCPU': 4}
     busy = [*hosts[1:], host('a', vcpu=8, used_vcpu=8)]
     snapshot = cloud(busy, [ask('one'), ask('two', 4, count=4)])
-    one, two = alternatives.chosen(snapshot).requests
+    one, two = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(one.demand.amounts) == {'MEMORY_MB': 100, 'PCPU': 4}
     assert dict(two.demand.amounts) == {'MEMORY_MB': 100, 'VCPU': 4}
-    again = alternatives.chosen(alternatives.chosen(snapshot))
+    again = alternatives.with_chosen_alternatives(
+        alternatives.with_chosen_alternatives(snapshot)
+    )
     assert again.requests == (one, two)
 
 
@@ -152,7 +154,7 @@ def test_the_class_that_the_host_gives_is_counted():
 def test_a_promise_has_the_way_of_its_hosts():
     hosts = [host('a', vcpu=4, used_vcpu=4), host('b', pcpu=4)]
     snapshot = cloud(hosts, [ask('r')], promised={'r': ('a',)})
-    [found] = alternatives.chosen(snapshot).requests
+    [found] = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(found.demand.amounts)['VCPU'] == 4
 
 

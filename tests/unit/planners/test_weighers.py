@@ -29,7 +29,7 @@ def cloud(*requests):
 def chosen(rule, vcpu, memory, salt=0, allowed=None):
     hosts = hosts_module.Hosts(cloud())
     shape = hosts.shape(small_cloud.demand(vcpu, memory))
-    rows = weighers.chosen(
+    rows = weighers.choose_host(
         hosts, hosts.free, shape, weighers.RULES[rule], salt, allowed
     )
     return ''.join(hosts.names[row] for row in rows)

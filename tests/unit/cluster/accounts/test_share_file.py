@@ -219,7 +219,7 @@ def test_too_many_accounts_are_refused(path, monkeypatch):
 
 
 def test_it_is_read_again_when_it_changes(path):
-    shares = share_file.watched(path)
+    shares = share_file.open_watched_file(path)
     before = shares.content()
     assert before == READ
     assert shares.content() is before
@@ -229,7 +229,7 @@ def test_it_is_read_again_when_it_changes(path):
 
 @pytest.mark.parametrize('text', [None, listed('name: a, share: -1')])
 def test_an_unusable_file_leaves_the_earlier_shares(path, caplog, text):
-    shares = share_file.watched(path)
+    shares = share_file.open_watched_file(path)
     if text is None:
         path.unlink()
     else:
@@ -246,4 +246,4 @@ def test_an_unusable_file_leaves_the_earlier_shares(path, caplog, text):
 def test_one_that_cannot_be_used_at_the_start_is_refused(path):
     path.write_text('nonsense')
     with pytest.raises(exception.BadShares):
-        share_file.watched(path)
+        share_file.open_watched_file(path)

@@ -94,7 +94,7 @@ class Border:
         self.moving = controller.BorderController(
             world.store,
             self.service,
-            hosts_file.watched(self.path),
+            hosts_file.open_watched_file(self.path),
             self.batch,
             cloud_hosts.CloudSide(nova, room, leaves, patience, self.moves),
             host_drain.HostDrain(
@@ -780,14 +780,14 @@ def test_a_batch_system_that_fails_gives_no_answer_and_ends_nothing(
 
 
 def test_a_host_that_fails_keeps_no_other_back(border, monkeypatch):
-    do = border.moving._carry_out
+    do = border.moving._execute_action
 
     def fails(action, snapshot, epoch):
         if action.host == 'h1':
             raise TypeError
         do(action, snapshot, epoch)
 
-    monkeypatch.setattr(border.moving, '_carry_out', fails)
+    monkeypatch.setattr(border.moving, '_execute_action', fails)
     border.moving.move('h1')
     border.moving.move('h2')
     border.go(2)
@@ -795,7 +795,9 @@ def test_a_host_that_fails_keeps_no_other_back(border, monkeypatch):
     assert border.states()[1] != 'cloud'
 
 
-@pytest.mark.parametrize('part', ['_tell_work', '_read_sides', '_read_hosts'])
+@pytest.mark.parametrize(
+    'part', ['_write_notices', '_read_sides', '_read_hosts']
+)
 def test_the_loop_of_the_border_goes_on_after_every_failure(
     border, monkeypatch, part
 ):

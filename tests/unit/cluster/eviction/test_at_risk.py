@@ -52,7 +52,7 @@ def process(world, server, told):
 
 def name(world, *servers, times=3.0):
     world.following = lambda *_: [
-        next_module.Next(each, times, 2) for each in servers
+        next_module.NextVictim(each, times, 2) for each in servers
     ]
 
 

@@ -39,7 +39,7 @@ def server(world):
     """A preemptible server on h1, of whom it is said that it is next."""
     world.warnings = at_risk.AtRiskOptions(most=10)
     made = test_idle_reclaim.running(world, hints=HINTS)
-    world.following = lambda *_: [next_module.Next(made, 3.0, 2)]
+    world.following = lambda *_: [next_module.NextVictim(made, 3.0, 2)]
     return made
 
 

@@ -551,4 +551,4 @@ def test_a_project_reads_no_past_of_any_host(market_of):
     ],
 )  # fmt: skip
 def test_amounts_are_rounded_down(amount, told):
-    assert prices._coarse(amount) == pytest.approx(told)
+    assert prices._rounded_down(amount) == pytest.approx(told)

@@ -263,9 +263,9 @@ def test_a_notice_that_is_too_short_saves_nothing():
 @pytest.mark.parametrize(
     ('marks', 'started_s', 'left'),
     [
-        (watermark.Marks(), [0, 0, 1000], 0),
-        (watermark.Marks(0.5), [0, 600, 1000], 0),
-        (watermark.Marks(0.5, 0.5), [0, 600, 1000], 1),
+        (watermark.WatermarkBounds(), [0, 0, 1000], 0),
+        (watermark.WatermarkBounds(0.5), [0, 600, 1000], 0),
+        (watermark.WatermarkBounds(0.5, 0.5), [0, 600, 1000], 1),
     ],
 )
 def test_room_is_kept_free(marks, started_s, left):

@@ -100,7 +100,7 @@ def test_a_large_request_gets_a_host_that_can_hold_it(want, expected):
 
 def test_any_number_of_parts_is_placed_at_once():
     wants = [border.want(24, LONG, part=24 / 10**12)] * 100_000
-    found = demand.balance(
+    found = demand.side_balance(
         border.snapshot(*some(3), batch=wants),
         border_module.BorderSide.BATCH,
         NOW,
@@ -134,7 +134,7 @@ def test_parts_are_placed_as_if_one_after_the_other(seed):
             wants.append(border.want(part * count, LONG, part=part))
             parts += [part] * count
     nodes = [border.node(f'b{n}', cores=c) for n, c in enumerate(cores)]
-    found = demand.balance(
+    found = demand.side_balance(
         border.snapshot(*nodes, batch=wants),
         border_module.BorderSide.BATCH,
         NOW,

@@ -33,18 +33,18 @@ def spent(account, cores, begin, end=None):
 
 def used(*jobs, kept=None, now=0.0, half_life_s=100.0, cores=10):
     kept = kept or pledges.BatchMemory(NOW - 100.0)
-    return pledges.used(
+    return pledges.charge_jobs(
         kept, jobs, OWNER, NOW + now, half_life_s, float(cores)
     )
 
 
 def test_accounts_below_a_group_are_its_own():
-    assert pledges.owners(GROUPS, SHARES) == OWNER
+    assert pledges.account_by_batch_account(GROUPS, SHARES) == OWNER
     circle = {
         'x': pledge.BatchShare('y', 1),
         'y': pledge.BatchShare('x', 1),
     }
-    assert pledges.owners(GROUPS, circle) == {}
+    assert pledges.account_by_batch_account(GROUPS, circle) == {}
 
 
 def test_jobs_are_charged_for_as_long_as_they_ran_since():
@@ -107,7 +107,7 @@ HOSTS = frozenset({'h1', 'h2'})
 
 
 def test_a_part_of_the_hosts_is_that_part_of_all_they_have():
-    found = pledges.scale(snapshot(), HOSTS)
+    found = pledges.capacity_part(snapshot(), HOSTS)
     assert found.tolist() == [0.5, 0.25]
     use = {'astro': np.array([0.1, 0.1]), 'bio': np.array([0.05, 0.0])}
     found = pledges.of_cloud(snapshot(), use, HOSTS)
@@ -118,9 +118,9 @@ def test_a_part_of_the_hosts_is_that_part_of_all_they_have():
 
 
 def test_the_queue_counts_batch_for_a_group_and_all_above():
-    beside = pledges.Beside({'astro': 0.4}, {'bio': 0.2}, HOSTS)
+    beside = pledges.BatchUse({'astro': 0.4}, {'bio': 0.2}, HOSTS)
     before = snapshot(history={'astro': np.array([0.1, 0.1])})
-    found = pledges.counted(before, beside)
+    found = pledges.with_batch_use(before, beside)
     assert found.history['astro'].tolist() == pytest.approx([0.3, 0.2])
     assert found.history['site'].tolist() == pytest.approx([0.2, 0.1])
     assert found.granted['bio'].tolist() == pytest.approx([0.1, 0.05])
@@ -130,7 +130,7 @@ def test_the_queue_counts_batch_for_a_group_and_all_above():
 
 def stands(use=None, cloud=None, shares=SHARES, **kept):
     kept = pledges.BatchMemory(NOW, use or {}, **kept)
-    assert pledges.faults(GROUPS, TREE, shares, kept) == []
+    assert pledges.adjustment_faults(GROUPS, TREE, shares, kept) == []
     return pledges.standings(GROUPS, TREE, shares, kept, cloud or {})
 
 
@@ -166,9 +166,13 @@ def test_the_reason_that_keeps_shares_is_told(change, said):
     shares = {
         name: each for name, each in {**SHARES, **change}.items() if each
     }
-    [fault] = pledges.faults(GROUPS, TREE, shares, pledges.BatchMemory())
+    [fault] = pledges.adjustment_faults(
+        GROUPS, TREE, shares, pledges.BatchMemory()
+    )
     assert said in fault
-    [fault] = pledges.faults(GROUPS, TREE[:-1], SHARES, pledges.BatchMemory())
+    [fault] = pledges.adjustment_faults(
+        GROUPS, TREE[:-1], SHARES, pledges.BatchMemory()
+    )
     assert 'no account bio' in fault
 
 
@@ -182,10 +186,10 @@ def changed(a, b):
 
 def test_only_large_differences_are_given():
     found = stands()
-    assert pledges.to_give(found, SHARES) == {'a': 750, 'b': 250}
+    assert pledges.shares_to_set(found, SHARES) == {'a': 750, 'b': 250}
     for near in (730, 770):
-        assert pledges.to_give(found, changed(near, 250)) == {}
-    assert pledges.to_give(found, changed(750, 270)) == {'b': 250}
+        assert pledges.shares_to_set(found, changed(near, 250)) == {}
+    assert pledges.shares_to_set(found, changed(750, 270)) == {'b': 250}
 
 
 def test_an_account_of_no_group_keeps_its_share():
@@ -193,15 +197,17 @@ def test_an_account_of_no_group_keeps_its_share():
     for other in (0, 50, 9631):
         present = {**SHARES, 'c': pledge.BatchShare('root', other)}
         found = stands({'astro': 0.1}, {'astro': 0.2}, present)
-        given = pledges.to_give(found, present)
+        given = pledges.shares_to_set(found, present)
         assert given.keys() == {'a', 'b'}
         assert sum(given.values()) == 1000
 
 
 def given_once():
     found = stands()
-    give = pledges.to_give(found, SHARES)
-    return pledges.remembered(pledges.BatchMemory(), found, give, SHARES)
+    give = pledges.shares_to_set(found, SHARES)
+    return pledges.with_original_shares(
+        pledges.BatchMemory(), found, give, SHARES
+    )
 
 
 def test_found_shares_are_remembered_at_any_time_of_death():
@@ -220,14 +226,19 @@ def test_found_shares_are_remembered_at_any_time_of_death():
 def test_given_shares_are_taken_back_and_nothing_else():
     kept = given_once()
     present = changed(750, 250)
-    assert pledges.to_restore((), present, kept) == {'a': 600, 'b': 400}
-    assert pledges.to_restore(GROUPS[:1], present, kept) == {'b': 400}
-    assert pledges.to_restore((), changed(77, 250), kept) == {'b': 400}
+    assert pledges.shares_to_restore((), present, kept) == {'a': 600, 'b': 400}
+    assert pledges.shares_to_restore(GROUPS[:1], present, kept) == {'b': 400}
+    assert pledges.shares_to_restore((), changed(77, 250), kept) == {'b': 400}
     # It is tried until it is so.
-    after = pledges.remembered(kept, (), {'a': 600, 'b': 400}, present)
-    assert pledges.to_restore((), present, after) == {'a': 600, 'b': 400}
-    assert pledges.to_restore((), changed(600, 400), after) == {}
-    last = pledges.remembered(after, (), {}, changed(600, 400))
+    after = pledges.with_original_shares(
+        kept, (), {'a': 600, 'b': 400}, present
+    )
+    assert pledges.shares_to_restore((), present, after) == {
+        'a': 600,
+        'b': 400,
+    }
+    assert pledges.shares_to_restore((), changed(600, 400), after) == {}
+    last = pledges.with_original_shares(after, (), {}, changed(600, 400))
     assert last.found == last.given == {}
 
 

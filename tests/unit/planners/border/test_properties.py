@@ -241,7 +241,7 @@ def test_no_side_gives_hosts_it_wants_itself(world):
     for action in plan.actions:
         node = world.nodes[action.host]
         giver = border_module.owner(node.state)
-        left = demand.balance(snapshot, giver, world.now, 0.0)
+        left = demand.side_balance(snapshot, giver, world.now, 0.0)
         asked = len([one for one in plan.actions if one.step is E.ASK])
         assert left.spare(0.0) >= asked * node.host.cores
 

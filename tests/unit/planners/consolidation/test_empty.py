@@ -84,18 +84,18 @@ def test_emptying_breaks_no_constraint_and_moves_no_server_in(cloud, data):
     assert name not in {each.target for each in plan.moves}
     # A server that finds no room once finds none again.
     assert len(empty.empty(after, name).moves) <= len(plan.moves)
-    said = utilisation.after(cloud, plan.moves)
+    said = utilisation.snapshot_after_moves(cloud, plan.moves)
     assert test_properties.places(said) == test_properties.places(after)
     assert (said.inventory.used == after.inventory.used).all()
 
 
 def test_figures_name_hosts_in_use_and_the_spread():
-    found = utilisation.figures(filled(h1=[8], h2=[4], h3=[]))
+    found = utilisation.utilisation_figures(filled(h1=[8], h2=[4], h3=[]))
     assert found.busy == {'h1', 'h2'}
     assert found.spread == pytest.approx(0.5)
-    assert utilisation.figures(small_cloud.cloud([])) == utilisation.Figures(
-        frozenset(), 0.0
-    )
+    assert utilisation.utilisation_figures(
+        small_cloud.cloud([])
+    ) == utilisation.UtilisationFigures(frozenset(), 0.0)
 
 
 def test_traffic_of_a_move_counts():

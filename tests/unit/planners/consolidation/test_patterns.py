@@ -36,7 +36,7 @@ KINDS = st.lists(
 
 def task(sizes, counts, hosts, room=ROOM, cost=(1.0, 1.0)):
     counts = np.array(counts)
-    return columns.Task(
+    return columns.PackingTask(
         np.array(sizes),
         counts,
         room,
@@ -76,7 +76,7 @@ def test_as_few_hosts_as_trying_all_finds(kinds, hosts, draw):
     hypothesis.assume(len(items) <= 6)
     best = fewest(items, hosts)
     made = task(kinds, counts, hosts)
-    found = columns.packed(made)
+    found = columns.pack(made)
     if found is None:
         assert best == NONE
         return
@@ -87,7 +87,7 @@ def test_as_few_hosts_as_trying_all_finds(kinds, hosts, draw):
 
 
 def test_hosts_that_are_in_use_anyway_are_filled_first():
-    found = columns.packed(task([(4, 4)], [3], [5, 2], cost=(1.0, 0.0)))
+    found = columns.pack(task([(4, 4)], [3], [5, 2], cost=(1.0, 0.0)))
     assert sorted(found.sort.tolist()) == [0, 1, 1]
     assert found.bound == 1
 
@@ -98,7 +98,7 @@ def test_powers_of_two_are_packed_on_as_few_hosts_as_can_be(seed):
     chance = np.random.default_rng(seed)
     items = 2 ** chance.integers(0, 4, (int(chance.integers(5, 150)), 2))
     sizes, counts = np.unique(items, axis=0, return_counts=True)
-    found = columns.packed(
+    found = columns.pack(
         task(sizes, counts, [200], np.array([[16, 16]]), (1.0,))
     )
     assert len(found.sort) == found.bound
@@ -123,7 +123,7 @@ def test_a_class_that_others_use_up_sooner_needs_no_cells():
 def test_work_ends_and_the_best_result_by_then_counts(monkeypatch):
     monkeypatch.setattr(columns, '_ROUNDS', 0)
     made = task([(3, 3), (5, 5), (1, 2)], [4, 4, 4], [12, 3])
-    found = columns.packed(made)
+    found = columns.pack(made)
     assert found.bound == 0
     assert (found.counts.sum(axis=0) == made.counts).all()
     assert (found.counts @ made.sizes <= ROOM[found.sort]).all()
@@ -223,7 +223,7 @@ def test_whole_numbers_of_all_patterns_are_tried_where_hosts_are_missing(
     monkeypatch.setattr(columns.programs, 'choose', choose)
     sizes = np.array([(7, 3), (5, 11), (7, 11), (6, 9), (9, 3), (9, 2)])
     made = task(sizes, [1, 4, 4, 4, 4, 3], [50], np.array([(22, 22)]), (1.0,))
-    found = columns.packed(made)
+    found = columns.pack(made)
     assert (found.bound, len(found.sort)) == (8, hosts)
     assert (found.counts.sum(axis=0) == made.counts).all()
     assert (found.counts @ sizes <= 22).all()
@@ -240,7 +240,7 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
     layout = layout_module.HostLayout(
         small_cloud.filled(hosts, servers), weighers.fullest
     )
-    real, ordered = rules_module.made, []
+    real, ordered = rules_module.plan_from_layout, []
 
     def made(layout, rules, **more):
         ordered.append(layout.at.tolist())
@@ -248,7 +248,7 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
 
     monkeypatch.setattr(repack.rules_module, 'made', made)
     packed = [(1, np.array(at)) for at in ([1, 1, 1], [0, 0, 0])]
-    plan = repack._cheapest(layout, rules_module.USUAL, packed)
+    plan = repack._cheapest_plan(layout, rules_module.USUAL, packed)
     assert {move.target for move in plan.moves} == {'h0'}
     assert ordered == [[0, 0, 0]]
 

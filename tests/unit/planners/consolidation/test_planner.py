@@ -130,7 +130,7 @@ def test_two_that_change_places_have_no_order():
     made = layout.HostLayout(snapshot, weighers.fullest)
     for n, row in ((0, layout.NOWHERE), (1, 0), (0, 1)):
         made.put(n, row)
-    assert rules_module.made(made, rules_module.USUAL) is None
+    assert rules_module.plan_from_layout(made, rules_module.USUAL) is None
 
 
 def test_a_request_is_rescued_by_the_smallest_that_leave():
@@ -174,9 +174,9 @@ def test_a_server_makes_room_for_one_that_must_move_and_comes_back():
     # 5 and 3 would change places; there is room only once 1 is away.
     snapshot = filled(a=[5, 1], b=[3, 3], c=[7])
     made = layout.HostLayout(snapshot, weighers.fullest)
-    at_once = waves.AtOnce(9, 9)
-    assert waves.waves(made, [(0, 1), (2, 0)], at_once) is None
-    assert waves.waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
+    at_once = waves.MoveConcurrency(9, 9)
+    assert waves.plan_waves(made, [(0, 1), (2, 0)], at_once) is None
+    assert waves.plan_waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
         [(1, 2)],
         [(2, 0)],
         [(0, 1)],
@@ -266,7 +266,7 @@ def test_the_optimum_equals_that_of_trying_all(drawn):
     assert (found.found, found.bound) == (best, best)
     plan = repack.repack(snapshot)
     made = layout.HostLayout(snapshot, weighers.fullest)
-    assert optimum.bound(made) <= best <= plan.busy[1]
+    assert optimum.lower_bound(made) <= best <= plan.busy[1]
 
 
 def _fewest(items, bins):
@@ -286,5 +286,5 @@ def test_servers_that_keep_apart_need_a_host_each():
     servers = [lies(f's{n}', f'h{n}', bound=group) for n in range(3)]
     hosts = [host(f'h{n}') for n in range(4)]
     snapshot = small_cloud.filled(hosts, servers)
-    assert optimum.fewest(snapshot) == optimum.Fewest(3, 3)
+    assert optimum.fewest(snapshot) == optimum.FewestHosts(3, 3)
     assert planner.consolidate(snapshot).moves == ()

@@ -106,7 +106,7 @@ rules = st.builds(
     rule=st.sampled_from(list(weighers.RULES.values())),
     depth=st.builds(displacement.Depth, st.integers(1, 3), st.integers(1, 3)),
     at_once=st.builds(
-        waves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
+        waves_module.MoveConcurrency, st.integers(1, 4), st.integers(1, 2)
     ),
     dearest_mb=st.sampled_from([None, None, 300]),
     partial=st.booleans(),

@@ -75,7 +75,7 @@ def test_no_start_is_estimated_without_a_budget():
     requests = (ask('large', 10, vcpu=64), ask('r', 16))
     snapshot = cloud(requests)
     plan = planner.plan(snapshot, NOW)
-    steps = estimates.forward(
+    steps = estimates.estimate_starts(
         snapshot, plan, NOW, planner.plan, lambda _: 1.0, None
     )
     with pytest.raises(StopIteration) as done:

@@ -34,7 +34,7 @@ NO_DELAYS = estimates.Delays()
 
 def forward(snapshot, now=NOW, plan=planner.plan, seed=0, delays=NO_DELAYS):
     chance = np.random.default_rng(seed)
-    steps = estimates.forward(
+    steps = estimates.estimate_starts(
         snapshot, plan(snapshot, now), now, plan, kept, chance, delays
     )
     while True:

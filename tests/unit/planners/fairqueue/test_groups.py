@@ -357,7 +357,7 @@ def never_of(most):
 
     def never(unit):
         if unit.count > most:
-            return capacity.too_many(unit, most)
+            return capacity.too_many_servers_reason(unit, most)
         return None
 
     return never
@@ -365,7 +365,7 @@ def never_of(most):
 
 def test_units_that_fit_are_not_divided():
     units = [order.Unit((ask('r', group=apart()),))]
-    found = divisions.divided(units, never_of(1), lambda _: None)
+    found = divisions.divide_units(units, never_of(1), lambda _: None)
     assert found == (units, {})
 
 
@@ -379,7 +379,7 @@ def test_a_thousand_requests_of_a_group_are_divided_in_few_looks():
     unit = order.Unit(
         tuple(ask(f'{n:04}', at=n, group=apart()) for n in range(1000))
     )
-    units, left = divisions.divided([unit], never, lambda _: None)
+    units, left = divisions.divide_units([unit], never, lambda _: None)
     assert [each.uuid for each in units[0].requests] == [
         f'{n:04}' for n in range(100)
     ]
@@ -405,9 +405,9 @@ def test_a_choice_of_a_solver_is_checked():
     jobs = [groups.AlikeServers(shape, 2)]
     rows = (np.array([0, 0]),)
     free, limit = np.array([[4], [4]]), np.array([9])
-    assert groups._checked(rows, free, jobs, limit) is None
-    assert groups._checked((rows[0][:1],), free, jobs, limit) is None
+    assert groups._check_solution(rows, free, jobs, limit) is None
+    assert groups._check_solution((rows[0][:1],), free, jobs, limit) is None
     one = [groups.AlikeServers(shape, 1)]
-    found = groups._checked((rows[0][:1],), free, one, limit)
+    found = groups._check_solution((rows[0][:1],), free, one, limit)
     assert found.fit == 1
-    assert groups._checked((rows[0][:1],), free, one, limit * 0) is None
+    assert groups._check_solution((rows[0][:1],), free, one, limit * 0) is None

@@ -31,7 +31,7 @@ def waits(found, made=FAIR, **shares):
         small_cloud.cloud([small_cloud.host('h1', vcpu=10)]),
         accounts=accounts,
     )
-    steps = replay.waits(found, snapshot, made, kept)
+    steps = replay.replay_waits(found, snapshot, made, kept)
     while True:
         try:
             next(steps)

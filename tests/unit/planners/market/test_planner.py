@@ -188,19 +188,19 @@ def full(names, memory, *servers):
 
 def test_two_that_have_to_change_places_go_over_a_third_host():
     field = full('abc', 100, ('s1', 'a'), ('s2', 'b'))
-    waves = move_order.ordered(field, np.array([1, 0]))
-    moves = move_order.named(field, waves)
+    waves = move_order.order_moves(field, np.array([1, 0]))
+    moves = move_order.moves_of_waves(field, waves)
     assert [(m.server, m.source, m.target, m.wave) for m in moves] == [
         ('s1', 'a', 'c', 1),
         ('s2', 'b', 'a', 2),
         ('s1', 'c', 'b', 3),
     ]
-    assert move_order.reached(field, waves).tolist() == [1, 0]
+    assert move_order.hosts_after_waves(field, waves).tolist() == [1, 0]
 
 
 def test_a_server_without_room_on_the_way_stays():
     field = full('ab', 100, ('s1', 'a'), ('s2', 'b'))
-    assert move_order.ordered(field, np.array([1, 0])) == []
+    assert move_order.order_moves(field, np.array([1, 0])) == []
 
 
 def test_a_server_that_finds_no_room_goes_before_the_others():
@@ -237,7 +237,7 @@ def test_vcpus_of_a_server_meet_only_if_it_has_more_than_there_are_cores():
         itertools.permutations([1.0, 5.0, 90.0]), range(1, 10)
     ):
         servers = [(f's{n}', rate, vcpus) for n, rate in enumerate(rates)]
-        for found in cores.assigned(servers, 4).values():
+        for found in cores.assign_cores(servers, 4).values():
             count = np.bincount(found, minlength=4)
             assert count.sum() == vcpus
             assert count.max() == math.ceil(vcpus / 4)
@@ -246,7 +246,7 @@ def test_vcpus_of_a_server_meet_only_if_it_has_more_than_there_are_cores():
 def test_a_cheap_server_does_not_put_all_it_has_on_the_one_cheap_core():
     """As published both of its VCPUs would go to the third core."""
     servers = [('dear', 100.0, 2), ('cheap', 1.0, 2)]
-    assert cores.assigned(servers, 3) == {'dear': (0, 1), 'cheap': (2, 0)}
+    assert cores.assign_cores(servers, 3) == {'dear': (0, 1), 'cheap': (2, 0)}
 
 
 def test_the_highest_spender_chooses_first_and_others_take_the_cheapest():
@@ -254,9 +254,9 @@ def test_the_highest_spender_chooses_first_and_others_take_the_cheapest():
     dear = [('wide', 200.0, 2), ('four', 120.0, 1)]
     servers = [*dear, ('three', 90.0, 1), ('two', 60.0, 1)]
     both = {'wide': (0, 1), 'four': (0,), 'three': (1,), 'two': (1,)}
-    assert cores.assigned(servers, 2) == both
+    assert cores.assign_cores(servers, 2) == both
     more = {'wide': (0, 1), 'four': (2,), 'three': (3,), 'two': (3,)}
-    assert cores.assigned(servers, 4) == more
+    assert cores.assign_cores(servers, 4) == more
 
 
 def test_cores_are_told_of_hosts_whose_cores_are_known():
@@ -274,11 +274,11 @@ def test_groups_go_to_hosts_with_the_cheapest_moves_there_are():
         for n, rate in enumerate(rates)
     ]
     field = arrays.MarketArrays(given(hosts, servers), 0.0, 0.0)
-    counts, homeless = server_groups.grouped(field)
+    counts, homeless = server_groups.group_servers(field)
     assert homeless < 0
-    at = group_hosts.placed(field, counts, 0.0)
+    at = group_hosts.assign_groups(field, counts, 0.0)
     paid = float(field.cost[at != field.at].sum())
-    table = group_hosts.costs(field, counts)
+    table = group_hosts.leaving_costs(field, counts)
     assert paid == min(
         sum(table[row, group] for row, group in enumerate(each))
         for each in itertools.permutations(range(3))

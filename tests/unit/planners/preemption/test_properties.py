@@ -213,7 +213,7 @@ def test_two_never_take_each_others_room(use, gains, loses, back, margin):
             tuple(small_cloud.ask(p, project=p) for p in 'pq'),
             history={n: np.full(2, part) for n, part in use.items()},
         )
-        levels = over_share.Levels(snapshot)
+        levels = over_share.ShareLevels(snapshot)
         return levels.may_leave_for(
             levels.place(place, 'u'),
             np.full(2, asked),
@@ -256,12 +256,12 @@ def test_priorities_by_shares_go_round_in_no_circle(snapshot, data):
         share = data.draw(st.integers(0, 3))
         accounts.append(cluster.Account(name, data.draw(above), share))
     given = dataclasses.replace(snapshot, accounts=tuple(accounts))
-    levels = over_share.Levels(given)
-    parties = pricing.parties(given, levels, NOW, 0.0)
+    levels = over_share.ShareLevels(given)
+    parties = pricing.list_candidates(given, levels, NOW, 0.0)
     if not parties:
         return
     owners = np.array([each.place for each in parties], dtype=np.intp)
-    lost = pricing.lost(given, parties)
+    lost = pricing.lost_parts(given, parties)
     least = lost.min(axis=0)
     takes = {
         place: set(

@@ -35,7 +35,7 @@ def full(*running, waits=(), **more):
 
 def following(snapshot, most=10, rules=LATER):
     plan = planner.plan(snapshot, NOW, queue.plan, rules=rules)
-    return risk.servers(snapshot, plan, NOW, rules, most)
+    return risk.next_victims(snapshot, plan, NOW, rules, most)
 
 
 def names(found):
@@ -113,10 +113,10 @@ def test_only_preemptible_servers_that_do_not_leave_are_at_risk(
     plan = planner.plan(
         snapshot, NOW, functools.partial(queue.plan), rules=SOON
     )
-    found = risk.servers(snapshot, plan, NOW, SOON, most)
+    found = risk.next_victims(snapshot, plan, NOW, SOON, most)
     assert len(found) <= most
     lent = {each.uuid for each in snapshot.running if each.band is LENT}
     assert set(names(found)) <= lent - snapshot.leaving
     assert all(each.times > 1 and each.waiting for each in found)
     back = dataclasses.replace(snapshot, running=snapshot.running[::-1])
-    assert risk.servers(back, plan, NOW, SOON, most) == found
+    assert risk.next_victims(back, plan, NOW, SOON, most) == found

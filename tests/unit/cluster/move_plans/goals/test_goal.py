@@ -23,7 +23,7 @@ from nova_fairness.planners.consolidation import rules
 from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import planner as tenants_planner
 
-AT_ONCE = waves.AtOnce(10, 11)
+AT_ONCE = waves.MoveConcurrency(10, 11)
 BOUNDS = rules.ConsolidationRules(
     depth=displacement.Depth(tight=14),
     at_once=AT_ONCE,
@@ -124,9 +124,11 @@ def test_two_goals_go_together_unless_one_moves_servers_back(names):
         with pytest.raises(
             exception.ConfigurationError, match=' beside '.join(names)
         ):
-            registry.chosen(options)
+            registry.configured_goals(options)
     else:
-        found = [each.name.value for each in registry.chosen(options)]
+        found = [
+            each.name.value for each in registry.configured_goals(options)
+        ]
         assert found == list(names)
 
 
