@@ -130,7 +130,7 @@ def _attack(options: argparse.Namespace) -> int:
     meter.begin(first.name, len(names) * len(clouds))
     for name, cloud in itertools.product(names, clouds):
         attack = attacks.ATTACKS[name]
-        outcome = attacks.tried(cloud, attack, order)
+        outcome = attacks.simulate_attack(cloud, attack, order)
         found.append(
             {
                 'attack': name,

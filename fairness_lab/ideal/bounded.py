@@ -100,7 +100,7 @@ class BoundedDivision:
     is_strict: bool = True
 
 
-def divided(
+def divide_within_ratio(
     wishes: columns_module.Wishes,
     found: Columns,
     ratio: float,

@@ -111,7 +111,7 @@ def ideal(
         divide = functools.partial(_divided, wishes, found, solver)
     else:
         divide = functools.partial(
-            bounded.divided,
+            bounded.divide_within_ratio,
             wishes,
             found,
             max_weight_ratio,

@@ -159,11 +159,11 @@ def test_a_closed_loop_does_not_catch_up():
 def test_a_vm_that_starts_again_has_nothing_left_to_do():
     backlog = loops.Backlog(cloud_module.Loops(np.array([True]), np.ones(1)))
     rows, demand = np.array([0]), build.wants(cpu_time=0.5)[np.newaxis]
-    backlog.work(rows, demand, demand * 0, 10.0)
+    backlog.advance(rows, demand, demand * 0, 10.0)
     most = np.ones(1)
-    assert backlog.wanted(rows, demand, most, 10.0)[0, build.CPU] == 1.0
+    assert backlog.add_backlog(rows, demand, most, 10.0)[0, build.CPU] == 1.0
     backlog.clear(rows)
-    assert backlog.wanted(rows, demand, most, 10.0)[0, build.CPU] == 0.5
+    assert backlog.add_backlog(rows, demand, most, 10.0)[0, build.CPU] == 0.5
 
 
 def test_references_divide_remaining_work_as_well():
