@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who moves the border: the planner of the service, or an operator."""
+"""Movers of the border: the planner of the service, and an operator."""
 
 import dataclasses
 import math

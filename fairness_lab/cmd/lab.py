@@ -199,9 +199,9 @@ def _chosen(options: argparse.Namespace) -> scenario_module.Scenario:
         found, agents=agents, interval_s=options.interval or found.interval_s
     )
     if options.full:
-        found = found.stretched(10 * found.duration_s)
+        found = found.with_duration(10 * found.duration_s)
     if options.duration:
-        found = found.stretched(options.duration)
+        found = found.with_duration(options.duration)
     _check_plugin('metric', agents.metric, plugins.metric_names())
     _check_plugin('policy', agents.policy, plugins.policy_names())
     return found

@@ -263,7 +263,7 @@ class Measures:
             coupled=self._cloud.coupled,
             size=moment.neutral,
             quota=self._quota,
-            exempt=self._cloud.left_alone,
+            exempt=self._cloud.exempt_vms,
         )
 
     def _parts(self, moment: model.RoundMoment) -> Floats:

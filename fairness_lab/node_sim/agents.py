@@ -51,7 +51,7 @@ class AgentFleet:
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
         """Start to measure VMs that start or come to another node.
 
-        :param at_s: when their counters were read for the first time;
+        :param at_s: time of the first reading of their counters, seconds;
             ``None``: not yet.
         """
         self._meters.begin(rows, at_s)
@@ -167,7 +167,7 @@ class AgentFleet:
             user=batch.user,
             ratio=np.full(len(resources.CONTROLS), ratio),
             views=self._knowledge.views(batch, tick),
-            exempt=self._cloud.left_alone[batch.rows],
+            exempt=self._cloud.exempt_vms[batch.rows],
         )
 
 

@@ -154,7 +154,7 @@ class _World:
                 rows, self._demand[rows], outcome.received, tick_s
             )
             outcome = self._apply_loops(
-                rows, self._backlog.loops.picked(rows), demand, outcome
+                rows, self._backlog.loops.of_rows(rows), demand, outcome
             )
         time_shared = resources.RESOURCES.time_shared
         cpu = resources.RESOURCES.index('cpu_time')

@@ -339,7 +339,7 @@ class SimulatedKnowledge(abc.ABC):
             self.where[rows],
             self.wanted[rows],
             self.cloud.vcpus[rows].astype(np.float64),
-            self.cloud.left_alone[rows],
+            self.cloud.exempt_vms[rows],
         )
 
     def supply(self, nodes: model.Indices) -> resources.Vector:

@@ -215,7 +215,7 @@ class LinkedKnowledge(knowledge.SimulatedKnowledge):
             self._at[slots, rows],
             self._wanted[slots, rows],
             self.cloud.vcpus[rows].astype(np.float64),
-            self.cloud.left_alone[rows],
+            self.cloud.exempt_vms[rows],
         )
         return told, self.supply(np.flatnonzero(counts))
 

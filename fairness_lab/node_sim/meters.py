@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What agents read on their nodes, and the usage and load they compute."""
+"""Readings of agents on their nodes, and the computed usage and load."""
 
 import dataclasses
 
@@ -51,7 +51,7 @@ class Meters:
         width, controls = len(resources.RESOURCES), len(resources.CONTROLS)
         self._cloud = cloud
         self._decay_factor = decay_factor
-        self._vm_incarnations = _vm_incarnations(cloud)
+        self._incarnations = _vm_incarnations(cloud)
         self._read = np.full((count, width), np.nan)
         self._read_s = np.full(count, np.nan)
         self._stall_s = np.full((count, controls), np.nan)
@@ -64,7 +64,7 @@ class Meters:
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
         """Start to measure VMs.
 
-        :param at_s: when their counters were read for the first time;
+        :param at_s: time of the first reading of their counters, seconds;
             ``None``: not yet.
         """
         nothing = np.nan if at_s is None else 0.0
@@ -91,7 +91,7 @@ class Meters:
         CPU time is measured in seconds and weighed afterwards, because nodes
         differ in speed.
         """
-        vms = tuple(self._vm_incarnations[row] for row in rows)
+        vms = tuple(self._incarnations[row] for row in rows)
         interval_s = self._cloud.interval_s
         now_s = readings.now_s
         nothing = np.full(len(rows), np.nan)

@@ -74,7 +74,7 @@ class SimulatedSafetyNet:
             total=scene.used[scene.user, _TIME],
             counts=ready,
         )
-        past = self._past.picked(batch.acting)
+        past = self._past.of_rows(batch.acting)
         found = safety_net.judge(division, past, scene.heaviness_with_less)
         self._past.put(batch.acting, found.past)
         return found.neutral

@@ -104,7 +104,7 @@ class Steering:
             )
         self.weights[rows] = wished
         self.weights[rows[scene.neutral], _CPU] = 1.0
-        self.weights[rows[self._cloud.left_alone[rows]]] = 1.0
+        self.weights[rows[self._cloud.exempt_vms[rows]]] = 1.0
         self._write_weights(scene, plugin.preset)
 
     def _weights_in_force(

@@ -112,7 +112,7 @@ class DrawnServers:
             for burst in range(len(wanted))
             for n, name in enumerate(names)
         ]
-        story = cloud_module.Story(
+        story = cloud_module.ScenarioDraft(
             'tenants',
             'owners who lack CPUs while others have room',
             10.0,
@@ -178,7 +178,7 @@ class SimulatedPeriod:
     wanted: Floats
     received: Floats
     weight: Floats
-    move_for_tenants_by_last_round: Floats
+    last_round: Floats
 
     def levels(self, cloud: DrawnServers) -> Floats:
         """(u,) Of owners who want something: what they got of what is due."""

@@ -189,7 +189,7 @@ def _read_table(path: pathlib.Path) -> Iterator[_TraceRequest]:
         memory_gib = _finite_number(place, row, 'memory_gib')
         memory_mib = round(memory_gib * workload.MIB_PER_GIB)
         if not 1 <= memory_mib <= _MOST_AMOUNT:
-            raise place.wrong(
+            raise place.error(
                 'memory_gib',
                 row['memory_gib'],
                 'a number from 1/1024 to 976562',
@@ -201,10 +201,10 @@ def _read_table(path: pathlib.Path) -> Iterator[_TraceRequest]:
         )
         lifetime_s = _finite_number(place, row, 'lifetime_s')
         if not lifetime_s:
-            raise place.wrong('lifetime_s', row['lifetime_s'], 'more than 0')
+            raise place.error('lifetime_s', row['lifetime_s'], 'more than 0')
         limit_s = trace_rows.number(place, row, 'limit_s', math.inf)
         if not limit_s:
-            raise place.wrong('limit_s', row['limit_s'], 'more than 0')
+            raise place.error('limit_s', row['limit_s'], 'more than 0')
         yield _TraceRequest(
             _finite_number(place, row, 'asked_s'),
             trace_rows.text(place, row, 'project'),
@@ -221,7 +221,7 @@ def _finite_number(
 ) -> float:
     number = trace_rows.number(place, row, key, math.nan)
     if not math.isfinite(number):
-        raise place.wrong(key, row[key], 'a number, at least 0')
+        raise place.error(key, row[key], 'a number, at least 0')
     return number
 
 
@@ -234,7 +234,7 @@ def _whole_number(
 ) -> int:
     number = trace_rows.number(place, row, key, missing)
     if not (number.is_integer() and 1 <= number <= most):
-        raise place.wrong(
+        raise place.error(
             key, row.get(key), f'a whole number from 1 to {most}'
         )
     return int(number)
@@ -245,7 +245,7 @@ def _read_swf(trace: Trace, most_vcpus: int) -> Iterator[_TraceRequest]:
         if job['run time'] <= 0:
             continue
         if job['submit time'] < 0:
-            raise place.wrong('2 (submit time)', job['submit time'], '>= 0')
+            raise place.error('2 (submit time)', job['submit time'], '>= 0')
         column = '8 (requested processors)'
         if job['requested processors'] <= 0:
             column = '5 (allocated processors)'
@@ -257,7 +257,7 @@ def _read_swf(trace: Trace, most_vcpus: int) -> Iterator[_TraceRequest]:
             processors.is_integer()
             and 1 <= processors <= most_vcpus * MOST_SERVERS
         ):
-            raise place.wrong(
+            raise place.error(
                 column,
                 processors,
                 f'1 to {most_vcpus * MOST_SERVERS} processors',
@@ -335,7 +335,7 @@ def _read_job_fields(
         if len(words) != len(SWF_FIELDS):
             column = f'{min(len(words), len(SWF_FIELDS)) + 1}'
             expected = f'{len(SWF_FIELDS)} fields'
-            raise place.wrong(column, f'{len(words)} fields', expected)
+            raise place.error(column, f'{len(words)} fields', expected)
         job = {}
         for n, (name, word) in enumerate(
             zip(SWF_FIELDS, words, strict=True), 1
@@ -345,7 +345,7 @@ def _read_job_fields(
             except ValueError:
                 job[name] = math.nan
             if not math.isfinite(job[name]):
-                raise place.wrong(f'{n} ({name})', word, 'a number')
+                raise place.error(f'{n} ({name})', word, 'a number')
         yield place, job
 
 
@@ -356,13 +356,13 @@ def _read_azure_packing(
     for place, row in _read_vms(path):
         low = row['priority']
         if low not in (0, 1):
-            raise place.wrong('priority', low, '0 or 1')
+            raise place.error('priority', low, '0 or 1')
         begin = _number(place, row, 'starttime')
         end = PACKING_DAYS
         if row['endtime'] is not None:
             end = _number(place, row, 'endtime')
         if end < begin:
-            raise place.wrong('endtime', end, f'at least {begin:g}')
+            raise place.error('endtime', end, f'at least {begin:g}')
         begin = max(begin, 0.0)
         if end <= begin:
             continue
@@ -415,7 +415,7 @@ def _number(
 ) -> float:
     found = trace_rows.number(place, row, key, math.nan, -math.inf)
     if not math.isfinite(found):
-        raise place.wrong(key, row[key], 'a number of days')
+        raise place.error(key, row[key], 'a number of days')
     return found
 
 
@@ -424,11 +424,11 @@ def _amount_of_machine(
 ) -> int:
     """Amount of a part of a machine, at least 1."""
     if row[key] is None:
-        raise place.wrong(
+        raise place.error(
             'vmTypeId', row['vmTypeId'], f'a type that vmType has with {key}'
         )
     part = trace_rows.number(place, row, key, math.nan)
     if not 0 <= part <= 1:
-        raise place.wrong(key, row[key], 'a part of a machine, from 0 to 1')
+        raise place.error(key, row[key], 'a part of a machine, from 0 to 1')
     # Parts are rounded in the trace: half of 64 may be 32.000001.
     return max(math.ceil(part * whole - 1e-6), 1)

@@ -334,7 +334,7 @@ class GuestFleet:
                     step.disk_depth,
                 )
             )
-            parents[made.node.name] = reading.parents(made.pid)
+            parents[made.node.name] = reading.parent_groups(made.pid)
             self.load(vm, still)
         found: dict[str, dict[str, float]] = {}
         for name, chosen in jobs.items():

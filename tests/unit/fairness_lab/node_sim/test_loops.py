@@ -35,7 +35,7 @@ def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
         np.full(count + 1, threads),
         np.full(count + 1, vcpus).astype(int),
     )
-    return tick.stall(found.picked(np.arange(1, count + 1))).tolist()
+    return tick.stall(found.of_rows(np.arange(1, count + 1))).tolist()
 
 
 def test_closed_loops_need_no_arrays():
@@ -118,7 +118,7 @@ def story(*vms, kind=demand_module.CpuLoad.OPEN, steps=(), **more):
         scenario_module.Vm(spec.name, spec.user, loop=kind)
         for spec in made.vms
     )
-    return cloud_module.Story(
+    return cloud_module.ScenarioDraft(
         **{**vars(made), 'vms': kinds, 'changes': (*made.changes, *later)}
     ).cloud()
 
