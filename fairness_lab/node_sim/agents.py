@@ -49,7 +49,7 @@ class AgentFleet:
         return self._knowledge.of_users()
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
-        """Start to measure VMs that start or come to another node.
+        """Start to measure VMs that start or move to another node.
 
         :param at_s: time of the first reading of their counters, seconds;
             ``None``: not yet.
