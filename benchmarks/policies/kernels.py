@@ -124,7 +124,7 @@ def kernels(out: pathlib.Path) -> None:
         for graph in recipes.Graph:
             found = [
                 judged(
-                    graphs.grown(graph, NODES, seed=seed),
+                    graphs.growth(graph, NODES, seed=seed),
                     policy,
                     parameters,
                 )

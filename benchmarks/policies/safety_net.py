@@ -152,7 +152,7 @@ def _lies_of_wants() -> Plant:
         vcpus = np.where(told.node == 0, LIE * told.vcpus, told.vcpus)
         return dataclasses.replace(told, wanted=wanted, vcpus=vcpus)
 
-    made = knowledge.Searches._make
+    made = knowledge.Searches.compute_knowledge
 
     def make(self: Any, *given: Any) -> Any:
         honest = self._cloud
@@ -166,7 +166,9 @@ def _lies_of_wants() -> Plant:
 
     both = contextlib.ExitStack()
     both.enter_context(_told(change))
-    both.enter_context(mock.patch.object(knowledge.Searches, '_make', make))
+    both.enter_context(
+        mock.patch.object(knowledge.Searches, 'compute_knowledge', make)
+    )
     return both
 
 

@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     cloud = reader.find(options.scenario, _overrides(options))
     order_texts.load_order(options.order)
     order_texts.load_victims(options.victims)
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         result = queue_runs.run(
             cloud,
             options.order,
@@ -84,7 +84,7 @@ def _compare(options: argparse.Namespace) -> int:
     for victims in options.victims:
         order_texts.load_victims(victims)
     runs = []
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         every = itertools.product(
             clouds, orders, options.victims or [queue_runs.VICTIMS]
         )
@@ -130,7 +130,7 @@ def _attack(options: argparse.Namespace) -> int:
     meter.begin(first.name, len(names) * len(clouds))
     for name, cloud in itertools.product(names, clouds):
         attack = attacks.ATTACKS[name]
-        outcome = attacks.tried(cloud, attack, order)
+        outcome = attacks.simulate_attack(cloud, attack, order)
         found.append(
             {
                 'attack': name,
@@ -142,7 +142,7 @@ def _attack(options: argparse.Namespace) -> int:
         )
         meter.tick(len(found))
     meter.end()
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         content = {
             'version': VERSION,
             'scenario': first.name,
@@ -224,7 +224,7 @@ def _tenants(options: argparse.Namespace) -> int:
 
 def _border(options: argparse.Namespace) -> int:
     world = border_reader.find(options.scenario, _overrides(options))
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         result = border_runs.compare(
             world,
             options.mover or border_runs.MOVERS,
@@ -249,7 +249,7 @@ def _write_tables(
     tables: Mapping[str, list[Json]],
 ) -> int:
     """Write and print tables, and a file of JSON beside them."""
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         about = {'version': VERSION, 'seed': options.seed, **content}
         files.write_json(directory / f'{stem}.json', about)
         for name, rows in tables.items():

@@ -28,7 +28,7 @@ def reproduce(options: argparse.Namespace) -> int:
         sys.stdout.write(_listed(evidence, chosen))
         return 0
     meter = progress.BatchProgress()
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         meter.begin('claims', len({each.command for each in chosen}))
         try:
             found = reproduction.reproduce(

@@ -63,7 +63,7 @@ def draw_settled_vms(axes: panel.Axes, result: panel.Result) -> None:
         _draw(axes, Bar(x, 0.7, vm['cpu_share'], shades[vm['user']]), text)
         _draw_fair(axes, x, vm['max_min_share'])
     shown = [f'{name}\n{vms[name]["node"]}' for name in names]
-    _finish(axes, shown if text else _ends(vms, names))
+    _finish(axes, shown if text else _names_of_owners(vms, names))
     axes.set_ylabel('part of its node [%]')
 
 
@@ -92,7 +92,7 @@ def draw_before_after(
         ):
             _draw(axes, bar, text)
         _draw_fair(axes, x, after['max_min_share'])
-    _finish(axes, names if text else _ends(first[kind], names))
+    _finish(axes, names if text else _names_of_owners(first[kind], names))
 
 
 def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
@@ -118,7 +118,7 @@ def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
     panel.tidy(axes)
 
 
-def _ends(
+def _names_of_owners(
     vms: Mapping[str, Mapping[str, Any]], names: Sequence[str]
 ) -> list[str]:
     """Owner's name in the middle of each owner's many VMs."""

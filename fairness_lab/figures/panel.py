@@ -18,10 +18,10 @@ DASHES = style.DASHES
 SMALL = style.SMALL
 LARGE = style.LARGE
 
-title = style.title
-tidy = style.tidy
-note = style.note
-say = style.say
+title = style.write_title
+tidy = style.remove_ornaments
+note = style.write_note
+say = style.write_reason
 
 FEW = 8
 """More VMs than this are drawn, but not named one by one."""
@@ -85,7 +85,7 @@ def draw_shares(axes: Axes, side: PanelSide, *, explain: bool = True) -> None:
     axes.set_ylim(-2, 103)
     axes.set_xlim(0, side.result['duration_s'])
     names = [*_draw_vms(axes, side), *_draw_users(axes, side)]
-    for from_s, to_s, value in _fair_stretches(side):
+    for from_s, to_s, value in _fair_periods(side):
         axes.plot(
             (from_s, to_s), (value, value), color=FAIR, lw=1.2, ls=DASHES
         )
@@ -129,7 +129,7 @@ def _draw_users(axes: Axes, side: PanelSide) -> list[labels.Label]:
     return names
 
 
-def _fair_stretches(side: PanelSide) -> list[tuple[float, float, float]]:
+def _fair_periods(side: PanelSide) -> list[tuple[float, float, float]]:
     """Begin, end and value of the stretches in which a part is fair.
 
     Users with the same part share a stretch: dashes upon dashes would look
@@ -233,14 +233,14 @@ def draw_node_shares(
     drawn = 0
     for name, vm in side.result['instances'].items():
         shade = shades[vm['user']]
-        x, y = _while_there(side, name, node, 'cpu_share')
+        x, y = _curve_on_node(side, name, node, 'cpu_share')
         if not x:
             continue
         width = max(THINNEST, THICKEST - 1.6 * drawn)
         drawn += 1
         axes.plot(x, y, color=shade, lw=width, alpha=0.8)
         axes.step(
-            *_while_there(side, name, node, 'max_min_share'),
+            *_curve_on_node(side, name, node, 'max_min_share'),
             where='pre',
             color=shade,
             lw=1.2,
@@ -258,7 +258,7 @@ def draw_node_shares(
     tidy(axes)
 
 
-def _while_there(
+def _curve_on_node(
     side: PanelSide, name: str, node: str, quantity: str
 ) -> tuple[list[float], list[float]]:
     """Part of a VM in percent while it is on a node."""

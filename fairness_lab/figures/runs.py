@@ -152,8 +152,8 @@ def run(side: panel.PanelSide) -> bytes:
     panel.title(shares, 'Part of the CPU that each user (thick) and VM got')
     panel.draw_weights(figure.add_subplot(left), side)
     bars.draw_settled(figure.add_subplot(right), side.result)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def disks(side: panel.PanelSide) -> bytes:
@@ -163,8 +163,8 @@ def disks(side: panel.PanelSide) -> bytes:
     """
     figure = style.figure(13, _DISK_ROW_INCHES * _disk_rows(side))
     _draw_disks(figure, side)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def network(side: panel.PanelSide) -> bytes:
@@ -174,8 +174,8 @@ def network(side: panel.PanelSide) -> bytes:
     """
     figure = style.figure(13, 5)
     _draw_network(figure, side)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def _has_nodes(side: panel.PanelSide) -> bool:
@@ -188,8 +188,8 @@ def _run_of_pairs(side: panel.PanelSide) -> bytes:
     figure = style.figure(11, 5.5)
     axes = figure.add_subplot()
     bars.draw_pairs(axes, side.result['uncontended'])
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def _run_of_nodes(side: panel.PanelSide) -> bytes:
@@ -207,8 +207,8 @@ def _run_of_nodes(side: panel.PanelSide) -> bytes:
     panel.draw_weights(figure.add_subplot(left), side)
     panel.draw_known(figure.add_subplot(middle), side)
     bars.draw_settled_vms(figure.add_subplot(right), side.result)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def _comparison_of_nodes(
@@ -233,12 +233,12 @@ def _comparison_of_nodes(
             if not row:
                 panel.title(axes, f'{name}: {side.title}')
     _draw_before_after(figure, lower, first, second)
-    style.headline(
+    style.write_headline(
         figure,
         f'{first.result["scenario"]}: part of each node that each VM got '
         f'({first.result["backend"]})',
     )
-    return style.png(figure)
+    return style.to_png(figure)
 
 
 def _draw_before_after(
@@ -268,9 +268,9 @@ def comparison(first: panel.PanelSide, second: panel.PanelSide) -> bytes:
         panel.draw_shares(axes, side, explain=side is first)
         panel.title(axes, f'{name}: {side.title}')
     _draw_before_after(figure, lower, first, second)
-    style.headline(
+    style.write_headline(
         figure,
         f'{first.result["scenario"]}: part of the CPU that each user (thick) '
         f'and VM got ({first.result["backend"]})',
     )
-    return style.png(figure)
+    return style.to_png(figure)

@@ -89,7 +89,7 @@ def test_fio_divides_the_rate_of_a_disk_by_weights(lab_node, lab_guest, slow):
         fleet.VmLoad(name, weights[name], made.images[0], True, 64, 16)
         for name, made in guests.items()
     ]
-    got = fleet.run_fio(jobs, reading.parents(guests['a'].pid), SECONDS)
+    got = fleet.run_fio(jobs, reading.parent_groups(guests['a'].pid), SECONDS)
     rates = {name: values['bytes_per_s'] for name, values in got.items()}
     assert got['b']['weight'] == 300
     assert sum(rates.values()) < 1.3 * RATE_MIB_S * MIB

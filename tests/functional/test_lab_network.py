@@ -164,4 +164,4 @@ def test_nothing_of_a_network_is_left_when_its_owner_dies(tmp_path):
     assert processes.is_alive(holder), 'a killed run cannot clean up'
     assert name in qemu.remove_dead_runs()
     assert not processes.is_alive(holder)
-    assert name not in groups.runs()
+    assert name not in groups.runs_with_groups()

@@ -119,7 +119,7 @@ def remains(run, identities):
     """Everything of a run that is still there."""
     return [
         *(item for item in identities if processes.is_alive(item)),
-        *(name for name in groups.runs() if name == run.name),
+        *(name for name in groups.runs_with_groups() if name == run.name),
         *(path for path in [run] if path.exists()),
     ]
 
@@ -147,7 +147,7 @@ def test_an_interrupted_run_of_two_nodes_leaves_nothing(start, tmp_path):
     interfaces = interfaces_here()
     child = start(text=MOVING)
     run, _ = await_load(child, tmp_path)
-    between = groups.members(
+    between = groups.processes_below(
         [
             item.path / groups.NodeGroups(run.name, name).relative
             for name in (hub.NAME, redis_server.NAME)

@@ -107,7 +107,9 @@ class Trace:
 
     def lacking(self, best):
         """What the worst user lacks, by round."""
-        return distance.worst(self.share, np.tile(best, (len(self.share), 1)))
+        return distance.largest_lack(
+            self.share, np.tile(best, (len(self.share), 1))
+        )
 
     def overshoot(self, best):
         return distance.overshoot(

@@ -80,7 +80,7 @@ def test_weights_rest_after_settling(name, noise):
     trace = plant.run(
         SMALL[name], feedback.FeedbackPolicy(), noise=noise, rounds=110
     )
-    assert distance.swing(trace.weights[80:]) <= 0.05
+    assert distance.largest_weight_swing(trace.weights[80:]) <= 0.05
 
 
 NARROW = plant.Cloud([4.0], [(0, 0)] + [(0, 1)] * 6 + [(0, 2)] * 30)
@@ -108,7 +108,7 @@ def test_ten_rounds_are_enough_where_weights_end_at_bounds(given):
 def test_noise_does_not_make_those_at_bounds_restless(given, noise):
     trace = plant.run(given, feedback.FeedbackPolicy(), rounds=70, noise=noise)
     assert trace.lacking(given.best())[40:].max() <= distance.WITHIN
-    assert distance.swing(trace.weights[40:]) <= 0.1
+    assert distance.largest_weight_swing(trace.weights[40:]) <= 0.1
 
 
 def test_those_in_the_middle_make_room_only_as_long_as_they_are_heavier():

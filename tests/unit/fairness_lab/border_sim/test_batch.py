@@ -84,7 +84,7 @@ def test_nothing_starts_on_a_closed_host_and_running_jobs_go_on():
     assert started[0] == 0
     assert np.isnan(started[1])
     assert batch.area.sum() == 800
-    assert batch.wants() == (border.PendingWork('1', 4.0, 10.0, 4.0),)
+    assert batch.pending_work() == (border.PendingWork('1', 4.0, 10.0, 4.0),)
     assert not batch.work(0)
 
 
@@ -92,7 +92,7 @@ def test_work_is_told_with_its_limit():
     batch, _ = run([(0, 0, BROAD, 50)], until=20, hosts=2, limits=[80])
     for row in range(2):
         assert batch.work(row) == (border.RunningWork('0', 4.0, 80.0),)
-    assert batch.used == 8
+    assert batch.used_cores == 8
 
 
 def test_use_fades():

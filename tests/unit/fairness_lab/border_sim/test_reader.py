@@ -48,7 +48,7 @@ def test_scenarios_that_come_with_it_can_be_read(name):
 def test_both_sides_are_read_and_drawn_apart(tmp_path):
     world = read(tmp_path, SMALL)
     assert world.cores == 8
-    assert world.begins == 1
+    assert world.cloud_hosts_at_start == 1
     assert world.cloud.longest_wait_s == 3600
     assert world.jobs.owners.shares == (3.0,)
     jobs, requests = world.jobs.stream, world.cloud.stream
@@ -68,9 +68,9 @@ def test_the_border_is_as_said(tmp_path):
         ' contended: 1, operator_hours: [8, 20], adjusts_shares: false}'
     )
     world = read(tmp_path, text)
-    assert world.begins == 2
+    assert world.cloud_hosts_at_start == 2
     assert world.rules == demand.BorderRules(stay_s=60, ttl_s=100, contended=1)
-    assert world.office.hours == (8, 20)
+    assert world.operator.hours == (8, 20)
     assert world.adjust_s is None
 
 

@@ -71,14 +71,18 @@ def test_a_metric_of_another_environment_is_missed_in_a_named_one(
 
 def test_moves_for_owners_are_told(tmp_path, capsys, monkeypatch):
     out = tmp_path / 'tenants'
-    for name, number in (('SPELLS', 1), ('SPELL', 20), ('SETTLED', 10)):
+    for name, number in (
+        ('PERIODS', 1),
+        ('PERIOD_ROUNDS', 20),
+        ('UNCOUNTED_ROUNDS', 10),
+    ):
         monkeypatch.setattr(tenant_moves, name, number)
     words = ['cluster', 'tenants', '--count', '1', '--out', str(out)]
     assert sim.main(words) == 0
     content = json.loads((out / 'tenants.json').read_text())
     simulator_schemas.validate(content, 'queue_sim', 'tenants')
     assert [each['moves'] for each in content['tenants']] == [
-        *tenant_moves.WAYS
+        *tenant_moves.MOVE_CHOICES
     ]
     assert 'worst-off before %' in capsys.readouterr().out
     assert (out / 'tenants.csv').exists()

@@ -59,14 +59,14 @@ def test_two_runs_are_drawn_side_by_side():
     strategies.floats(0.1, 10),
 )
 def test_names_stand_apart_and_in_order(places, gap):
-    moved = labels.apart(sorted(places), gap)
+    moved = labels.spread_places(sorted(places), gap)
     assert len(moved) == len(places)
     for lower, upper in itertools.pairwise(moved):
         assert upper - lower >= gap - 1e-6
 
 
 def test_names_with_room_stay_where_they_are():
-    assert labels.apart([1.0, 5.0, 9.0], 2.0) == [1.0, 5.0, 9.0]
+    assert labels.spread_places([1.0, 5.0, 9.0], 2.0) == [1.0, 5.0, 9.0]
 
 
 def test_names_of_one_look_share_a_line():
@@ -76,7 +76,7 @@ def test_names_of_one_look_share_a_line():
         labels.Label(10.1, 'c', 'blue', 8),
         labels.Label(50.0, 'd', 'red', 8),
     ]
-    joined = labels.join(given, 4.0)
+    joined = labels.join_overlapping(given, 4.0)
     assert {label.text for label in joined} == {'a, b', 'c', 'd'}
     assert joined[-1].text == 'd'
 

@@ -187,7 +187,7 @@ def test_an_unknown_share_is_refused_with_those_that_are_known():
 
 
 def test_the_same_wishes_are_looked_up():
-    found = ideal.Remembered('cpu_time', None, most=2)
+    found = ideal.CachedIdeal('cpu_time', None, most=2)
     wishes = [
         build.cpu_only([1.0], [(0, 0, demand)]) for demand in (0.1, 0.2, 0.3)
     ]

@@ -15,7 +15,7 @@ from nova_fairness import exception
 
 def test_a_directory_appears_when_all_is_written(tmp_path):
     target = tmp_path / 'deep' / 'result'
-    with files.whole(target) as directory:
+    with files.new_directory(target) as directory:
         (directory / 'a').write_text('all')
         assert not target.exists()
     assert (target / 'a').read_text() == 'all'
@@ -23,7 +23,7 @@ def test_a_directory_appears_when_all_is_written(tmp_path):
 
 
 def write_and_raise(target, error):
-    with files.whole(target) as made:
+    with files.new_directory(target) as made:
         (made / 'a').write_text('half')
         raise error
 
@@ -40,7 +40,7 @@ def test_results_are_never_overwritten(tmp_path):
     (tmp_path / 'kept').write_text('')
     with (
         pytest.raises(exception.SimError, match='expected a new or empty'),
-        files.whole(tmp_path),
+        files.new_directory(tmp_path),
     ):
         pytest.fail('it was opened')
 
@@ -49,7 +49,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / 'file').write_text('')
     with (
         pytest.raises(exception.SimError, match='cannot be written'),
-        files.whole(tmp_path / 'file' / 'result'),
+        files.new_directory(tmp_path / 'file' / 'result'),
     ):
         pytest.fail('it was opened')
 

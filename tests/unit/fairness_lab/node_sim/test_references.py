@@ -121,7 +121,7 @@ def test_vms_that_still_rise_together_are_equally_greedy():
     consumers = pace_levels.Consumers(
         asked.node, asked.demand, asked.endowment, asked.capacity, np.zeros(2)
     )
-    pace = pace_levels.level(consumers)
+    pace = pace_levels.paces_at_equal_level(consumers)
     first, second = pace_levels.greediness(consumers, pace)
     assert first == pytest.approx(second, abs=1e-9)
     assert (pace < 1).all()

@@ -138,7 +138,7 @@ class FakeProgress:
     def __init__(self):
         self.said = []
 
-    def say(self, text):
+    def print_line(self, text):
         self.said.append(text)
 
     def begin(self, duration_s):
