@@ -46,7 +46,7 @@ def factors(
     """
     exact = _bases(resources.ResourceControl.CPU, vcpus) * weights[:, _CPU]
     nodes = int(node.max(initial=-1)) + 1
-    return cpu.factors(exact, node, nodes, RANGE)[node]
+    return cpu.scale_factors(exact, node, nodes, RANGE)[node]
 
 
 def units(
@@ -65,7 +65,7 @@ def units(
         return _units_of_thesis(weights)
     result = neutral(vcpus) * weights
     result[:, _CPU] *= factor
-    return np.asarray(cpu.fitting(result, RANGE))
+    return np.asarray(cpu.nearest_units(result, RANGE))
 
 
 def _units_of_thesis(weights: allocation.Weights) -> Units:
@@ -96,7 +96,7 @@ def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
 
 def found(vcpus: npt.NDArray[np.int64]) -> Units:
     """Units that a VM has at first."""
-    return np.asarray(cpu.fitting(neutral(vcpus), RANGE))
+    return np.asarray(cpu.nearest_units(neutral(vcpus), RANGE))
 
 
 def _bases(
