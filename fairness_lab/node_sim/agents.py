@@ -108,7 +108,7 @@ class AgentFleet:
         load: contention.ContentionLoad,
         tick: int,
     ) -> None:
-        contended, wanting = decide_round.judged(
+        contended, wanting = decide_round.judge_load(
             load, self._controls, self.steering.weights[batch.rows]
         )
         self.contended[batch.acting] = contended
@@ -117,7 +117,7 @@ class AgentFleet:
         # A node at rest does not divide its CPUs by weights.
         contended = contended.copy()
         contended[neutral, _CPU] = False
-        crowd = array_policy.Crowd(
+        crowd = array_policy.SituationArrays(
             node=load.node,
             nodes=len(batch.acting),
             heaviness=self.heaviness[batch.rows],

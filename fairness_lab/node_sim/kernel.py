@@ -48,7 +48,7 @@ def factors(
         _unit_bases(resources.ResourceControl.CPU, vcpus) * weights[:, _CPU]
     )
     nodes = int(node.max(initial=-1)) + 1
-    return cpu.factors(exact, node, nodes, RANGE)[node]
+    return cpu.scale_factors(exact, node, nodes, RANGE)[node]
 
 
 def units(
@@ -67,7 +67,7 @@ def units(
         return _thesis_units(weights)
     result = neutral_units(vcpus) * weights
     result[:, _CPU] *= factor
-    return np.asarray(cpu.fitting(result, RANGE))
+    return np.asarray(cpu.nearest_units(result, RANGE))
 
 
 def _thesis_units(weights: allocation.Weights) -> Units:
@@ -98,7 +98,7 @@ def neutral_units(vcpus: npt.NDArray[np.int64]) -> Units:
 
 def initial_units(vcpus: npt.NDArray[np.int64]) -> Units:
     """Units that a VM has when it starts."""
-    return np.asarray(cpu.fitting(neutral_units(vcpus), RANGE))
+    return np.asarray(cpu.nearest_units(neutral_units(vcpus), RANGE))
 
 
 def _unit_bases(

@@ -119,10 +119,10 @@ class Searches:
         self._cloud = cloud
         self._setup = setup
         self._known: list[foresight_model.CpuKnowledge] = []
-        self._courses = [decide_foresight.Course()] * len(cloud.nodes)
+        self._courses = [decide_foresight.AgentSearch()] * len(cloud.nodes)
         self._followed: dict[
-            tuple[foresight_model.CpuKnowledge, decide_foresight.Course],
-            decide_foresight.Course,
+            tuple[foresight_model.CpuKnowledge, decide_foresight.AgentSearch],
+            decide_foresight.AgentSearch,
         ] = {}
 
     def begin(self) -> None:
@@ -141,7 +141,7 @@ class Searches:
         :param place: indices of these nodes.
         :returns: the views of nodes that decide by foresight.
         """
-        groups: dict[decide_foresight.Course, list[int]] = {}
+        groups: dict[decide_foresight.AgentSearch, list[int]] = {}
         for row, node in enumerate(place):
             groups.setdefault(self._courses[node], []).append(row)
         for course, rows in groups.items():
@@ -156,11 +156,11 @@ class Searches:
     def _continue_search(
         self,
         known: foresight_model.CpuKnowledge,
-        course: decide_foresight.Course,
-    ) -> decide_foresight.Course:
+        course: decide_foresight.AgentSearch,
+    ) -> decide_foresight.AgentSearch:
         key = known, course
         if key not in self._followed:
-            self._followed[key] = course.followed(
+            self._followed[key] = course.continue_for_round(
                 known, self._search, LONGEST_STEP_S
             )
         return self._followed[key]
@@ -174,7 +174,7 @@ class Searches:
         """Search, and estimate the CPU seconds that an agent would need."""
         rows = self._setup.stands_for * len(known.demand.cell)
         step_s = STEP_S + ROW_S * rows
-        found = decide_foresight.searched(
+        found = decide_foresight.search_division(
             known, self._setup.max_weight_ratio, before, steps
         )
         return found, step_s * (OF_CELLS if known.weigh_users is None else 1)

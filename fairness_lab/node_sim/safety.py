@@ -67,16 +67,16 @@ class SimulatedSafetyNet:
             node=scene.local,
             nodes=len(batch.acting),
             user=batch.user,
-            had=batch.newest[:, _TIME],
+            received=batch.newest[:, _TIME],
             wanted=batch.wanted[:, _TIME],
             parts=parts,
             neutral=neutral,
-            total=scene.used[scene.user, _TIME],
-            counts=ready,
+            user_total=scene.used[scene.user, _TIME],
+            is_steered=ready,
         )
-        past = self._past.of_rows(batch.acting)
+        past = self._past.select(batch.acting)
         found = safety_net.judge(division, past, scene.heaviness_with_less)
-        self._past.put(batch.acting, found.past)
+        self._past.replace_nodes(batch.acting, found.past)
         return found.neutral
 
 

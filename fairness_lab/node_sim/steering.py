@@ -37,7 +37,7 @@ class DecidingVms:
 
     acting: model.Indices
     rows: model.Indices
-    crowd: array_policy.Crowd
+    crowd: array_policy.SituationArrays
     neutral: resources.Mask
 
 
@@ -57,7 +57,7 @@ class Steering:
         self._arrays: dict[str, npt.NDArray[np.float64]] = {}
         plugin = setup.policy_plugin
         if isinstance(plugin, array_policy.ArrayPolicy):
-            self._arrays = dict(plugin.nothing(count, nodes))
+            self._arrays = dict(plugin.initial_memory(count, nodes))
         self._steered = np.array(
             [control in setup.controls for control in resources.CONTROLS]
         )
@@ -77,7 +77,7 @@ class Steering:
         plugin = self._setup.policy_plugin
         if isinstance(plugin, array_policy.ArrayPolicy):
             for name, field in plugin.FIELDS.items():
-                if field.per is not array_policy.Per.NODE_CONTROL:
+                if field.per is not array_policy.MemoryScope.NODE_CONTROL:
                     self._arrays[name][rows] = field.unknown
 
     def steer(self, scene: DecidingVms) -> None:
@@ -96,7 +96,7 @@ class Steering:
                 f'policy {self._setup.policy} {error}'
             ) from error
         if plugin.preset is policy_base.Preset.DEFAULT:
-            wished = decide_round.bounded(
+            wished = decide_round.bound_weights(
                 wished,
                 previous,
                 self._setup.max_weight_ratio,
@@ -152,12 +152,12 @@ class Steering:
     ) -> allocation.Weights:
         places = {
             name: scene.acting
-            if field.per is array_policy.Per.NODE_CONTROL
+            if field.per is array_policy.MemoryScope.NODE_CONTROL
             else scene.rows
             for name, field in plugin.FIELDS.items()
         }
         memory = {n: self._arrays[n][place] for n, place in places.items()}
-        wished, kept = decide_round.decided_at_once(
+        wished, kept = decide_round.run_array_policy(
             plugin, scene.crowd, previous, memory, self._cloud.interval_s
         )
         for name, place in places.items():
@@ -179,7 +179,7 @@ class Steering:
             if not places.size:
                 continue
             node = int(scene.acting[local])
-            wished[places], self._memory[node] = decide_round.decided(
+            wished[places], self._memory[node] = decide_round.run_policy(
                 plugin,
                 self._node_situation(scene, local, places),
                 previous[places],

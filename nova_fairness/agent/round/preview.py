@@ -303,7 +303,10 @@ class _CpuModel:
         had: usage_model.Scalars,
         wanted: usage_model.Scalars,
     ) -> usage_model.Scalars:
-        rows, part = self._sharing, self._start.scales[_CONTROL].part
+        rows, part = (
+            self._sharing,
+            self._start.scales[_CONTROL].weight_of_units,
+        )
         units = [
             part(held[knob]) if knob in held else size
             for knob, size in zip(self.knobs, self._sizes, strict=True)
@@ -399,7 +402,10 @@ class _CpuModel:
                 tolerance=start.settings.tolerance,
             )
         )
-        part, applied = start.scales[_CONTROL].part, start.done.applied
+        part, applied = (
+            start.scales[_CONTROL].weight_of_units,
+            start.done.applied,
+        )
         return [
             part(applied[knob]) if knob in applied else float(size)
             for knob, size in zip(self.knobs, sizes, strict=True)

@@ -44,12 +44,12 @@ class World:
             node=node,
             nodes=len(self.cpus),
             user=user,
-            had=had,
+            received=had,
             wanted=wanted,
             parts=size * weight,
             neutral=size,
-            total=total[user],
-            counts=np.ones(len(node), dtype=bool),
+            user_total=total[user],
+            is_steered=np.ones(len(node), dtype=bool),
         )
 
     def round(self):
@@ -58,7 +58,7 @@ class World:
         def weigh(less):
             self.asked += 1
             users = now.node * 4 + now.user
-            return now.total - np.bincount(users, less)[users]
+            return now.user_total - np.bincount(users, less)[users]
 
         found = safety_net.judge(now, self.past, weigh)
         self.past = found.past
@@ -160,8 +160,8 @@ def test_nodes_are_judged_apart():
 
 def test_an_unsteered_vm_counts_for_no_user():
     now = inverted().division()
-    now = dataclasses.replace(now, counts=np.array([True, True, False]))
-    assert now.gained() == pytest.approx([0, 0, 0])
+    now = dataclasses.replace(now, is_steered=np.array([True, True, False]))
+    assert now.gains() == pytest.approx([0, 0, 0])
 
 
 def test_a_node_is_neutral_for_a_while_and_then_tries_again():
@@ -203,8 +203,8 @@ def test_harm_in_every_second_round_is_noise():
 def test_rows_that_are_put_are_picked_again():
     past = safety_net.RoundCounts.unknown(3)
     here = np.array([1, 2])
-    fallen = past.picked(here).after(np.array([1.0, 0.0]))
-    past.put(here, fallen)
+    fallen = past.select(here).after_round(np.array([1.0, 0.0]))
+    past.replace_nodes(here, fallen)
     assert past.harmful.tolist() == [0, 1, 0]
     assert past.harmless.tolist() == [0, 0, 1]
 
@@ -224,11 +224,11 @@ def test_a_node_with_neutral_weights_does_no_harm_with_any_kernel(
 ):
     vms = tuple((0, user, wanted, size) for user, wanted, _, size in rows)
     world = World(vms, [1.0] * len(vms), (4.0,))
-    fair = world.division().had
+    fair = world.division().received
     off = np.array([1.0 + each / 4 for _, _, each, _ in rows])
     had = fair * off
-    now = world.division(had=had)
-    assert now.gained() == pytest.approx(np.zeros(len(vms)), abs=1e-6)
+    now = world.division(received=had)
+    assert now.gains() == pytest.approx(np.zeros(len(vms)), abs=1e-6)
 
 
 @hypothesis.given(
@@ -243,4 +243,4 @@ def test_a_node_with_neutral_weights_does_no_harm_with_any_kernel(
 def test_gains_of_some_users_are_losses_of_others(rows):
     vms = tuple((0, user, wanted, size) for user, wanted, _, size in rows)
     world = World(vms, [weight for _, _, weight, _ in rows], (2.0,))
-    assert world.division().gained().sum() == pytest.approx(0, abs=1e-6)
+    assert world.division().gains().sum() == pytest.approx(0, abs=1e-6)

@@ -113,7 +113,7 @@ def traffic(read, written):
 
 
 def test_throttles_divide_delivered_bytes_by_weight():
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [8 * MIB, 0.0]),
         np.array([0, 1]),
@@ -123,7 +123,7 @@ def test_throttles_divide_delivered_bytes_by_weight():
 
 @pytest.mark.parametrize('rows', [[], [0]])
 def test_no_vm_is_throttled_when_no_other_waits(rows):
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [0.0, 0.0]),
         np.array(rows, dtype=int),
@@ -132,7 +132,7 @@ def test_no_vm_is_throttled_when_no_other_waits(rows):
 
 
 def test_equal_weights_are_not_throttled():
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([2.0, 2.0]),
         traffic([90 * MIB, 10 * MIB], [0.0, 0.0]),
         np.array([0, 1]),
@@ -141,7 +141,7 @@ def test_equal_weights_are_not_throttled():
 
 
 def test_no_throttle_stops_a_guest():
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([0.001, 1.0]),
         traffic([MIB, MIB], [0.0, 0.0]),
         np.array([0, 1]),
@@ -186,5 +186,5 @@ def test_places_of_the_original_come_back(place):
 def test_nodes_are_judged_apart_by_bytes_of_their_own_vms():
     node = np.repeat([0, 1], [2, 60])
     moved = np.concatenate([[1e9, 1.0], np.ones(60)])
-    found = disk.uses_much(node, moved, 2)
+    found = disk.has_much_traffic(node, moved, 2)
     assert found.tolist() == [True, False] + [True] * 60

@@ -82,7 +82,7 @@ def situation(known, place, vms):
                     here,
                     here + place,
                     known,
-                    decide_foresight.searched(known, RATIO).end,
+                    decide_foresight.search_division(known, RATIO).end,
                 ),
             ),
         ),
@@ -99,7 +99,7 @@ HUNGRY = [(0, 0.5, 1.0, 1), (1, 0.5, 1.0, 1)]
 
 
 def test_the_end_is_where_all_have_the_same():
-    end = decide_foresight.searched(TWO, RATIO).end
+    end = decide_foresight.search_division(TWO, RATIO).end
     weight = np.exp(end.log)
     part = weight[1] / (weight[0] + weight[1])
     assert part == pytest.approx(2 / 3, abs=0.01)
@@ -108,7 +108,7 @@ def test_the_end_is_where_all_have_the_same():
 
 
 def test_where_there_is_plenty_nothing_is_short():
-    end = decide_foresight.searched(
+    end = decide_foresight.search_division(
         make_known([(0, 0, 0.4), (0, 1, 0.4)], [1]), RATIO
     ).end
     assert not end.short.any()
@@ -121,11 +121,13 @@ def test_cpu_time_of_the_host_is_not_divided():
     wanting = make_known(
         [(0, 0, 0.5), (0, 1, 0.5), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
     )
-    assert decide_foresight.searched(wanting, RATIO).end.short.all()
+    assert decide_foresight.search_division(wanting, RATIO).end.short.all()
     content = make_known(
         [(0, 0, 0.46), (0, 1, 0.46), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
     )
-    assert decide_foresight.searched(content, RATIO).end.short.tolist() == [
+    assert decide_foresight.search_division(
+        content, RATIO
+    ).end.short.tolist() == [
         False,
         True,
     ]
@@ -154,7 +156,7 @@ def test_one_round_goes_most_of_the_way():
     policy = foresight.ForesightPolicy()
     given = situation(TWO, 0, HUNGRY)
     weights, memory = policy(given, neutral(HUNGRY), {}, 10.0)
-    end = decide_foresight.searched(TWO, RATIO).end.log[:2]
+    end = decide_foresight.search_division(TWO, RATIO).end.log[:2]
     assert np.log(weights[:, CPU]) == pytest.approx(0.7 * end)
     again, _ = policy(given, weights, memory, 10.0)
     assert np.abs(np.log(again[:, CPU]) - end).max() < 0.35 * abs(end[0])

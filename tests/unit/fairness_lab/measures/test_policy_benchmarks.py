@@ -177,7 +177,7 @@ class Watching(array_policy.ArrayPolicy):
 
 def crowd(vms, foresight):
     controls = len(resources.CONTROLS)
-    return array_policy.Crowd(
+    return array_policy.SituationArrays(
         node=np.zeros(vms, dtype=np.intp),
         nodes=1,
         heaviness=np.zeros(vms),
@@ -261,7 +261,7 @@ def test_foresight_is_timed_on_as_many_cells_as_it_says(cost, cloud):
     assert drawn.demand.wanted.sum() == pytest.approx(
         drawn.wanted[:, decide_foresight.CPU_TIME].sum()
     )
-    assert decide_foresight.searched(drawn, cost.RATIO).end.short.any()
+    assert decide_foresight.search_division(drawn, cost.RATIO).end.short.any()
 
 
 def test_costs_are_written_for_every_size_and_cloud(
