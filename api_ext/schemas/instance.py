@@ -24,6 +24,15 @@ ITEM = parts.record(
                 'additive': {'type': ['boolean', 'null']},
                 'by_resource': parts.MAYBE_NUMBERS,
                 'elsewhere': parts.MAYBE_NUMBER,
+                # Agents of an older release do not send these.
+                'shadow': parts.describe(
+                    parts.MAYBE_NUMBER,
+                    'Heaviness by the shadow metric, which changes no weight',
+                ),
+                'shadow_metric': parts.describe(
+                    parts.TEXT,
+                    'Name of the shadow metric; empty if there is none',
+                ),
             },
         },
         'endowment': parts.MAYBE_NUMBERS,

@@ -12,12 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from oslo_config import cfg
 import oslo_messaging
 import pytest
 
+from nova_fairness import plugins
 from nova_fairness.cmd import keys
 from nova_fairness.conf import transport as transport_conf
 from nova_fairness.observe import notifications
@@ -407,6 +409,51 @@ def test_a_metric_is_set_everywhere_once_and_late_agents_find_it(cloud):
     assert in_force(cloud, ['n1', 'n3'], chosen)
     cloud.start('n2', fake_host.vm('b-3', 'bob'))
     assert in_force(cloud, ['n2'], chosen)
+
+
+class Slow(plugins.metric.Metric):
+    description = 'Waits until the test is over.'
+    is_over = threading.Event()
+
+    def instances(self, demands):
+        self.is_over.wait(fake_ends.PATIENCE_S)
+        return demands.usage.sum(axis=1)
+
+
+def test_a_shadow_metric_is_reported_and_changes_no_round(cloud):
+    node = cloud.start(
+        'n3',
+        *(fake_host.vm('b-5', 'bob'), fake_host.vm('d-6', 'dan')),
+        shadow_metric='AssetFairnessMetric',
+    )
+    assert all_hear_all(cloud)
+
+    def is_measured():
+        shadow = node.newest.shadow
+        return len(shadow.user_heaviness) == 4 and not shadow.problem
+
+    assert eventually(is_measured)
+    told = cloud.asked('users', '--all')
+    assert told['n3']['shadow_metric'] == 'AssetFairnessMetric'
+    key = 'shadow_heaviness_quotas'
+    assert all(user[key] > 0 for user in told['n3']['users'].values())
+    assert told['n1']['users']['ann'][key] is None
+    assert cloud.asked('set-metric', 'UniformMetric', '--all')
+    assert in_force(cloud, [*cloud.nodes], ('UniformMetric', 'foresight', 1))
+    assert eventually(is_measured)
+    # It becomes slow: its numbers go, and all else goes on.
+    node.agent._shadow._load = lambda name: Slow()
+    node.agent._shadow.retry()
+    try:
+        assert eventually(lambda: 'longer' in node.newest.shadow.problem)
+        number = node.newest.number
+        assert eventually(lambda: node.newest.number > number + 2)
+        assert node.newest.decided is not None
+        assert (node.newest.quarantined, node.newest.errors) == ({}, ())
+        _, out, _ = cloud.ctl('status', '--host', 'n3')
+        assert 'shadow metric AssetFairnessMetric: ' in out
+    finally:
+        Slow.is_over.set()
 
 
 def test_an_unknown_metric_is_refused_and_named(cloud):

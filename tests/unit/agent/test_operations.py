@@ -17,6 +17,7 @@ from nova_fairness.agent.round import preview
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.model import report
+from nova_fairness.model import round as round_model
 from tests.fixtures import documented
 from tests.fixtures import manual_fields
 from tests.unit.agent.inputs import test_active_settings
@@ -124,6 +125,16 @@ def fields(value, path, key=''):
                     yield from fields(part, f'{path}[].{inner}', inner)
 
 
+def shadow_of(done, name, problem=''):
+    """A shadow by which each VM is as heavy as its place in the round."""
+    keys = [] if problem else [vm.key for vm in done.incarnations]
+    heavy = {key: float(place) for place, key in enumerate(keys)}
+    users = dict.fromkeys(('ann', 'bob'), 0.25) if not problem else {}
+    return round_model.ShadowHeaviness(
+        name, done.number, problem, heavy, heavy, users
+    )
+
+
 def answers(agent):
     """Every kind of answer by the method's name on the page."""
     asked = agent.operations
@@ -151,7 +162,11 @@ def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
         guard.call('Wild', lambda: 1 / 0)
     agent.domain.host.control.without_effect = lambda: {'a-1/1/1': 'a reason'}
     agent.rounds(1)
-    agent.newest = dataclasses.replace(agent.newest, unsaved=('disk full',))
+    agent.newest = dataclasses.replace(
+        agent.newest,
+        unsaved=('disk full',),
+        shadow=shadow_of(agent.newest, 'AssetFairnessMetric'),
+    )
     said = manual_fields.of_answers()
     found = {}
     for method, answer in answers(agent).items():
@@ -268,6 +283,50 @@ def test_users_are_told_in_parts_of_their_quota(agent):
             1.0, abs=0.06
         )
     assert [users[user]['instances_here_count'] for user in users] == [2, 1]
+
+
+def test_heaviness_by_the_shadow_metric_stands_beside_the_other(agent):
+    done = agent.rounds(3)
+    assert agent.operations.status()['shadow'] is None
+    assert agent.operations.users()['shadow_metric'] == ''
+    agent.newest = dataclasses.replace(
+        done, shadow=shadow_of(done, 'AssetFairnessMetric')
+    )
+    said = agent.operations.status()['shadow']
+    assert said == {'metric': 'AssetFairnessMetric', 'round': 3, 'problem': ''}
+    key = 'shadow_heaviness_quotas'
+    told = agent.operations.instances()
+    assert told['shadow_metric'] == 'AssetFairnessMetric'
+    assert [vm[key] for vm in told['instances']] == [
+        float(place) for place in range(len(done.incarnations))
+    ]
+    users = agent.operations.users()['users']
+    assert {one[key] for one in users.values()} == {0.25}
+    projects = agent.operations.projects()['projects']
+    assert sum(one[key] for one in projects.values()) == sum(
+        range(len(done.incarnations))
+    )
+    last = done.incarnations[-1].instance.uuid
+    why = agent.operations.instance(last)['instance']['heaviness']
+    assert why['shadow'] == len(done.incarnations) - 1
+    assert why['shadow_metric'] == 'AssetFairnessMetric'
+
+
+def test_a_shadow_metric_that_fails_is_named_and_has_no_numbers(agent):
+    done = agent.rounds(3)
+    agent.newest = dataclasses.replace(
+        done, shadow=shadow_of(done, 'Wild', 'Wild: raised ' + 'x' * 1000)
+    )
+    said = agent.operations.status()['shadow']
+    assert said['problem'].startswith('Wild: raised x')
+    assert len(said['problem']) == 300
+    for told in (
+        *agent.operations.instances()['instances'],
+        *agent.operations.users()['users'].values(),
+        *agent.operations.projects()['projects'].values(),
+    ):
+        assert told['shadow_heaviness_quotas'] is None
+        assert told['heaviness_quotas'] is not None
 
 
 def test_projects_of_a_node_are_the_sums_of_its_vms(agent):

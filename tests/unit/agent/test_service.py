@@ -2,6 +2,7 @@
 
 """The agent as a service: when it begins, and that it always ends cleanly."""
 
+import json
 import math
 import pathlib
 import signal
@@ -314,6 +315,35 @@ def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
     agent._thread.join(ENOUGH_S)
     assert 'settled' in (tmp_path / 'policies.json').read_text()
     agent._stopping.clear()
+
+
+def is_complete(done):
+    return done.shadow is not None and done.shadow.number == done.number
+
+
+def test_a_round_is_recorded_once_its_shadow_metric_was_computed(
+    agent, parts, tmp_path
+):
+    path = tmp_path / 'rounds.jsonl'
+    agent._recorder = record.RoundRecorder(path)
+    agent._run_round(0)
+    parts._host.change(shadow_metric='UniformMetric')
+    parts.regime.configure(parts._host.settings, parts._host.cycle)
+    for _ in range(3):
+        agent._run_round(0)
+        patience.eventually(lambda: is_complete(agent._collector.newest))
+    agent.stop()
+    lines = map(json.loads, path.read_text().splitlines())
+    told = [(line['round'], line.get('shadow')) for line in lines]
+    assert told[0] == (1, None)
+    assert told[1:] == [
+        (
+            number,
+            {'metric': 'UniformMetric', 'round': number, 'problem': ''},
+        )
+        for number in (2, 3, 4)
+    ]
+    assert agent._collector.newest.shadow.number == 4
 
 
 def test_a_round_names_unsaved_state_and_the_next_saves_it(

@@ -29,6 +29,20 @@ def test_operators_see_all_users_with_the_sum_of_their_instances(cloud):
     ]
 
 
+def test_the_heaviness_by_the_shadow_metric_is_shown_if_there_is_one(cloud):
+    url = '/fairness/users'
+    for agent in cloud.client._agents.values():
+        agent.shadow = 'AssetFairnessMetric'
+    for item in cloud.ask('auditor', 'GET', url).json['users']:
+        assert item['shadow_metric'] == 'AssetFairnessMetric'
+        assert item['shadow_heaviness_quotas'] == 2 * item['heaviness_quotas']
+    url = f'/fairness/users/{fake_cloud.ALICE}'
+    told = cloud.ask('alice', 'GET', url).json['user']
+    assert told['shadow_heaviness_quotas'] == 1.0
+    told = cloud.ask('admin', 'GET', '/fairness/projects').json['projects']
+    assert {item['shadow_metric'] for item in told} == {'AssetFairnessMetric'}
+
+
 def test_the_heaviest_come_first_if_wanted(cloud):
     url = '/fairness/users?sort_key=heaviness_quotas&sort_dir=desc&limit=2'
     answer = cloud.ask('admin', 'GET', url)
@@ -180,6 +194,27 @@ def test_one_host_that_is_cut_off_does_not_change_a_users_heaviness():
     assert merged['u']['heaviness_quotas'] == 1.1
     assert merged['u']['usage_quotas'] == {'memory': 1.1}
     assert merged['u']['instances_count'] == 3
+
+
+def shadowed(metric, number):
+    part = owners.OwnerNumbers(1.0, 1, {}, number)
+    return owners.HostOwners(owners.DOMAIN, {'u': part}, metric)
+
+
+def test_numbers_of_different_shadow_metrics_are_not_mixed():
+    hosts = {
+        'a': shadowed('B', 5.0),
+        'b': shadowed('A', 0.1),
+        'c': shadowed('A', 0.3),
+        'd': shadowed('', None),
+    }
+    merged = owners.merge_hosts(hosts)['u']
+    assert merged['shadow_metric'] == 'A'
+    assert merged['shadow_heaviness_quotas'] == pytest.approx(0.2)
+    hosts.pop('c')
+    assert owners.merge_hosts(hosts)['u']['shadow_metric'] == 'A'
+    merged = owners.merge_hosts({'d': hosts['d']})['u']
+    assert 'shadow_metric' not in merged
 
 
 def test_an_unknown_number_of_an_account_is_left_out():

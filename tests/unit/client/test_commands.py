@@ -357,6 +357,28 @@ def test_users_and_projects_are_listed_and_shown(cloud, noun, lists, shows):
     assert ask(cloud, shows, 'me') == (0, USER)
 
 
+SHADOW = {'shadow_metric': 'M2', 'shadow_heaviness_quotas': 0.25}
+
+
+def test_a_column_shows_the_heaviness_by_a_shadow_metric(cloud):
+    cloud.answers('/users', {'users': [USER], 'partial': False})
+    _, out = cloud.run(owners.ListUser)
+    assert 'Shadow' not in out
+    shadowed = {'users': [{**USER, **SHADOW}, USER], 'partial': False}
+    cloud.answers('/users', shadowed)
+    _, out = cloud.run(owners.ListUser)
+    titles = [title.strip() for title in out.splitlines()[1].split('|')]
+    assert titles[1:4] == ['ID', 'Heaviness', 'Shadow Heaviness']
+    code, told = ask(cloud, owners.ListUser)
+    assert (code, told[0]['Shadow Heaviness']) == (0, 0.25)
+    assert (told[0]['Shadow Metric'], told[1]['Shadow Heaviness']) == (
+        'M2',
+        None,
+    )
+    cloud.answers('/users/me', {'user': {**USER, **SHADOW}, 'partial': False})
+    assert ask(cloud, owners.ShowUser, 'me') == (0, {**USER, **SHADOW})
+
+
 WHY = {
     'uuid': UUID,
     'name': 'web-1',

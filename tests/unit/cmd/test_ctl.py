@@ -270,6 +270,62 @@ def test_users_of_many_nodes_are_put_together_the_heaviest_first():
     ]
 
 
+def shadowed(number, shadow, metric='M2'):
+    one = {
+        'heaviness_quotas': number,
+        'shadow_heaviness_quotas': shadow,
+        'instances_here_count': 1,
+        'usage_quotas': {},
+    }
+    return {
+        'shadow_metric': metric,
+        'scope': 'host',
+        'users': {'ann': one},
+        'projects': {'ann': one},
+    }
+
+
+def test_a_column_shows_the_heaviness_by_a_shadow_metric():
+    answers = {
+        'n1': shadowed(0.5, 0.1),
+        'n2': shadowed(0.5, 0.25),
+        'n3': shadowed(0.5, 9.0, 'M3'),
+        'n4': shadowed(0.5, None, ''),
+    }
+    table = ctl_tables.table('users', answers).splitlines()
+    assert table[0].split()[:3] == ['USER', 'HEAVINESS', 'SHADOW']
+    assert table[1].split()[:4] == ['ann', '0.500', '0.250', '4']
+    table = ctl_tables.table('projects', answers).splitlines()
+    assert table[0].split() == [
+        *('PROJECT', 'SCOPE', 'HEAVINESS', 'SHADOW', 'VMS')
+    ]
+    assert table[1].split() == ['ann', 'host', '2.000', '0.350', '4']
+    without = {'n4': answers['n4']}
+    for command in ('users', 'projects'):
+        assert 'SHADOW' not in ctl_tables.table(command, without)
+
+
+def test_a_status_names_the_shadow_metric_and_its_problem():
+    said = {
+        **dict.fromkeys(('metric', 'policy'), 'M'),
+        **{key: {} for key in ('controls', 'peers', 'desired')},
+        'quarantined': [],
+        'epoch': 0,
+        'refused': '',
+        'paused': False,
+        'enforce': True,
+        'round': None,
+    }
+    told = ctl_tables.table('status', {'n1': {**said, 'shadow': None}})
+    assert 'SHADOW' not in told
+    shadow = {'metric': 'M2', 'round': 7, 'problem': 'M2: took too long'}
+    told = ctl_tables.table('status', {'n1': {**said, 'shadow': shadow}})
+    title, line = told.splitlines()
+    assert title.split()[3] == 'SHADOW'
+    assert line.split()[3] == 'M2'
+    assert line.endswith('shadow metric M2: M2: took too long')
+
+
 def test_plugins_are_listed_with_how_many_hosts_have_them(command):
     code, out, _ = command('plugins', '--all')
     assert code == 0
@@ -350,6 +406,13 @@ def test_numbers_and_a_row_for_each_resource_follow_the_words():
         ],
         ['n1', 'memory', '-', '1.50k', '2.00G', '3.00G', '4.00M', 'no', 'no'],
     ]
+
+
+def test_why_tells_the_heaviness_by_the_shadow_metric():
+    heaviness = {**WHY['heaviness'], 'shadow': 0.25, 'shadow_metric': 'M2'}
+    vm = {**WHY, 'heaviness': heaviness}
+    text = ctl_tables.explanation({'n1': {'instance': vm}}, everything=True)
+    assert 'shadow heaviness: 0.250 (M2)' in text.splitlines()
 
 
 def test_why_of_a_vm_that_was_not_measured_is_told_too():

@@ -57,6 +57,17 @@ def test_the_heaviest_user_comes_first():
     assert second[-3:] == ['1', '1', '2.00']
 
 
+def test_heaviness_by_a_shadow_metric_has_a_column():
+    said = USERS['n1']
+    users = {user: dict(one) for user, one in said['users'].items()}
+    users['b']['shadow_heaviness_quotas'] = 0.75
+    shadowed = {'n1': {**said, 'users': users, 'shadow_metric': 'M2'}}
+    lines = ctl_top.page_text(shadowed, INSTANCES, {}).splitlines()
+    assert lines[2].split()[:3] == ['USER', 'HEAVINESS', 'SHADOW']
+    assert lines[3].split()[:3] == ['b-name', '0.400', '0.750']
+    assert lines[4].split()[:3] == ['a-name', '-0.200', '-']
+
+
 def test_where_projects_are_compared_their_names_stand_there():
     users = {'n1': {'entity': 'project', 'users': {'p': _user(0.1, 1.0)}}}
     lines = ctl_top.page_text(users, INSTANCES, {}).splitlines()

@@ -64,6 +64,16 @@ def test_a_check_that_stumbles_is_a_failure_with_the_reason(tmp_path):
             'metric GreedinessMetric with policy foresight can leave users',
         ),
         ('[fairness]\nmetric = NoSuch\n', FAILURE, 'NoSuch'),
+        (
+            '[fairness]\nshadow_metric = UniformMetric\n',
+            SUCCESS,
+            'shadow metric UniformMetric',
+        ),
+        (
+            '[fairness]\nshadow_metric = NoSuch\n',
+            WARNING,
+            "[fairness] shadow_metric: no metric 'NoSuch'; installed: ",
+        ),
         ('[fairness]\ninterval = 0\n', FAILURE, 'interval'),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from nova_fairness.model import report
 from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
 from nova_fairness.observe import queue
@@ -43,6 +44,14 @@ def entries(name):
     return documented.entries(manual_fields.page_with_schemas(name))
 
 
+def shadow_of(done):
+    heavy = dict.fromkeys((vm.key for vm in done.incarnations), 0.5)
+    users = dict.fromkeys(('ann', 'bob'), 0.25)
+    return round_model.ShadowHeaviness(
+        'UniformMetric', done.number, '', heavy, heavy, users
+    )
+
+
 @pytest.fixture
 def done(tmp_path):
     """A round in which there is something to say of everything."""
@@ -58,6 +67,7 @@ def done(tmp_path):
         made,
         quarantined={'Wild': 'raised'},
         effect=dataclasses.replace(made.effect, followed=1.0),
+        shadow=shadow_of(made),
         measured=dataclasses.replace(made.measured, view=known),
     )
 

@@ -245,6 +245,8 @@ def test_before_anything_is_measured_there_is_an_answer(host):
         'additive': None,
         'by_resource': {},
         'elsewhere': None,
+        'shadow': None,
+        'shadow_metric': '',
     }
     assert why['usage'] == why['weights'] == {}
     assert why['contended'] == why['waiting'] == []

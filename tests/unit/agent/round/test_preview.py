@@ -9,6 +9,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.agent.round import elsewhere
 from nova_fairness.agent.round import preview
 from nova_fairness.model import report
 from nova_fairness.model import resources
@@ -287,7 +288,9 @@ def test_only_users_with_vms_elsewhere_are_heavy_there(made):
     bob = done.measured.ownership.users.index('bob')
     for heavy in (
         preview._reported_elsewhere(start, given),
-        preview._estimated_elsewhere(start, given, metric),
+        elsewhere.estimated_elsewhere(
+            done.node.host, done.metric, done.measured, given.totals, metric
+        ),
     ):
         assert np.flatnonzero(heavy).tolist() == [bob]
 
