@@ -107,7 +107,7 @@ class Hosts:
         self._falls_back = snapshot.falls_back
         self._knows_classes = snapshot.knows_classes
         self._shapes: dict[request.Demand, Shape] = {}
-        self._matches: dict[tuple[object, ...], tuple[Rows, Rows]] = {}
+        self._known_matches: dict[tuple[object, ...], tuple[Rows, Rows]] = {}
         self._holding: dict[tuple[int, bytes], Rows] = {}
 
     def shape(self, demand: request.Demand) -> Shape:
@@ -242,13 +242,13 @@ class Hosts:
             demand.aggregates,
             demand.without,
         )
-        if asked not in self._matches:
+        if asked not in self._known_matches:
             rows = np.flatnonzero(self._matches(demand))
             _, first = np.unique(
                 self._representatives[rows], return_index=True
             )
-            self._matches[asked] = rows, rows[np.sort(first)]
-        return self._matches[asked]
+            self._known_matches[asked] = rows, rows[np.sort(first)]
+        return self._known_matches[asked]
 
     @functools.cached_property
     def _representatives(self) -> Rows:

@@ -51,7 +51,7 @@ class UnitRange:
 
     smallest: int
     largest: int
-    neutral_units: int
+    base: int
     idle: float
 
 

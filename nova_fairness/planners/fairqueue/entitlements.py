@@ -105,7 +105,7 @@ class Entitlements:
         self._column = {name: c for c, name in enumerate(snapshot.classes)}
         self._limits = snapshot.limits
         self._used = {name: use.copy() for name, use in snapshot.used.items()}
-        self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
+        self._ceilings: dict[tuple[str, bool], cluster.Amounts] = {}
         self._asking: dict[str, _ProjectRequests] = {}
         self._owed: dict[str, int] = {}
         self._kept: dict[int, _ReservedAmounts] = {}
@@ -533,11 +533,11 @@ class Entitlements:
         all others, (c,).
         """
         key = project, is_preemptible
-        if key not in self._ceiling:
+        if key not in self._ceilings:
             limits = self._limits.get(project, cluster.NO_LIMITS)
             ceiling = limits.preemptible if is_preemptible else limits.ceiling
-            self._ceiling[key] = self._vector(ceiling, UNLIMITED)
-        return self._ceiling[key]
+            self._ceilings[key] = self._vector(ceiling, UNLIMITED)
+        return self._ceilings[key]
 
     def _vector(
         self, amounts: Mapping[str, int], others: int
