@@ -31,7 +31,7 @@ class FewestHosts:
     """
 
     found: int | None
-    lower_bound: int
+    bound: int
     at: Rows | None = dataclasses.field(default=None, compare=False)
 
 
