@@ -116,7 +116,7 @@ def merge_hosts(
     about single hosts are added up. Numbers of different shadow metrics are
     not comparable, so those of the most common one count.
 
-    :param accounts: answers by host.
+    :param answers: answers by host.
     :param only: ID of a single owner; ``None`` for all.
     :returns: owners by ID, in the form of the API, with ``scope``.
     """

@@ -169,7 +169,7 @@ def nodes_of_users(
 ) -> list[list[int]]:
     """Nodes of each user.
 
-    :param members: as :func:`members` gives it.
+    :param users_of_nodes: as :func:`users_of_nodes` returns them.
     :param users: how many there are.
     """
     result: list[list[int]] = [[] for _ in range(users)]

@@ -242,7 +242,7 @@ def forecast(names: Mapping[str, str], request: Mapping[str, Any]) -> str:
     """Format the standing of a request without and with a change.
 
     :param names: names of servers and projects, by ID.
-    :param each: request, as in the answer.
+    :param request: request, as in the answer.
     """
 
     def named(given: Any) -> str:
