@@ -524,7 +524,11 @@ def _forecast_facts(
     audience: reason.Audience,
 ) -> dict[str, Any]:
     waits, estimate = forecast.waits, forecast.estimate
-    read = reason.told(waits.why, audience, request.project) if waits else None
+    read = (
+        reason.readable_reason(waits.why, audience, request.project)
+        if waits
+        else None
+    )
     return {
         'state': _STATES[forecast.verb],
         'position': waits.position if waits else None,

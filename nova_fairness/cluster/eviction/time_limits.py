@@ -327,4 +327,6 @@ def _lack_text(
         asked=round(lack.asked_s / budgets.HOUR_S, 1),
         left=round(lack.left_s / budgets.HOUR_S, 1),
     )
-    return reason.told(why, reason.Audience.MEMBER, request.project).sentence
+    return reason.readable_reason(
+        why, reason.Audience.MEMBER, request.project
+    ).sentence

@@ -551,4 +551,4 @@ def _stay_texts(stays: Sequence[model.Stay]) -> str:
     sentence.
     """
     told = [each.sentence for each in stays]
-    return ': ' + model.listed(told, '; ') if told else ''
+    return ': ' + model.shortened_list(told, '; ') if told else ''

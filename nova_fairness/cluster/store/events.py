@@ -151,7 +151,7 @@ class EventTable:
 
 def _event_of_row(row: Mapping[str, Any]) -> history.HistoryEvent:
     """Return the event of a row."""
-    return history.stage(
+    return history.request_event(
         request_model.State(row['state']),
         records.parse_reason(row),
         row['at'],

@@ -463,7 +463,7 @@ class Store:
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if it is unknown whether the step was stored.
         """
-        state = request_model.after(request.state, event)
+        state = request_model.state_after(request.state, event)
         to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
         if not _is_within_event(request, event):
             self._copy_current_event(request, now, epoch)

@@ -140,7 +140,7 @@ class _Search:
         sorts = programs.Sorts(hosts, self._task.hosts.cost)
         while True:
             of, patterns = _as_arrays(there)
-            found = programs.cover(patterns, of, left, sorts)
+            found = programs.cover_kinds(patterns, of, left, sorts)
             new = self._improving_patterns(found, left, hosts)
             self._found |= new
             if new.keys() <= there.keys():
@@ -227,7 +227,9 @@ class _Search:
         )
         cost, most = task.hosts.cost[of], task.hosts.most[of].astype(float)
         try:
-            found = programs.choose(cost, most, rows, nodes=_NODES)
+            found = programs.solve_integer_program(
+                cost, most, rows, nodes=_NODES
+            )
         except exception.SolverFailed:
             return known
         if found is None:

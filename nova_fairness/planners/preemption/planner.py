@@ -316,12 +316,14 @@ class _RoomMaker:
         snapshot = self._snapshot
         total = np.zeros(len(snapshot.classes))
         for each in unit.requests:
-            one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+            one = cluster.amounts_vector(
+                dict(each.demand.amounts), snapshot.classes
+            )
             total += one * len(each.servers)
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-        return ledger.parts(total, capacity) * over_share.class_weights(
-            snapshot
-        )
+        return ledger.parts_of_capacity(
+            total, capacity
+        ) * over_share.class_weights(snapshot)
 
     def _is_fair(
         self,
@@ -550,7 +552,7 @@ def _freed_inventory(
     row = {each.name: at for at, each in enumerate(snapshot.providers)}
     for each in snapshot.running:
         if each.uuid in gone and each.host in row:
-            used[row[each.host]] -= cluster.vector(
+            used[row[each.host]] -= cluster.amounts_vector(
                 dict(each.amounts), snapshot.classes
             )
     return dataclasses.replace(snapshot.inventory, used=np.maximum(used, 0))
@@ -590,7 +592,9 @@ def _snapshot_after_plan(
         if uuid not in left:
             continue
         each = left.pop(uuid)
-        one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+        one = cluster.amounts_vector(
+            dict(each.demand.amounts), snapshot.classes
+        )
         for host in hosts:
             if host in row:
                 used[row[host]] += one

@@ -168,7 +168,7 @@ def unneeded_victims(
     stay: list[str] = []
     for those in reversed(together.values()):
         amounts = sum(
-            cluster.vector(dict(each.amounts), snapshot.classes)
+            cluster.amounts_vector(dict(each.amounts), snapshot.classes)
             for each in those
         )
         if (spare - amounts >= 0).all():
@@ -232,7 +232,9 @@ def _free_beyond(
     used = snapshot.inventory.used.sum(axis=0, dtype=np.float64)
     for each in snapshot.running:
         if each.uuid in snapshot.leaving:
-            used -= cluster.vector(dict(each.amounts), snapshot.classes)
+            used -= cluster.amounts_vector(
+                dict(each.amounts), snapshot.classes
+            )
     waiting = {each.uuid: each for each in snapshot.requests}
     started = {
         each.request: each.hosts
@@ -257,7 +259,7 @@ def _amounts_of_server(
 ) -> candidates.Floats:
     """Return the amounts that one server of a request needs, (c,)."""
     amounts = dict(request.demand.amounts)
-    one = cluster.vector(amounts, snapshot.classes)
+    one = cluster.amounts_vector(amounts, snapshot.classes)
     return np.asarray(one, dtype=np.float64)
 
 
