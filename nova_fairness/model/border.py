@@ -174,7 +174,9 @@ def future_system(state: HostState) -> BorderSide | None:
 
 
 class HostCause(enum.Enum):
-    """Cause of a step of a host. The tokens are an interface."""
+    """Why a host changes its state. The values are part of the API: do not
+    change them.
+    """
 
     DEMAND = 'demand'
     """The other system needs more hosts."""

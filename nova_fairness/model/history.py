@@ -19,7 +19,9 @@ _R, _S = reason.Reason, request_model.State
 
 
 class EventKind(enum.Enum):
-    """Kind of an event. The words are an interface."""
+    """Kind of an event of a request. The values are part of the API: do not
+    change them.
+    """
 
     SUBMITTED = 'submitted'
     """Nova accepted the request."""

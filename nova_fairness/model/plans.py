@@ -196,7 +196,9 @@ UNENDED = frozenset({MoveState.PENDING, MoveState.MOVING})
 
 
 class PlanCause(enum.Enum):
-    """Cause of the state of a plan or a move. The tokens are an interface."""
+    """Why a plan or a move is in its state. The values are part of the API: do
+    not change them.
+    """
 
     FOUND = 'found'
     """The planner found it worth its moves for long enough."""

@@ -16,7 +16,9 @@ _S = request_model.State
 
 
 class Standing(enum.Enum):
-    """Standings of requests. The words are an interface."""
+    """Situation of a request, for its owner. The values are part of the API:
+    do not change them.
+    """
 
     WAITS = 'waits'
     STARTS = 'starts'

@@ -257,7 +257,7 @@ class Rates:
 
 
 def _find_levels(
-    nodes: ShortNodes, lower: Floats, level: Floats
+    nodes: ShortNodes, lower: Floats, first_guess: Floats
 ) -> tuple[Floats, Rates]:
     """Find the levels at which rows have all of each node's supply.
 
@@ -265,13 +265,13 @@ def _find_levels(
     the interval that contains the level is halved instead.
 
     :param lower: (p,) ``cold`` of each row's owner.
-    :param level: (m,) guesses.
+    :param first_guess: (m,) levels from which the search starts.
     :returns: (m,) levels, and the rates of rows.
     """
     even = np.log(nodes.supply / nodes.total(nodes.size))
     low = even - nodes.largest(-lower) - 5 * nodes.blur
     high = nodes.largest(lower + nodes.full) + 40 * nodes.blur
-    level = level.clip(low, high)
+    level = first_guess.clip(low, high)
     last = np.full(len(level), np.inf)
     for number in range(_FILL_STEPS):
         rates = Rates.of(nodes, level[nodes.node] - lower)

@@ -49,7 +49,8 @@ class EventTable:
         now: float,
         condition: sa.ColumnElement[bool],
     ) -> None:
-        """Copy the current events of some requests, before they end.
+        """Copy the current events of some requests into the history, because
+        the events are about to end.
 
         :param uuids: UUIDs of the requests.
         :param now: end of these events, seconds of the epoch.

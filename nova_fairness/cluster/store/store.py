@@ -547,7 +547,9 @@ class Store:
     def _copy_current_event(
         self, request: request_model.Request, now: float, epoch: int
     ) -> None:
-        """Copy the current event of a request, before it ends."""
+        """Copy the current event of a request into the history, because the
+        event is about to end.
+        """
         self.events.copy_current_events(
             [request.uuid], now, _is_unchanged(request, epoch)
         )

@@ -178,14 +178,16 @@ class _Search:
             self._raise_lower_bound(float(found.price @ left), worth)
         return new
 
-    def _raise_lower_bound(self, total: float, worth: programs.Floats) -> None:
+    def _raise_lower_bound(
+        self, total: float, prices: programs.Floats
+    ) -> None:
         """Raise the lower bound by the prices, and by scaled prices
         (Farley's bound).
         """
         hosts = self._task.hosts
-        cut = hosts.cost / np.maximum(worth, _SAME)
+        cut = hosts.cost / np.maximum(prices, _SAME)
         for part in (1.0, *cut[cut < 1.0]):
-            beyond = np.maximum(part * worth - hosts.cost, 0.0)
+            beyond = np.maximum(part * prices - hosts.cost, 0.0)
             bound = float(part * total - hosts.most @ beyond)
             self.bound = max(self.bound, bound)
 

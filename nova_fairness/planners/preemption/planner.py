@@ -408,9 +408,11 @@ class _RoomMaker:
         choices: Sequence[candidates.VictimChoice | None],
         field: candidates.VictimCandidates,
     ) -> int:
-        """Turn choices into actions, up to the first with too many victims.
+        """Turn the victim choices of units into actions; stop after the first
+        unit that needs too many victims.
 
-        :returns: number of units done, including that one.
+        :returns: number of units that were processed; the last one may have
+            exceeded the limit.
         """
         pool, gone, done = candidates.FreeCapacity(field), set[int](), 0
         for unit, need, choice in zip(units, needs, choices, strict=True):
