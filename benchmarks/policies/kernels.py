@@ -127,7 +127,7 @@ def kernels(out: pathlib.Path) -> None:
         for graph in recipes.Graph:
             found = [
                 judged(
-                    graphs.growth(graph, NODES, seed=seed),
+                    graphs.grown(graph, NODES, seed=seed),
                     policy,
                     parameters,
                 )

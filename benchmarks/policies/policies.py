@@ -38,7 +38,7 @@ KINDS = {
     'table': lambda options: table.table(
         options.out, options.only, more=options.more
     ),
-    'summary': lambda options: table.with_unique_places(options.out),
+    'summary': lambda options: table.summed(options.out),
     'apart': lambda options: apart.apart(options.out),
     'graphs': lambda options: graphs.graphs(
         options.out, options.sizes, more=options.more

@@ -59,7 +59,7 @@ def robust(out: pathlib.Path) -> None:
 def _run(
     name: str, graph: recipes.Graph, nodes: int, policy: str
 ) -> Mapping[str, Any]:
-    cloud = graphs.growth(graph, nodes, speeds=SPEEDS)
+    cloud = graphs.grown(graph, nodes, speeds=SPEEDS)
     found = runs.tried(
         cloud_module.Experiment(cloud, AGENTS[name]),
         running.RunOptions(

@@ -230,7 +230,7 @@ class BatchSide:
         own[places] = self.use
         members = np.zeros(len(tree), dtype=bool)
         members[places] = True
-        rank = factors.fair_tree(tree, tree.summed(own), members)
+        rank = factors.fair_tree_rank(tree, tree.summed(own), members)
         found: Floats = rank[places]
         return found
 

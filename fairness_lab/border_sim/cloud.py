@@ -16,7 +16,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import order as order_module
 
-_W = border.Way
+_W = border.WorkEnd
 
 
 @dataclasses.dataclass(frozen=True, order=True, slots=True)

@@ -88,7 +88,7 @@ class BorderRun:
             for row, name in enumerate(_host_names(len(cores)))
         ]
         for row, node in enumerate(self._nodes):
-            side = border.owner(node.state)
+            side = border.only_user(node.state)
             self._side(side).set_open(row, True)
         self._adjusted_s = 0.0
 
@@ -186,7 +186,7 @@ class BorderRun:
         self._adjusted_s = now_s
         batch, cloud = self.use_by_group(now_s).T
         self.batch.shares = self._shares_of_batch_groups(
-            batch_correction.adjusted(self.pledges, batch, cloud)
+            batch_correction.adjusted_parts(self.pledges, batch, cloud)
         )
         lacks = self._sum_by_group(self.batch.granted(now_s))
         known = set(self._world.cloud.owners.projects)
@@ -219,7 +219,7 @@ class BorderRun:
         )
 
     def _moment(self, now_s: float) -> BorderMoment:
-        owners = [border.owner(node.state) for node in self._nodes]
+        owners = [border.only_user(node.state) for node in self._nodes]
         return BorderMoment(
             now_s,
             {side: owners.count(side) for side in _Side},
@@ -249,7 +249,7 @@ def _side_status(
 def _count_hosts_on_both_sides(snapshot: border.Snapshot) -> int:
     found = 0
     for node in snapshot.nodes:
-        side = border.owner(node.state)
+        side = border.only_user(node.state)
         place = snapshot.place(node, side.other) if side else None
         found += place is not None and place.used
     return found

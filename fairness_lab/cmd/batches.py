@@ -230,4 +230,4 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> str:
         name = f'{run["scenario"]} {swept}'.strip()
         lines.append([name, run['metric'], run['policy'], *said])
     numeric = [False] * 3 + [True] * len(shown)
-    return wording.aligned(lines, numeric)
+    return wording.format_table(lines, numeric)

@@ -182,7 +182,7 @@ def _say_gains(
 ) -> None:
     lines = [[*columns], *map(list, zip(*columns.values(), strict=True))]
     numeric = [False] + [True] * len(_GAINED)
-    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+    sys.stdout.write(f'{wording.format_table(lines, numeric)}{options.out}\n')
 
 
 def _market(options: argparse.Namespace) -> int:
@@ -238,7 +238,7 @@ def _border(options: argparse.Namespace) -> int:
         table.close()
     lines = [[*rows[0]], *([*row.values()] for row in rows)]
     numeric = [False] + [True] * (len(rows[0]) - 1)
-    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+    sys.stdout.write(f'{wording.format_table(lines, numeric)}{options.out}\n')
     return 0
 
 
@@ -259,7 +259,7 @@ def _write_tables(
             table.close()
             lines = [[*columns], *([*map(str, r.values())] for r in rows)]
             numeric = [not isinstance(each, str) for each in rows[0].values()]
-            sys.stdout.write(f'{wording.aligned(lines, numeric)}\n')
+            sys.stdout.write(f'{wording.format_table(lines, numeric)}\n')
     sys.stdout.write(f'{options.out}\n')
     return 0
 
@@ -330,7 +330,7 @@ def _say(results: Sequence[Json], options: argparse.Namespace) -> None:
         cells = [read(result) for read in shown.values()]
         lines.append([*(result[key] for key in first), *cells])
     numeric = [False] * len(first) + [True] * len(shown)
-    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+    sys.stdout.write(f'{wording.format_table(lines, numeric)}{options.out}\n')
 
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {

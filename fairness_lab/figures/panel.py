@@ -18,10 +18,10 @@ DASHES = style.DASHES
 SMALL = style.SMALL
 LARGE = style.LARGE
 
-title = style.write_title
-tidy = style.remove_ornaments
-note = style.write_note
-say = style.write_reason
+write_title = style.write_title
+remove_ornaments = style.remove_ornaments
+write_note = style.write_note
+write_reason = style.write_reason
 
 FEW = 8
 """More VMs than this are drawn, but not named one by one."""
@@ -90,12 +90,12 @@ def draw_shares(axes: Axes, side: PanelSide, *, explain: bool = True) -> None:
             (from_s, to_s), (value, value), color=FAIR, lw=1.2, ls=DASHES
         )
     if explain:
-        note(axes, 'dashed: max-min fair part of each user')
+        write_note(axes, 'dashed: max-min fair part of each user')
     mark_events(axes, side.result)
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('part of the CPU [%]')
-    tidy(axes)
+    remove_ornaments(axes)
 
 
 def _draw_vms(axes: Axes, side: PanelSide) -> list[labels.Label]:
@@ -189,11 +189,11 @@ def mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
 
 def draw_weights(axes: Axes, side: PanelSide) -> None:
     """Draw the weight of each VM, round by round."""
-    title(axes, 'Weight that the agent gave each VM')
+    write_title(axes, 'Weight that the agent gave each VM')
     axes.set_xlim(0, side.result['duration_s'])
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('weight (higher: more CPU)')
-    tidy(axes)
+    remove_ornaments(axes)
     names = []
     for name, vm in side.result['instances'].items():
         x, y = side.curve('instance', name, 'weight')
@@ -202,7 +202,7 @@ def draw_weights(axes: Axes, side: PanelSide) -> None:
         if x:
             names.append(labels.Label.at_end(y, name, shade, SMALL))
     if not names:
-        say(axes, 'no agents, no weights')
+        write_reason(axes, 'no agents, no weights')
         return
     axes.set_ylim(0, axes.get_ylim()[1])
     mark_events(axes, side.result, named=False)
@@ -250,12 +250,12 @@ def draw_node_shares(
             text = f'{name} ({vm["user"]})'
             names.append(labels.Label.at_end(y, text, shade, SMALL + 1))
     if explain:
-        note(axes, 'dashed: max-min fair')
+        write_note(axes, 'dashed: max-min fair')
     mark_events(axes, side.result)
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel(f'part of {node} [%]')
-    tidy(axes)
+    remove_ornaments(axes)
 
 
 def _curve_on_node(
@@ -280,7 +280,7 @@ def _node_at(stays: Sequence[Result], t_s: float) -> str:
 
 def draw_known(axes: Axes, side: PanelSide) -> None:
     """Draw what part of all CPUs each agent reckoned with."""
-    title(axes, 'Part of all CPUs that each agent knows of')
+    write_title(axes, 'Part of all CPUs that each agent knows of')
     axes.set_xlim(0, side.result['duration_s'])
     axes.set_ylim(-2, 108)
     names = []
@@ -291,10 +291,10 @@ def draw_known(axes: Axes, side: PanelSide) -> None:
         if x:
             names.append(labels.Label.at_end(y, node, FAIR, SMALL))
     if not names:
-        say(axes, 'no agents, nothing known')
+        write_reason(axes, 'no agents, nothing known')
         return
     mark_events(axes, side.result, named=False)
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('part [%]')
-    tidy(axes)
+    remove_ornaments(axes)

@@ -483,7 +483,7 @@ class Simulation:
     def _uncharged_use(self, now_s: float) -> Floats:
         """Parts of the cloud that the ledger lacks, one row of all."""
         self._decay_uncharged_use(now_s)
-        return ledger_module.parts(
+        return ledger_module.parts_of_capacity(
             self._join_projects_and_users(self._uncharged), self._capacity
         )
 

@@ -261,7 +261,7 @@ class Packing:
         """Hosts that are needed at least, as patterns prove."""
         sizes, counts = np.unique(
             [
-                cluster.vector(dict(each.amounts), workload.CLASSES)
+                cluster.amounts_vector(dict(each.amounts), workload.CLASSES)
                 for each in self._running.values()
             ],
             axis=0,
@@ -284,7 +284,9 @@ class Packing:
         used = self._inventory.used
         if self._strategy.is_one:
             left = (self._inventory.capacity - used).sum(axis=0)
-            asked = cluster.vector(dict(demand.amounts), workload.CLASSES)
+            asked = cluster.amounts_vector(
+                dict(demand.amounts), workload.CLASSES
+            )
             return 0 if (asked <= left).all() else None
         busy = np.asarray(used.any(axis=1))
         for allowed in (busy, ~busy):
@@ -311,5 +313,7 @@ class Packing:
 
     def _change_allocation(self, server: cluster.Running, sign: int) -> None:
         [row] = self._hosts.rows([server.host])
-        amounts = cluster.vector(dict(server.amounts), workload.CLASSES)
+        amounts = cluster.amounts_vector(
+            dict(server.amounts), workload.CLASSES
+        )
         self._inventory.used[row] += sign * amounts

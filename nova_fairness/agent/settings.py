@@ -152,7 +152,7 @@ def parse_cpus(text: str) -> tuple[int, ...] | None:
     if not text.strip():
         return None
     try:
-        return cpus_module.numbers(text)
+        return cpus_module.parse_cpus(text)
     except ValueError as error:
         raise exception.ConfigurationError(
             f'[fairness_node] cpus = {text!r}: expected CPU numbers and '

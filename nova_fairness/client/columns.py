@@ -285,9 +285,10 @@ class Amounts(columns.FormattableColumn):  # type: ignore[type-arg]
     def human_readable(self) -> str:
         """Format the significant amounts, each on a line with its unit."""
         return '\n'.join(
-            f'{wording.resource(name)}: {wording.amount(name, value)}'
+            f'{wording.resource_name(name)}:'
+            f' {wording.amount_text(name, value)}'
             for name, value in (self._value or {}).items()
-            if wording.matters(name, value)
+            if wording.is_visible(name, value)
         )
 
 

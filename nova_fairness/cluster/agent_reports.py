@@ -366,13 +366,13 @@ class Idle(_HostAnswers[Mapping[str, float]]):
         return self.told(hosts)
 
 
-def _idle_seconds(host: str, told: Any) -> Mapping[str, float]:
+def _idle_seconds(host: str, answer: Any) -> Mapping[str, float]:
     """Return the seconds for which each server has been idle, by its UUID.
 
     :raises BadArgument: if the answer is invalid.
     """
-    idle = told.get('idle') if isinstance(told, dict) else None
-    if not isinstance(idle, dict) or told.get('host') != host:
+    idle = answer.get('idle') if isinstance(answer, dict) else None
+    if not isinstance(idle, dict) or answer.get('host') != host:
         raise exception.BadArgument(
             f'the agent of {host} does not say who is idle'
         )

@@ -129,7 +129,9 @@ class CycleParts:
             LOG.warning(
                 'request %s: server %s: %s',
                 record.request.uuid,
-                plans.listed([*map(self._named, record.request.servers)]),
+                plans.shortened_list(
+                    [*map(self._named, record.request.servers)]
+                ),
                 error,
             )
         except Exception as error:  # noqa: BLE001 - others go on

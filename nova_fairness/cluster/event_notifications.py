@@ -251,7 +251,7 @@ class RequestWatch:
             self._count_preemption_end(leave)
         self._channels.send_notice(leave)
 
-    def _warning_changed(self, known: risk.Risk) -> None:
+    def _warning_changed(self, known: risk.EvictionRisk) -> None:
         self._warnings[known.state.value] += 1
         self._channels.send_warning(known)
 

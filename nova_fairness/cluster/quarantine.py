@@ -48,7 +48,9 @@ no input.
 
 
 class InputKind(enum.Enum):
-    """Kinds of inputs in quarantine. The tokens are an interface."""
+    """Kinds of inputs in quarantine. The values are part of the API: do not
+    change them.
+    """
 
     REQUEST = 'request'
     MESSAGE = 'message'

@@ -211,7 +211,7 @@ class CloudReader:
             tree = trees.get(host)
             each = _sent_server(sent, uuid, host, tree, now, ends.get(uuid))
             running.append(each)
-            one = cluster.vector(dict(each.amounts), classes)
+            one = cluster.amounts_vector(dict(each.amounts), classes)
             if each.host in rows:
                 inventory.used[rows[each.host]] += one
             by_project[each.project] = by_project[each.project] + one
@@ -335,7 +335,7 @@ class CloudReader:
         """
         preemptible = {
             uuid: each
-            for uuid, each in request_model.newest(requests).items()
+            for uuid, each in request_model.newest_by_server(requests).items()
             if each.is_preemptible
         }
         there = {
@@ -384,10 +384,10 @@ class CloudReader:
             except exception.CloudError as error:
                 failures.record(error)
                 self.unreadable[_K.ACCOUNT, project] = error
-                used[project] = cluster.vector({}, classes)
+                used[project] = cluster.amounts_vector({}, classes)
         failures.check_failure_rate(len(projects))
         # The project of an unreadable message may be unknown.
-        used[''] = cluster.vector({}, classes)
+        used[''] = cluster.amounts_vector({}, classes)
         return used
 
     def _group_members(
@@ -507,7 +507,7 @@ def _used_amounts(
     :raises ValueError: if an amount is below 0, or above the largest credible
         use.
     """
-    found = cluster.vector(told, classes)
+    found = cluster.amounts_vector(told, classes)
     if (found < 0).any() or (found > most).any():
         raise ValueError('less than nothing is used, or more than there is')
     return found
@@ -583,7 +583,7 @@ def _subtract_preemptible(
     """Subtract the amounts of preemptible servers from the use of projects."""
     for each in running:
         if each.band is request_model.Band.PREEMPTIBLE:
-            one = cluster.vector(dict(each.amounts), classes)
+            one = cluster.amounts_vector(dict(each.amounts), classes)
             # Lists are read one after the other: they may differ.
             by_project[each.project] = np.maximum(
                 by_project[each.project] - one, 0

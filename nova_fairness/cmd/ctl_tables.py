@@ -99,7 +99,7 @@ def align_columns(titles: Sequence[str], rows: Rows) -> str:
         bool(texts) and all(_is_number(row[place]) for row in texts)
         for place in range(len(titles))
     ]
-    return wording.aligned([titles, *texts], numeric)
+    return wording.format_table([titles, *texts], numeric)
 
 
 def _text(item: Any) -> str:

@@ -39,7 +39,7 @@ def cpus_of_vms(proc: pathlib.Path) -> tuple[int, ...]:
     places = [*_machine_groups(proc, 'cpuset'), *_own_groups(proc, 'cpuset')]
     for text in _read_texts(places, _CPUS):
         try:
-            found = cpus_model.numbers(text)
+            found = cpus_model.parse_cpus(text)
         except ValueError:
             continue
         if found:

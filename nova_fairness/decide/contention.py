@@ -154,7 +154,7 @@ def _waits_of_interval(load: ContentionLoad) -> usage_model.CpuWaits:
         busy=load.busy[:, column],
     )
     past = waiting_module.WaitHistory.unknown(len(load.node))
-    return waiting_module.judge(now, past)[0]
+    return waiting_module.judge_waits(now, past)[0]
 
 
 def _cpu_parts(load: ContentionLoad) -> resources.Vector:

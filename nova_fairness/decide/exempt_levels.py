@@ -137,7 +137,7 @@ class MixedRows:
         self,
         levels: Scalars | None,
         weigh: weighted.Weigh,
-        begin: maxmin.Begin | None,
+        begin: maxmin.SearchState | None,
         steps: int,
     ) -> maxmin.MaxMinDivision:
         """Divide all nodes at given levels.

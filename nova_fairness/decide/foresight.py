@@ -93,7 +93,7 @@ class ForesightSearch:
 
     knowledge: foresight_model.CpuKnowledge
     end: foresight_model.CpuTarget
-    at: maxmin.Begin | None
+    at: maxmin.SearchState | None
     is_over: bool
     turns: '_LevelSearch | None' = None
 
@@ -312,7 +312,7 @@ def _target(
 
 def _continued_state(
     before: ForesightSearch, knowledge: foresight_model.CpuKnowledge
-) -> maxmin.Begin | None:
+) -> maxmin.SearchState | None:
     """Return the state from which a search continues with other knowledge.
 
     New users begin with the median weight. ``None`` means that the search
@@ -324,7 +324,7 @@ def _continued_state(
         return None
     at = dataclasses.replace(before.at, made=0, is_moved=True, is_again=False)
     if at.best is not None and not before.is_useful:
-        at = maxmin.widened(at, _RESTART_STAGE - 2)
+        at = maxmin.at_earlier_stage(at, _RESTART_STAGE - 2)
     if before.knowledge.has_cells_of(knowledge):
         return at
     old = before.knowledge
@@ -371,8 +371,8 @@ def _earlier_users(
 
     :param users: indices by :func:`_earlier_indices`.
     """
-    before, _ = grouping.present(old.user)
-    now, _ = grouping.present(new.user)
+    before, _ = grouping.number_present_groups(old.user)
+    now, _ = grouping.number_present_groups(new.user)
     return _indices_in(before, users[now])
 
 
@@ -440,7 +440,7 @@ class _Heaviness:
     """
 
     def __init__(self, knowledge: foresight_model.CpuKnowledge) -> None:
-        names, self._user = grouping.present(knowledge.user)
+        names, self._user = grouping.number_present_groups(knowledge.user)
         every = np.arange(len(knowledge.node))
         if knowledge.weigh_users is None:
             self.owner, self.user = every, self._user

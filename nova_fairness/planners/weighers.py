@@ -31,13 +31,13 @@ class FittingHosts:
     """Hosts that have room for a server.
 
     :ivar asked: (k, m) amounts that the server needs, > 0.
-    :ivar left: (k, m) amounts that remain free beside the server, >= 0.
+    :ivar free_after: (k, m) amounts that remain free beside the server, >= 0.
     :ivar keys: (m,) a number that identifies each host.
     :ivar salt: a number that identifies the server.
     """
 
     asked: Fractions
-    left: Fractions
+    free_after: Fractions
     keys: npt.NDArray[np.uint64]
     salt: int
 
@@ -52,7 +52,7 @@ def fullest(seen: FittingHosts) -> Fractions:
     """Score by the free amounts that remain: the host with the highest use
     is chosen (first fit, Baadal).
     """
-    total: Fractions = seen.left.sum(axis=0)
+    total: Fractions = seen.free_after.sum(axis=0)
     return total
 
 
@@ -60,7 +60,7 @@ def best_fit(seen: FittingHosts) -> Fractions:
     """Score by the sum of squares of the free amounts that remain
     (Panigrahy et al. 2011).
     """
-    total: Fractions = (seen.left**2).sum(axis=0)
+    total: Fractions = (seen.free_after**2).sum(axis=0)
     return total
 
 
@@ -68,7 +68,9 @@ def dot_product(seen: FittingHosts) -> Fractions:
     """Score by the product of request and free amounts; the largest is
     chosen (Panigrahy et al. 2011).
     """
-    total: Fractions = -(seen.asked * (seen.left + seen.asked)).sum(axis=0)
+    total: Fractions = -(seen.asked * (seen.free_after + seen.asked)).sum(
+        axis=0
+    )
     return total
 
 
@@ -79,7 +81,7 @@ def cosine(seen: FittingHosts) -> Fractions:
     Both are vectors over the classes. The fuller host is taken if directions
     do not differ much.
     """
-    free = seen.left + seen.asked
+    free = seen.free_after + seen.asked
     along: Fractions = (seen.asked * free).sum(axis=0)
     square: Fractions = (seen.asked**2).sum(axis=0) * (free**2).sum(axis=0)
     return fullest(seen) * (2.0 - along / square**0.5)

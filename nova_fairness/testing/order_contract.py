@@ -220,7 +220,7 @@ class OrderContract:
             asked = {each.uuid: each for each in snapshot.requests}
             for action in plan.actions:
                 need = dict(asked[action.request].demand.amounts)
-                one = cluster.vector(need, snapshot.classes)
+                one = cluster.amounts_vector(need, snapshot.classes)
                 for host in action.hosts:
                     left[rows[host]] -= one
             if (left < 0).any():

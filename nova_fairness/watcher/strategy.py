@@ -138,7 +138,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         for row, node in enumerate(nodes):
             for server in self._servers_on(node):
                 amounts = _amounts_of_server(server)
-                used[row] += cluster.vector(dict(amounts), _CLASSES)
+                used[row] += cluster.amounts_vector(dict(amounts), _CLASSES)
                 running.append(_running_server(node, server, amounts))
         return cluster.ClusterSnapshot(
             _CLASSES,

@@ -131,7 +131,7 @@ def _not_slowed(facts: situation.SituationFacts) -> Iterator[str]:
 
 
 def _uncontended_wait(facts: situation.SituationFacts) -> str:
-    names = ' and '.join(map(wording.resource, facts.waits))
+    names = ' and '.join(map(wording.resource_name, facts.waits))
     return (
         f'This VM waits for {names}, but other VMs are not the reason: the '
         'device itself, or a limit of its flavor, holds it back.'
@@ -163,7 +163,7 @@ def _contention_sentences(
     elif not sharing.steered:
         yield (
             'No VM is preferred: this node does not steer '
-            f'{wording.resource(sharing.resource)} for this VM.'
+            f'{wording.resource_name(sharing.resource)} for this VM.'
         )
     else:
         yield _weight_effect(facts, sharing)
@@ -177,7 +177,7 @@ def _contention_sentences(
 def _slowdown(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> str:
-    name = wording.resource(sharing.resource)
+    name = wording.resource_name(sharing.resource)
     if sharing.resource != 'cpu_time':
         return f'This VM is slowed down by sharing: it waits for {name}.'
     cpu = facts.cpu
@@ -193,7 +193,7 @@ def _fair_part(
 ) -> Iterator[str]:
     if sharing.standing is situation.HeavinessStanding.ALONE:
         return
-    name = wording.resource(sharing.resource)
+    name = wording.resource_name(sharing.resource)
     who = f'{sharing.waiting} {facts.entity}s'
     begun = f'On this node {who} wait for {name}'
     if sharing.fair is None or sharing.has is None:
@@ -282,7 +282,7 @@ def _weight(sharing: situation.ContendedShare) -> str:
 
 def _remedy(facts: situation.SituationFacts) -> str:
     """Return a sentence on the cause of the heaviness and its remedy."""
-    name = wording.resource(facts.heaviest)
+    name = wording.resource_name(facts.heaviest)
     if facts.cause is situation.HeavinessCause.RESERVED:
         return (
             f' {_owner(facts).capitalize()} is charged for what '
@@ -296,7 +296,7 @@ def _remedy(facts: situation.SituationFacts) -> str:
         )
     if facts.cause is situation.HeavinessCause.USED and facts.used is not None:
         used, part = (
-            wording.amount(facts.heaviest, value) for value in facts.used
+            wording.amount_text(facts.heaviest, value) for value in facts.used
         )
         return (
             f' The greatest part comes from {name}: {_their(facts)} VMs use '
@@ -321,7 +321,7 @@ def _is_host_busy(cpu: situation.VmCpu) -> bool:
 
 
 def _cpu_amount(cpus: float | None) -> str:
-    return wording.cpus(cpus or 0.0)
+    return wording.cpus_text(cpus or 0.0)
 
 
 def _owner(facts: situation.SituationFacts) -> str:

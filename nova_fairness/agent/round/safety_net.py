@@ -126,7 +126,9 @@ def heaviness_with_less_cpu(
         return measured.heaviness
     usage = measured.weighed.amounts.copy()
     usage[:, _TIME] = (usage[:, _TIME] - cpu_time).clip(0.0)
-    users, place = grouping.present(measured.ownership.user_index)
+    users, place = grouping.number_present_groups(
+        measured.ownership.user_index
+    )
     of_users = measure_foresight.of_users(
         metric, measured.quota[users], basis.user_supply
     )

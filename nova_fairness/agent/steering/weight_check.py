@@ -117,7 +117,7 @@ class WeightCheck:
             ]
         )
         stall = np.nan_to_num(now.stall)
-        wanted = waiting.closed(now.used, stall, now.most)
+        wanted = waiting.use_without_waits(now.used, stall, now.most)
         parts = [scale.weight_of_units(units[row] or 0) for row in rows]
         return rows, effect.Competition(
             received=now.used[rows],

@@ -106,7 +106,7 @@ class IdleMemory:
         cpu_s = used.newest[:, _CPU] / self._speed / np.maximum(vcpus, 1)
         stall = np.nan_to_num(used.cpu_stall)
         most = np.full(len(vcpus), used.interval_s)
-        wanted = waiting.closed(cpu_s, stall, most)
+        wanted = waiting.use_without_waits(cpu_s, stall, most)
         return np.stack([wanted, used.newest[:, _TRAFFIC].sum(axis=1)])
 
     def _clear_work(self) -> None:

@@ -92,7 +92,7 @@ class Accounts:
 
         :raises StoreError: if the store does not answer.
         """
-        return tree_module.overlaid(
+        return tree_module.with_replaced_fields(
             self._written(), self._parse_settings(self._stored_settings())
         )
 
@@ -146,7 +146,7 @@ class Accounts:
 
         def granted(project: str, user: str) -> times_module.RequestLimits:
             found = times_module.RequestLimits(None, longest_wait_s)
-            for each in tree_module.chain(by_name, project, user):
+            for each in tree_module.account_chain(by_name, project, user):
                 own = times_module.RequestLimits(
                     each.time_limit_s, each.longest_wait_s
                 )
@@ -221,7 +221,7 @@ class Accounts:
         usable = {
             name: _usable_fields(name, own) for name, own in given.items()
         }
-        return tree_module.overlaid(self._written(), usable)
+        return tree_module.with_replaced_fields(self._written(), usable)
 
     def _with_changed_settings(
         self, name: str, values: Mapping[str, Any]
@@ -296,6 +296,6 @@ def _check_field(name: str, field: str, value: Any) -> None:
 
     :raises BadShares: if the share tree rejects the value.
     """
-    one = tree_module.overlaid((), {name: {field: value}})
-    if wrong := tree_module.faults(one):
+    one = tree_module.with_replaced_fields((), {name: {field: value}})
+    if wrong := tree_module.tree_faults(one):
         raise exception.BadShares('; '.join(each.what for each in wrong))

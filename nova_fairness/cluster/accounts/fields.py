@@ -93,7 +93,7 @@ def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
             f'there is no time zone {zone!r:.60}, expected one such as'
             ' Europe/Zurich'
         ) from error
-    if fault := windows_module.fault(begins, lasts_s):
+    if fault := windows_module.window_fault(begins, lasts_s):
         raise ValueError(fault)
     return cluster.Window(begins, lasts_s, found)
 

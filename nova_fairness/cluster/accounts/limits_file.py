@@ -55,7 +55,7 @@ def _parse_amounts(where: str, written: Any) -> Mapping[str, int]:
     )
     if not good:
         raise exception.ConfigurationError(
-            f'{where} must give classes whole amounts from 0 to'
-            f' {fields.LARGEST_AMOUNT:g}'
+            f'{where} must be a map of resource classes to whole numbers from'
+            f' 0 to {fields.LARGEST_AMOUNT:g}'
         )
     return dict(written)

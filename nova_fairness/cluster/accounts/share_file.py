@@ -37,8 +37,8 @@ _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     'share': ('share', _parse_number),
     'budget': ('budget_hours', _parse_number),
     'funds': ('funds', _parse_number),
-    'time_limit': ('time_limit_s', duration.seconds),
-    'longest_wait': ('longest_wait_s', duration.seconds),
+    'time_limit': ('time_limit_s', duration.parse_seconds),
+    'longest_wait': ('longest_wait_s', duration.parse_seconds),
 }
 """By key of the file: the field of the account, and the function that
 parses its value.
@@ -89,7 +89,7 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
         raise file.wrong(node, f'accounts must be a list, {MOST} at most')
     accounts = tuple(_parse_account(file, each) for each in listed.value)
-    wrong = tree.faults(accounts) or list(_misplaced_users(accounts))
+    wrong = tree.tree_faults(accounts) or list(_misplaced_users(accounts))
     if wrong:
         # If a name is used twice, the second use is the error.
         lines = {
@@ -178,7 +178,7 @@ def _parse_window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
     if not {'begins', 'lasts'} <= parts.keys():
         raise file.wrong(node, 'a window must have begins and lasts')
     try:
-        lasts_s = duration.seconds(parts['lasts'])
+        lasts_s = duration.parse_seconds(parts['lasts'])
     except ValueError as error:
         raise file.wrong(node, f'"lasts" of a window: {error}') from None
     try:

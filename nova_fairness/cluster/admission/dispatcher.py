@@ -451,7 +451,7 @@ class RequestDispatcher:
         if why.reason is _R.SERVER_DELETED:
             LOG.info(_CLEANS_UP, reserved.uuid, named)
             return
-        to = plans.listed(sorted(set(hosts))) or 'any host'
+        to = plans.shortened_list(sorted(set(hosts))) or 'any host'
         LOG.info(
             'request %s was sent to %s: server %s', reserved.uuid, to, named
         )
@@ -478,7 +478,9 @@ class RequestDispatcher:
 
     def _server_names(self, request: request_model.Request) -> str:
         """Return the names of the servers of a request, for the log."""
-        return plans.listed([*map(self._nova.log_name, request.servers)])
+        return plans.shortened_list(
+            [*map(self._nova.log_name, request.servers)]
+        )
 
     def existing_servers(
         self, request: request_model.Request

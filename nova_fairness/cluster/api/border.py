@@ -63,7 +63,7 @@ def host_facts(
     """Return the state of a host, and its status in the batch system and in
     the cloud.
     """
-    bound, last = border_module.bound_for(node.state), node.history[-1:]
+    bound, last = border_module.future_system(node.state), node.history[-1:]
     return {
         'name': node.host.name,
         'batch_name': node.host.batch,

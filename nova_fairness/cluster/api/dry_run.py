@@ -494,13 +494,13 @@ def _past_waits(
 
 
 def _wait_percentiles(
-    found: Comparison, uuids: Sequence[str]
+    comparison: Comparison, uuids: Sequence[str]
 ) -> dict[str, Any]:
     """Return percentiles of the waits of some requests, by nearest rank, as
     in ``wait list``.
     """
     told: dict[str, Any] = {'requests_count': len(uuids)}
-    for when, waits in zip(('before', 'after'), found.waits, strict=True):
+    for when, waits in zip(('before', 'after'), comparison.waits, strict=True):
         spans = sorted(waits[uuid] for uuid in uuids)
         told[when] = {
             f'p{part}': spans[math.ceil(part * len(spans) / 100) - 1]
@@ -524,7 +524,11 @@ def _forecast_facts(
     audience: reason.Audience,
 ) -> dict[str, Any]:
     waits, estimate = forecast.waits, forecast.estimate
-    read = reason.told(waits.why, audience, request.project) if waits else None
+    read = (
+        reason.readable_reason(waits.why, audience, request.project)
+        if waits
+        else None
+    )
     return {
         'state': _STATES[forecast.verb],
         'position': waits.position if waits else None,

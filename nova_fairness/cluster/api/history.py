@@ -69,13 +69,13 @@ def event_facts(
         *(
             event
             for leave in store.leaves.all_of_servers(newest.servers)
-            for event in history.of_leave(leave)
+            for event in history.eviction_events(leave)
         ),
-        *history.of_moves(moves, newest.servers),
+        *history.move_events(moves, newest.servers),
     ]
     found.sort(key=lambda event: event.at)
     return [
-        history.facts(event, audience, newest.project)
+        history.event_facts(event, audience, newest.project)
         for event in found[-MOST_EVENTS:]
     ]
 
@@ -116,4 +116,4 @@ def wait_sentence(
     """
     uuid = record.request.uuid
     stages = store.events.events_by_request([uuid])[uuid]
-    return history.sentence(history.waited(stages, now)) or None
+    return history.wait_sentence(history.wait_sums(stages, now)) or None

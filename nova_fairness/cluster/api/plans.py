@@ -74,7 +74,7 @@ def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
         'subject': plan.subject,
         'state': plan.state.value,
         'cause': plan.cause.value,
-        'explanation': model.sentence(plan.cause, plan.text),
+        'explanation': model.cause_sentence(plan.cause, plan.text),
         'made_at': moments.answer(plan.made_at),
         'since': moments.answer(plan.changed_at),
         'until': moments.answer(plan.until),
@@ -98,7 +98,7 @@ def full_plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
                 'server': each.server,
                 'name': each.name,
                 'cause': each.cause.value,
-                'explanation': model.sentence(each.cause, each.text),
+                'explanation': model.cause_sentence(each.cause, each.text),
             }
             for each in plan.stays
         ],
@@ -111,7 +111,7 @@ def full_plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
                 'cost_mb': each.cost_mb,
                 'state': each.state.value,
                 'cause': each.cause and each.cause.value,
-                'explanation': model.sentence(each.cause, each.text),
+                'explanation': model.cause_sentence(each.cause, each.text),
                 'asked_at': moments.answer(each.asked_at),
                 'ended_at': moments.answer(each.ended_at),
                 'sent_mb': each.sent_mb,

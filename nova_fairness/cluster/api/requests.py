@@ -469,7 +469,9 @@ class ClusterOperations(
         found = leaves.preemptions(project, marker, limit + 1)
         return {
             'preemptions': [
-                queue.turn_facts(each, audience, project or '')
+                queue.eviction_facts_with_outcome(
+                    each, audience, project or ''
+                )
                 for each in found[:limit]
             ],
             'more': len(found) > limit,
@@ -486,7 +488,11 @@ class ClusterOperations(
         found = self._store.leaves.preemption(uuid)
         if found is None:
             raise exception.UnknownPreemption(f'there is no preemption {uuid}')
-        return {'preemption': queue.turn_facts(found, audience, project or '')}
+        return {
+            'preemption': queue.eviction_facts_with_outcome(
+                found, audience, project or ''
+            )
+        }
 
     def border(self) -> interface.Answer:
         """Return the demand and the hosts of batch system and cloud."""
@@ -652,7 +658,9 @@ class ClusterOperations(
         """
         last, kept = self._service.last(), self._newest
         if kept is None or kept[0] is not last:
-            found = request_model.newest(each.request for each in last.records)
+            found = request_model.newest_by_server(
+                each.request for each in last.records
+            )
             by_server = {uuid: each.uuid for uuid, each in found.items()}
             self._newest = kept = last, by_server
         return kept[1]
@@ -677,7 +685,7 @@ class ClusterOperations(
             return known
         since = None if known is None else known.request.asked_at
         found = self._requests_of_server(uuid, since)
-        newest = request_model.newest(each.request for each in found)
+        newest = request_model.newest_by_server(each.request for each in found)
         if uuid not in newest:
             return self._require_request(uuid)
         return next(each for each in found if each.request is newest[uuid])
@@ -750,7 +758,10 @@ def _share_tree_facts(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
         }
         for each in overview.standings(snapshot)
     ]
-    return {'version': tree_module.version(accounts), 'accounts': accounts}
+    return {
+        'version': tree_module.accounts_hash(accounts),
+        'accounts': accounts,
+    }
 
 
 def _limit_facts(
@@ -777,7 +788,7 @@ def _budget_facts(
     committed and remaining.
     """
     names = ('budget_used', 'budget_committed', 'budget_left')
-    divided = budgets_module.divided(account, found)
+    divided = budgets_module.budget_parts(account, found)
     if found is None or divided is None:
         return dict.fromkeys((*names, 'budget_until'))
     hours = [each / budgets_module.HOUR_S for each in divided]
@@ -786,7 +797,7 @@ def _budget_facts(
 
 
 def _next_opening(account: cluster.Account, now: float) -> float | None:
-    at = windows.opens(account.windows, now)
+    at = windows.next_opening(account.windows, now)
     return None if at == math.inf else at
 
 
@@ -889,7 +900,7 @@ def _request_facts(
     record: records.RequestRecord,
     last: start_estimates.LastCycle,
     leaves: Mapping[str, eviction.Eviction],
-    risks: Mapping[str, risk.Risk],
+    risks: Mapping[str, risk.EvictionRisk],
     audience: reason.Audience,
     moves: _Moves,
 ) -> dict[str, Any]:
@@ -902,16 +913,16 @@ def _request_facts(
     place = _queue_position(request, last)
     estimate = last.estimates.get(request.uuid) if place else None
     why = _present_reason(record, place, left, last)
-    known = standing.Known(
+    known = standing.StandingFacts(
         place, estimate, left, moves.moving, moves.proposed.get(request.uuid)
     )
     return {
         **_standing_facts(request, why, known, audience),
-        **queue.facts(request, why, audience),
+        **queue.request_facts(request, why, audience),
         'summary': [
-            *queue.summary(request, why, place, estimate, audience),
-            *queue.ending(ends_at, left, audience),
-            *queue.risking(warned, audience),
+            *queue.request_sentences(request, why, place, estimate, audience),
+            *queue.eviction_sentences(ends_at, left, audience),
+            *queue.risk_sentences(warned, audience),
         ],
         'position': place.position if place else None,
         'factors': dict(place.factors) if place else {},
@@ -925,7 +936,7 @@ def _request_facts(
         'time_limit': request.time_limit_s,
         'extended': request.extended_s,
         'ends_at': moments.answer(ends_at),
-        'leaving': [queue.leave_facts(each, audience) for each in left],
+        'leaving': [queue.eviction_facts(each, audience) for each in left],
         'at_risk': [queue.risk_facts(each, audience) for each in warned],
     }
 
@@ -944,10 +955,10 @@ def _estimate_facts(
 def _standing_facts(
     request: request_model.Request,
     why: reason.Why,
-    known: standing.Known,
+    known: standing.StandingFacts,
     audience: reason.Audience,
 ) -> dict[str, str]:
-    word, status = standing.of(request, why, known, audience)
+    word, status = standing.request_standing(request, why, known, audience)
     return {'standing': word.value, 'status': status}
 
 
@@ -968,7 +979,7 @@ def _present_reason(
             return reason.why(reason.Reason.NOT_PLANNED)
     if request.state is request_model.State.ACTIVE:
         for each in left:
-            if each.state in eviction.GOING or standing.away(each):
+            if each.state in eviction.GOING or standing.is_away(each):
                 return each.why
     return place.why if place else record.why
 

@@ -133,7 +133,7 @@ class GroupOperations(spending.SpendingCalls):
         """Return the spending rates of servers."""
         self._service.last()
         rates = self._trading.rates(servers)
-        version = tree_module.version([rates])
+        version = tree_module.accounts_hash([rates])
         if version == known:
             return {'version': version, 'rates': None}
         told = {'version': version, 'rates': rates}

@@ -23,7 +23,7 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 
-_W = border.Way
+_W = border.WorkEnd
 
 STALE_S = 120.0
 """Seconds after which the state of the queue's last cycle is too old to be
@@ -252,7 +252,10 @@ class _PlacementHosts:
         if not amounts:
             return []
         have = np.maximum(self.capacity[host.cloud], 1)
-        parts = [cluster.vector(each, self.classes) / have for each in amounts]
+        parts = [
+            cluster.amounts_vector(each, self.classes) / have
+            for each in amounts
+        ]
         own = np.max(parts, axis=1)
         total = float(np.sum(parts, axis=0).max())
         scale = host.cores * total / max(float(own.sum()), 1e-9)

@@ -82,12 +82,12 @@ class HostDrain:
         :raises StoreAway: if the store does not answer.
         """
         for each in work:
-            if each.way is border.Way.MOVES:
+            if each.way is border.WorkEnd.MOVES:
                 named = self._nova.log_name(each.name)
                 evictor.attempt_for_server(
                     named, self._live_migrate, each.name
                 )
-            elif each.way is border.Way.YIELDS:
+            elif each.way is border.WorkEnd.YIELDS:
                 evictor.attempt_for_server(
                     self._nova.log_name(each.name),
                     self._start_eviction,

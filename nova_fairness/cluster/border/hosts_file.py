@@ -195,7 +195,7 @@ def _parse_window(
     try:
         found = fields.window(
             parts['begins'],
-            duration.seconds(parts['lasts']),
+            duration.parse_seconds(parts['lasts']),
             parts.get('zone', 'UTC'),
         )
     except ValueError as error:

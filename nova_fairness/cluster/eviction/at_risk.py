@@ -77,7 +77,7 @@ class RiskWarnings:
         self._rules = rules
         self._left_over = True
         self._turn = 0
-        self.told: Mapping[str, risk.Risk] = {}
+        self.told: Mapping[str, risk.EvictionRisk] = {}
 
     def apply(
         self,
@@ -135,7 +135,7 @@ class RiskWarnings:
         leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
-    ) -> dict[str, risk.Risk]:
+    ) -> dict[str, risk.EvictionRisk]:
         """Return the warnings that remain; store the changes of the others.
 
         A warning ends if its server is evicted or deleted, or is no longer
@@ -166,9 +166,9 @@ class RiskWarnings:
         next_victim: next_module.NextVictim,
         server: nova_module.Server,
         now: float,
-    ) -> risk.Risk:
+    ) -> risk.EvictionRisk:
         """Return a new warning for a server that would be evicted next."""
-        return risk.Risk(
+        return risk.EvictionRisk(
             server.uuid,
             server.project,
             server.user,
@@ -179,7 +179,7 @@ class RiskWarnings:
         )
 
     def _send_warning(
-        self, warning: risk.Risk, log_name: str, epoch: int
+        self, warning: risk.EvictionRisk, log_name: str, epoch: int
     ) -> None:
         """Send a warning by all channels, and store that it was sent."""
         try:

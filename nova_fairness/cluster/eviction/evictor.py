@@ -232,7 +232,7 @@ class Evictor:
         """Withdraw the notice of a server, and store the event that ends its
         eviction.
         """
-        eviction.after(leave.state, event)
+        eviction.state_after(leave.state, event)
         self._withdraw_notice(leave)
         self._store_step(leave, event, epoch)
 

@@ -644,6 +644,8 @@ def newest_request_by_server(
     open_requests: Iterable[records.RequestRecord],
 ) -> dict[str, request_model.Request]:
     """Return the newest request of each server; see
-    :func:`.request.newest`.
+    :func:`.request.newest_by_server`.
     """
-    return request_model.newest(each.request for each in open_requests)
+    return request_model.newest_by_server(
+        each.request for each in open_requests
+    )

@@ -74,7 +74,7 @@ class Retirement:
     def apply(
         self,
         next_victims: Sequence[next_module.NextVictim],
-        warned: Mapping[str, risk.Risk],
+        warned: Mapping[str, risk.EvictionRisk],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
@@ -120,7 +120,7 @@ class Retirement:
     def _finished_servers(
         self,
         next_victims: Mapping[str, next_module.NextVictim],
-        warned: Mapping[str, risk.Risk],
+        warned: Mapping[str, risk.EvictionRisk],
         servers: Mapping[str, nova_module.Server],
     ) -> Iterator[str]:
         """Yield UUIDs of servers that have shut down, or report that their

@@ -177,7 +177,7 @@ class TimeLimits:
         if lack:
             raise exception.IllegalStep(
                 f'request {record.request.uuid} is not extended:'
-                f' {_lack_text(lack, record.request)}'
+                f' {_missing_budget_text(lack, record.request)}'
             )
         spending.take_extension(record.request, since, by_s)
         return dataclasses.replace(snapshot, budgets=spending.left())
@@ -315,7 +315,7 @@ def _is_to_be_evicted(
     return runs and leave.state in eviction.FINAL
 
 
-def _lack_text(
+def _missing_budget_text(
     lack: budgets.BudgetLack, request: request_model.Request
 ) -> str:
     """Return why a request cannot be extended, in words for members of its
@@ -327,4 +327,6 @@ def _lack_text(
         asked=round(lack.asked_s / budgets.HOUR_S, 1),
         left=round(lack.left_s / budgets.HOUR_S, 1),
     )
-    return reason.told(why, reason.Audience.MEMBER, request.project).sentence
+    return reason.readable_reason(
+        why, reason.Audience.MEMBER, request.project
+    ).sentence

@@ -45,7 +45,7 @@ class ServerFacts:
     :ivar groups: server groups with a policy that binds, by UUID of their
         members.
     :ivar stays: UUIDs of servers that must not be moved now.
-    :ivar left_out: names of hosts that plans must not change.
+    :ivar excluded_hosts: names of hosts that plans must not change.
     :ivar sends: memory that the last migration of a server sent, as a multiple
         of the server's memory, by UUID; >= 0.
     :ivar own: names of hosts that only this plan may use.
@@ -56,14 +56,14 @@ class ServerFacts:
         default_factory=dict
     )
     stays: Collection[str] = ()
-    left_out: Collection[str] = ()
+    excluded_hosts: Collection[str] = ()
     sends: Mapping[str, float] = dataclasses.field(default_factory=dict)
     own: Collection[str] = ()
 
     def but(self, host: str) -> 'ServerFacts':
         """Return these facts, in which all servers of a host may be moved."""
-        left = frozenset(self.left_out) - {host}
-        return dataclasses.replace(self, left_out=left, stays=())
+        left = frozenset(self.excluded_hosts) - {host}
+        return dataclasses.replace(self, excluded_hosts=left, stays=())
 
 
 def with_movable_demands(
@@ -83,8 +83,8 @@ def with_movable_demands(
         for each in snapshot.running
     )
     providers = tuple(
-        dataclasses.replace(each, takes=each.name not in known.left_out)
-        if each.name in {*known.left_out, *known.own}
+        dataclasses.replace(each, takes=each.name not in known.excluded_hosts)
+        if each.name in {*known.excluded_hosts, *known.own}
         else each
         for each in snapshot.providers
     )
@@ -127,7 +127,7 @@ def reason_to_stay(
         return _C.BUSY, 'it was told to leave'
     if running.uuid in known.stays:
         return _C.BUSY, 'it was moved, or could not be, a short while ago'
-    if running.host in known.left_out:
+    if running.host in known.excluded_hosts:
         return _C.HOST_CLOSED, f'host {running.host} is left alone'
     return None
 

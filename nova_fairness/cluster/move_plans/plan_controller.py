@@ -59,7 +59,9 @@ _STARTING = frozenset(
 
 
 class Mode(enum.Enum):
-    """How much happens without an operator. The tokens are an interface."""
+    """Steps that happen without an operator. The values are those of an
+    option: do not change them.
+    """
 
     RECOMMEND = 'recommend'
     """Plans are only shown; they cannot be approved."""
@@ -551,4 +553,4 @@ def _stay_texts(stays: Sequence[model.Stay]) -> str:
     sentence.
     """
     told = [each.sentence for each in stays]
-    return ': ' + model.listed(told, '; ') if told else ''
+    return ': ' + model.shortened_list(told, '; ') if told else ''

@@ -146,7 +146,9 @@ class PlanExecutor:
             if tried and all(each.state is _S.FAILED for each in tried):
                 return model.PlanEvent.FAIL, _C.MANY_FAILED, last[-1].text
             if kept := sorted([*left, *registry.GOALS[plan.goal].kept(plan)]):
-                text = f'{model.listed(kept)} stay on host {plan.subject}'
+                text = (
+                    f'{model.shortened_list(kept)} stay on host {plan.subject}'
+                )
                 return model.PlanEvent.REMAIN, _C.SOME_STAY, text
             return model.PlanEvent.FINISH, _C.ALL_ENDED, ''
         if len(last) == MOST_FAILURES and all(

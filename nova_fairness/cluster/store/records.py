@@ -251,7 +251,9 @@ def preemptible_servers(
 
     :param open_requests: records of requests, the oldest first.
     """
-    newest = request_model.newest(each.request for each in open_requests)
+    newest = request_model.newest_by_server(
+        each.request for each in open_requests
+    )
     return frozenset(
         server for server, each in newest.items() if each.is_preemptible
     )

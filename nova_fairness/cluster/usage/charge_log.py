@@ -119,7 +119,7 @@ def ledger_difference(
         name: _amounts_vector(each, classes)
         for name, each in kept.parts.items()
     }
-    again = ledger_module.replayed(charges, half_life_s).use
+    again = ledger_module.replay(charges, half_life_s).use
     none = np.zeros(len(classes))
     return max(
         (

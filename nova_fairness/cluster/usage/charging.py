@@ -163,7 +163,9 @@ class LedgerKeeper:
         granted = _use_beyond_ledger(
             ledger, snapshot, now, self._terms.preemptible
         )
-        left = budgets.opened(snapshot, self._terms, spent, ledger.at, now)
+        left = budgets.open_budgets(
+            snapshot, self._terms, spent, ledger.at, now
+        )
         return self.counted(
             dataclasses.replace(
                 snapshot,
@@ -184,7 +186,7 @@ class LedgerKeeper:
         """
         kept = self._store.read_ledger()
         _, spent = self._period_spending(kept, now)
-        return budgets.opened(snapshot, self._terms, spent, kept.at, now)
+        return budgets.open_budgets(snapshot, self._terms, spent, kept.at, now)
 
     def _update_spending_groups(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
@@ -302,7 +304,7 @@ class LedgerKeeper:
         below them, (c,), by name.
         """
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-        counts = measured_module.charged(
+        counts = measured_module.charged_amounts(
             self._charge,
             own,
             lent,
@@ -313,7 +315,7 @@ class LedgerKeeper:
         )
         columns = [classes.index(name) for name in snapshot.classes]
         found = {}
-        total = tree_module.with_below(counts, snapshot, users)
+        total = tree_module.sums_with_below(counts, snapshot, users)
         for name, each in total.items():
             found[name] = np.zeros(len(classes))
             found[name][columns] = each
@@ -385,11 +387,11 @@ def _use_beyond_ledger(
         alike.append(kinds.setdefault(kind, len(kinds)))
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     amounts = [
-        cluster.vector(dict(each), snapshot.classes)
+        cluster.amounts_vector(dict(each), snapshot.classes)
         * (preemptible if is_preemptible else 1.0)
         for each, is_preemptible in kinds
     ]
-    has = ledger_module.parts(
+    has = ledger_module.parts_of_capacity(
         np.reshape(amounts, (len(kinds), len(capacity))), capacity
     )
     since = np.array([each.since for each in snapshot.running], np.float64)
@@ -401,7 +403,7 @@ def _use_beyond_ledger(
         request_model.account_of(*owner): own[row]
         for owner, row in owners.items()
     }
-    return tree_module.with_below(named, snapshot, owners)
+    return tree_module.sums_with_below(named, snapshot, owners)
 
 
 def _vector_by_class(

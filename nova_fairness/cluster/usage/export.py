@@ -57,7 +57,7 @@ def write_charges(
             float(run.amounts[c]),
             float(run.parts[c]),
         )
-        for run in ledger_module.runs(charges)
+        for run in ledger_module.charge_runs(charges)
         for c, resource_class in enumerate(classes)
         if run.amounts[c]
     ]

@@ -319,7 +319,7 @@ class SpendingGroups:
             for account in set(self._accounts.values())
             if self._funds.is_empty(account)
         }
-        self._rates = spending.in_force(
+        self._rates = spending.rates_in_force(
             self._groups, snapshot.running, empty, self._lowest
         )
 

@@ -140,14 +140,16 @@ def side_balance(
         place = snapshot.place(node, side)
         if place is None:
             continue
-        if border.bound_for(node.state) is side:
-            busy = _cores_of_work(place, border.Way.ENDS, border.Way.MOVES)
+        if border.future_system(node.state) is side:
+            busy = _cores_of_work(
+                place, border.WorkEnd.ENDS, border.WorkEnd.MOVES
+            )
             used += busy
             if place.up and (place.takes or place.ours):
                 capacity += node.host.cores
                 free.append(node.host.cores - busy)
-        elif border.owner(node.state) is side:
-            used += _cores_of_work(place, border.Way.MOVES)
+        elif border.only_user(node.state) is side:
+            used += _cores_of_work(place, border.WorkEnd.MOVES)
     seen = snapshot.side(side)
     most = sum(node.host.cores for node in snapshot.nodes)
     wants = [
@@ -199,7 +201,7 @@ def _unplaced_cores(
     return missing
 
 
-def _cores_of_work(place: border.SideStatus, *ways: border.Way) -> float:
+def _cores_of_work(place: border.SideStatus, *ways: border.WorkEnd) -> float:
     return sum(work.cores for work in place.work if work.way in ways)
 
 
@@ -257,7 +259,7 @@ def _target_goal(
     snapshot: border.Snapshot, target: border.CloudTarget
 ) -> BorderGoal | None:
     has = sum(
-        border.bound_for(node.state) is border.BorderSide.CLOUD
+        border.future_system(node.state) is border.BorderSide.CLOUD
         for node in snapshot.nodes
     )
     lacks = target.hosts - has
@@ -311,7 +313,7 @@ def drain_cost(
     return DrainCost(
         lasts,
         max(node.host.cores * lasts - worked, 0.0),
-        sum(work.way is not border.Way.ENDS for work in place.work),
+        sum(work.way is not border.WorkEnd.ENDS for work in place.work),
         None not in at,
     )
 
@@ -364,7 +366,7 @@ def _hosts_to_turn_back(
         place = snapshot.place(node, wanted.to)
         if (
             node.state in border.MOVING
-            and border.owner(node.state) is wanted.to
+            and border.only_user(node.state) is wanted.to
             and place is not None
             and not _is_manual_move(node)
         ):
@@ -395,7 +397,7 @@ def _hosts_to_move(
         place = snapshot.place(node, wanted.to.other)
         if (
             node.state in border.MOVING
-            or border.owner(node.state) is not wanted.to.other
+            or border.only_user(node.state) is not wanted.to.other
             or place is None
             or now - node.since < rules.stay_s
             or moves_within(node, now, DAY_S) >= rules.most_per_day

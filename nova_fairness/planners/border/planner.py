@@ -98,7 +98,7 @@ class _HostPlanner:
         self.node, self._now, self._rules = node, now, rules
         self.action: border.BorderAction | None = None
         self.fault = ''
-        side = border.owner(node.state)
+        side = border.only_user(node.state)
         if side is None:
             self._find_side(snapshot)
             return
@@ -277,5 +277,5 @@ class _HostPlanner:
 
 def _work_to_send_away(place: border.SideStatus) -> Iterator[str]:
     for work in place.work:
-        if work.way is not border.Way.ENDS:
+        if work.way is not border.WorkEnd.ENDS:
             yield work.name

@@ -178,7 +178,7 @@ def capacity_part(
     """
     rows = [each.name in hosts for each in snapshot.providers]
     capacity = snapshot.inventory.capacity.astype(np.float64)
-    return ledger_module.parts(
+    return ledger_module.parts_of_capacity(
         capacity[rows].sum(axis=0), capacity.sum(axis=0)
     )
 
@@ -303,8 +303,8 @@ def standings(
     batch = np.array([kept.use.get(each.account, 0.0) for each in groups])
     other = np.array([cloud.get(each.account, 0.0) for each in groups])
     found = [_original_share(each.batch, shares, kept) for each in groups]
-    wanted = batch_correction.whole(
-        batch_correction.adjusted(pledges, batch, other),
+    wanted = batch_correction.whole_shares(
+        batch_correction.adjusted_parts(pledges, batch, other),
         max(sum(found), len(found)),
     )
     part = _normalised(batch + other)

@@ -140,7 +140,7 @@ class _Search:
         sorts = programs.Sorts(hosts, self._task.hosts.cost)
         while True:
             of, patterns = _as_arrays(there)
-            found = programs.cover(patterns, of, left, sorts)
+            found = programs.cover_kinds(patterns, of, left, sorts)
             new = self._improving_patterns(found, left, hosts)
             self._found |= new
             if new.keys() <= there.keys():
@@ -178,14 +178,16 @@ class _Search:
             self._raise_lower_bound(float(found.price @ left), worth)
         return new
 
-    def _raise_lower_bound(self, total: float, worth: programs.Floats) -> None:
+    def _raise_lower_bound(
+        self, total: float, prices: programs.Floats
+    ) -> None:
         """Raise the lower bound by the prices, and by scaled prices
         (Farley's bound).
         """
         hosts = self._task.hosts
-        cut = hosts.cost / np.maximum(worth, _SAME)
+        cut = hosts.cost / np.maximum(prices, _SAME)
         for part in (1.0, *cut[cut < 1.0]):
-            beyond = np.maximum(part * worth - hosts.cost, 0.0)
+            beyond = np.maximum(part * prices - hosts.cost, 0.0)
             bound = float(part * total - hosts.most @ beyond)
             self.bound = max(self.bound, bound)
 
@@ -227,7 +229,9 @@ class _Search:
         )
         cost, most = task.hosts.cost[of], task.hosts.most[of].astype(float)
         try:
-            found = programs.choose(cost, most, rows, nodes=_NODES)
+            found = programs.solve_integer_program(
+                cost, most, rows, nodes=_NODES
+            )
         except exception.SolverFailed:
             return known
         if found is None:

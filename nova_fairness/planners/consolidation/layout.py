@@ -331,7 +331,7 @@ class HostLayout(free_amounts.FreeAmounts):
     ) -> Item:
         group = each.bound
         is_bound = group is not None and together[group.uuid] > 1
-        amounts = cluster.vector(dict(each.amounts), self._classes)
+        amounts = cluster.amounts_vector(dict(each.amounts), self._classes)
         is_apart = group is not None and group.rule is request.Rule.APART
         return Item(
             each.uuid,

@@ -44,7 +44,7 @@ def fewest(
     """
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     program = _Program(layout)
-    found = programs.choose(
+    found = programs.solve_integer_program(
         program.cost, program.most, program.rows, longest_s
     )
     least = lower_bound(layout)

@@ -51,7 +51,9 @@ def snapshot_after_moves(
     used = snapshot.inventory.used.copy()
     for move in moves:
         server = at[move.server]
-        amounts = cluster.vector(dict(server.amounts), snapshot.classes)
+        amounts = cluster.amounts_vector(
+            dict(server.amounts), snapshot.classes
+        )
         used[rows[server.host]] -= amounts
         used[rows[move.target]] += amounts
         at[move.server] = dataclasses.replace(server, host=move.target)

@@ -658,7 +658,9 @@ class FreeRoom:
         found = np.zeros_like(self._free)
         for each in servers:
             if each.host in row:
-                amounts = cluster.vector(dict(each.amounts), self._classes)
+                amounts = cluster.amounts_vector(
+                    dict(each.amounts), self._classes
+                )
                 found[:, row[each.host]] += amounts
         return found
 

@@ -208,7 +208,9 @@ class _SimulatedFuture:
         users |= {(each.project, each.user) for each in snapshot.requests}
         self._parents = {
             each.name: each.parent
-            for each in tree_module.completed(snapshot.accounts, (), users)
+            for each in tree_module.with_missing_accounts(
+                snapshot.accounts, (), users
+            )
         }
         self._running: dict[int, cluster.Running] = {}
         self._count = 0
@@ -325,7 +327,7 @@ class _SimulatedFuture:
             return
         used = self._projects.get(each.project, np.zeros_like(amounts))
         self._projects[each.project] = np.maximum(used + amounts, 0)
-        part = ledger.parts(
+        part = ledger.parts_of_capacity(
             counts * amounts.astype(np.float64), self._capacity
         )
         name: str | None
@@ -336,4 +338,4 @@ class _SimulatedFuture:
             name = self._parents[name]
 
     def _vector(self, amounts: tuple[tuple[str, int], ...]) -> cluster.Amounts:
-        return cluster.vector(dict(amounts), self._snapshot.classes)
+        return cluster.amounts_vector(dict(amounts), self._snapshot.classes)

@@ -334,7 +334,7 @@ class ExpectedEnds:
         # Amounts of preemptible servers belong to no project's part.
         project = '' if alike.is_preemptible else alike.project
         owner = self._owners.setdefault(project, len(self._owners))
-        one = cluster.vector(dict(alike.amounts), self._classes)
+        one = cluster.amounts_vector(dict(alike.amounts), self._classes)
         count = int(ends.sum())
         return _EndTable(
             at[ends],

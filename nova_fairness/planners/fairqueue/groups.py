@@ -266,7 +266,7 @@ def _solve_program(
         return None
     lines = _constraints(free, jobs, limit, job, row)
     try:
-        choice = programs.choose(
+        choice = programs.solve_integer_program(
             np.zeros(len(job)),
             whole[job, row].astype(np.float64),
             lines,

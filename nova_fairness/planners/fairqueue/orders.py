@@ -76,12 +76,12 @@ class FairTree(order_module.Order):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         """Return the use per share, and Slurm's rank; see
-        :func:`.factors.fair_tree`.
+        :func:`.factors.fair_tree_rank`.
         """
         standing = order_inputs.WaitingAccounts(waiting, snapshot, self.charge)
         tree = standing.tree
         use = standing.history.max(axis=1, initial=0.0)
-        rank = factors.fair_tree(tree, use, standing.wants)
+        rank = factors.fair_tree_rank(tree, use, standing.wants)
         return {
             each.uuid: {
                 **standing.uses(each),
@@ -252,8 +252,8 @@ class _PriorityOrder(order_module.Order):
 class Multifactor(_PriorityOrder):
     """Priority that is a sum of factors from 0 to 1 (Slurm).
 
-    :ivar fair_share: weight of ``2^(-U_E / S)``, see :func:`.factors.classic`;
-        >= 0.
+    :ivar fair_share: weight of ``2^(-U_E / S)``, see
+        :func:`.factors.classic_factor`; >= 0.
     :ivar age: weight of the time waited, 1 after ``longest_s``; >= 0.
     :ivar size: weight of the largest part of the cloud for which the request
         asks; >= 0.
@@ -285,8 +285,10 @@ class Multifactor(_PriorityOrder):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
-        use = factors.normalised(tree, standing.history.max(axis=1, initial=0))
-        fair = factors.classic(tree, use, standing.part)
+        use = factors.normalised_use(
+            tree, standing.history.max(axis=1, initial=0)
+        )
+        fair = factors.classic_factor(tree, use, standing.part)
 
         def summands(request: request_model.Request) -> cluster.Factors:
             waited = (now - request.asked_at) / self.longest_s
@@ -335,8 +337,8 @@ class Synergy(_PriorityOrder):
         for column, each in enumerate(standing.classes):
             if each in weights:
                 name, weight = weights[each]
-                use = factors.normalised(tree, standing.history[:, column])
-                fair = factors.classic(tree, use, standing.part)
+                use = factors.normalised_use(tree, standing.history[:, column])
+                fair = factors.classic_factor(tree, use, standing.part)
                 summands[name] = weight * fair
         places = {each.uuid: tree.place(each.account) for each in waiting}
         return {
@@ -392,7 +394,7 @@ class Fass(_PriorityOrder):
             total = use[standing.tree.parent == tree_module.ROOT].sum()
         # The ledger has one period, whose use has decayed already.
         periods = np.array([[1.0, 0.0, 0.0, 0.0]])
-        factor = factors.fass(
+        factor = factors.fass_factor(
             use[:, np.newaxis] * periods, total * periods[0], standing.part
         )
         return {
@@ -501,11 +503,11 @@ class _Projects:
         owned = {each.name: dict(each.nominal) for each in snapshot.accounts}
         self.guaranteed: Floats = np.array(
             [
-                cluster.vector(
+                cluster.amounts_vector(
                     snapshot.limits.get(name, cluster.NO_LIMITS).guaranteed,
                     snapshot.classes,
                 )
-                + cluster.vector(owned.get(name, {}), snapshot.classes)
+                + cluster.amounts_vector(owned.get(name, {}), snapshot.classes)
                 for name in self.names
             ],
             dtype=np.float64,
@@ -628,7 +630,7 @@ class Distribution(_ProjectOrder):
         power = np.array([powers.get(name, 0.0) for name in turns.classes])
         columns = power > 0
         amounts = turns.used[:, columns] ** power[columns]
-        over = factors.distribution(amounts, turns.part)
+        over = factors.excess_over_desired(amounts, turns.part)
         return np.where(turns.part > 0, over, np.inf)
 
 

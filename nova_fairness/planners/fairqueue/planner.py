@@ -802,7 +802,7 @@ class _Rounds:
 
 def _first_reason(*found: reason.Why | None) -> reason.Why | None:
     reasons = [each for each in found if each]
-    return reason.first(reasons) if reasons else None
+    return reason.first_reason(reasons) if reasons else None
 
 
 def _is_expired(request: request_model.Request, now: float) -> bool:

@@ -87,7 +87,7 @@ class _Replay:
     ) -> None:
         self._past, self._order, self._kept = past, order, kept
         users = {(e.request.project, e.request.user) for e in past}
-        named = tree_module.completed(snapshot.accounts, (), users)
+        named = tree_module.with_missing_accounts(snapshot.accounts, (), users)
         self._parents = {each.name: each.parent for each in named}
         above = {
             name
@@ -106,9 +106,9 @@ class _Replay:
         )
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
         self._parts = {
-            each.request.uuid: ledger.parts(
+            each.request.uuid: ledger.parts_of_capacity(
                 len(each.request.servers)
-                * cluster.vector(
+                * cluster.amounts_vector(
                     dict(each.request.demand.amounts), snapshot.classes
                 ).astype(np.float64),
                 capacity,

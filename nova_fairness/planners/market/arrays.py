@@ -77,7 +77,7 @@ class MarketArrays:
         self.cost = np.array([each.cost for each in self.bids])
         self.at = np.array([row[e.host] for e in self.running], dtype=np.intp)
         amounts = [
-            cluster.vector(dict(each.amounts), cloud.classes)
+            cluster.amounts_vector(dict(each.amounts), cloud.classes)
             for each in self.running
         ]
         shape = (len(self.running), len(cloud.classes))

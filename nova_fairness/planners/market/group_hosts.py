@@ -102,11 +102,11 @@ def _types_by_hosts(
     field: arrays.MarketArrays,
 ) -> list[tuple[Rows, list[int]]]:
     """Return the types, grouped by the hosts that can run them."""
-    found: dict[bytes, tuple[Rows, list[int]]] = {}
+    types_by_hosts: dict[bytes, tuple[Rows, list[int]]] = {}
     for t, kind in enumerate(field.types):
         rows = kind.shape.rows
-        found.setdefault(rows.tobytes(), (rows, []))[1].append(t)
-    return list(found.values())
+        types_by_hosts.setdefault(rows.tobytes(), (rows, []))[1].append(t)
+    return list(types_by_hosts.values())
 
 
 def _servers_by_host(

@@ -110,7 +110,9 @@ def _best_prefix(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
 def _without_useless_detours(
     field: arrays.MarketArrays, waves: list[Wave], after: Rows
 ) -> list[Wave]:
-    """Return the waves without detours that do not lower the mean level."""
+    """Remove the detours (moves via another host) that do not lower the mean
+    level, and return the other waves.
+    """
     stranded = np.flatnonzero(
         (hosts_after_waves(field, waves) != after) & (after != field.at)
     )

@@ -6,9 +6,9 @@ every host.
 This is the proportional-share market of Rajagopalan (2012), for hosts of
 different size and several resources. A plan depends on the market alone.
 Groups do not depend on the present hosts of servers, so the next plan for the
-state after a plan has no moves. If moves cannot reach the wanted state, the
-state that they do reach is judged: every plan lowers the mean level at least
-by the margin, so moves end at last.
+state after a plan has no moves. Not all wanted moves may be possible. Each
+plan must lower the mean level, which is the price of a resource, by at least
+the margin, with the moves that are possible. So the sequence of plans ends.
 """
 
 import dataclasses

@@ -60,7 +60,7 @@ def cheapest_choices(
         ]
     )
     try:
-        found = programs.choose(cost, most, _row_table(rows))
+        found = programs.solve_integer_program(cost, most, _row_table(rows))
     except exception.SolverFailed:
         return None
     if found is None:

@@ -184,20 +184,20 @@ class _Search:
         return total
 
     def _cached_price(
-        self, row: int, those: tuple[int, ...]
+        self, row: int, servers: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
         """Return the price of room for some servers on one host, and the
         candidates; ``None`` if impossible.
         """
-        key = row, those
+        key = row, servers
         if key not in self._known:
-            self._known[key] = self._evaluate_host(row, those)
+            self._known[key] = self._evaluate_host(row, servers)
         return self._known[key]
 
     def _evaluate_host(
-        self, row: int, those: tuple[int, ...]
+        self, row: int, servers: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
-        placed = [self.servers[i] for i in those]
+        placed = [self.servers[i] for i in servers]
         if not self._is_allowed(row, placed):
             return None
         only = np.arange(self._field.free.shape[1]) == row

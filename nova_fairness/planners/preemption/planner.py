@@ -316,12 +316,14 @@ class _RoomMaker:
         snapshot = self._snapshot
         total = np.zeros(len(snapshot.classes))
         for each in unit.requests:
-            one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+            one = cluster.amounts_vector(
+                dict(each.demand.amounts), snapshot.classes
+            )
             total += one * len(each.servers)
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-        return ledger.parts(total, capacity) * over_share.class_weights(
-            snapshot
-        )
+        return ledger.parts_of_capacity(
+            total, capacity
+        ) * over_share.class_weights(snapshot)
 
     def _is_fair(
         self,
@@ -406,9 +408,11 @@ class _RoomMaker:
         choices: Sequence[candidates.VictimChoice | None],
         field: candidates.VictimCandidates,
     ) -> int:
-        """Turn choices into actions, up to the first with too many victims.
+        """Turn the victim choices of units into actions; stop after the first
+        unit that needs too many victims.
 
-        :returns: number of units done, including that one.
+        :returns: number of units that were processed; the last one may have
+            exceeded the limit.
         """
         pool, gone, done = candidates.FreeCapacity(field), set[int](), 0
         for unit, need, choice in zip(units, needs, choices, strict=True):
@@ -550,7 +554,7 @@ def _freed_inventory(
     row = {each.name: at for at, each in enumerate(snapshot.providers)}
     for each in snapshot.running:
         if each.uuid in gone and each.host in row:
-            used[row[each.host]] -= cluster.vector(
+            used[row[each.host]] -= cluster.amounts_vector(
                 dict(each.amounts), snapshot.classes
             )
     return dataclasses.replace(snapshot.inventory, used=np.maximum(used, 0))
@@ -590,7 +594,9 @@ def _snapshot_after_plan(
         if uuid not in left:
             continue
         each = left.pop(uuid)
-        one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+        one = cluster.amounts_vector(
+            dict(each.demand.amounts), snapshot.classes
+        )
         for host in hosts:
             if host in row:
                 used[row[host]] += one

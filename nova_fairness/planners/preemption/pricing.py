@@ -182,7 +182,9 @@ def _candidate_amounts(
         by_row: dict[int, cluster.Amounts] = {}
         for server in each.servers:
             at = row[server.host]
-            amounts = cluster.vector(dict(server.amounts), snapshot.classes)
+            amounts = cluster.amounts_vector(
+                dict(server.amounts), snapshot.classes
+            )
             by_row[at] = by_row.get(at, 0) + amounts
         for at, amounts in sorted(by_row.items()):
             yield v, at, amounts

@@ -82,17 +82,19 @@ def plan(
     if not starts or upper <= 0:
         return made
     spare = _free_beyond(snapshot, made, upper)
-    names: set[str] = set()
+    request_uuids: set[str] = set()
     # Requests that start together wait together.
     for unit in reversed(order_module.group_into_units(starts)):
         if (spare >= 0).all():
             break
-        names.update(each.uuid for each in unit.requests)
+        request_uuids.update(each.uuid for each in unit.requests)
         for each in unit.requests:
             spare = spare + _amounts_of_server(each, snapshot) * len(
                 each.servers
             )
-    return _with_postponed_requests(snapshot, made, starts, names, upper)
+    return _with_postponed_requests(
+        snapshot, made, starts, request_uuids, upper
+    )
 
 
 def servers_to_evict(
@@ -168,7 +170,7 @@ def unneeded_victims(
     stay: list[str] = []
     for those in reversed(together.values()):
         amounts = sum(
-            cluster.vector(dict(each.amounts), snapshot.classes)
+            cluster.amounts_vector(dict(each.amounts), snapshot.classes)
             for each in those
         )
         if (spare - amounts >= 0).all():
@@ -232,7 +234,9 @@ def _free_beyond(
     used = snapshot.inventory.used.sum(axis=0, dtype=np.float64)
     for each in snapshot.running:
         if each.uuid in snapshot.leaving:
-            used -= cluster.vector(dict(each.amounts), snapshot.classes)
+            used -= cluster.amounts_vector(
+                dict(each.amounts), snapshot.classes
+            )
     waiting = {each.uuid: each for each in snapshot.requests}
     started = {
         each.request: each.hosts
@@ -257,7 +261,7 @@ def _amounts_of_server(
 ) -> candidates.Floats:
     """Return the amounts that one server of a request needs, (c,)."""
     amounts = dict(request.demand.amounts)
-    one = cluster.vector(amounts, snapshot.classes)
+    one = cluster.amounts_vector(amounts, snapshot.classes)
     return np.asarray(one, dtype=np.float64)
 
 
@@ -265,19 +269,21 @@ def _with_postponed_requests(
     snapshot: cluster.ClusterSnapshot,
     made: cluster.Plan,
     starts: list[request_model.Request],
-    names: set[str],
+    request_uuids: set[str],
     upper: float,
 ) -> cluster.Plan:
     """Return a plan in which some requests wait behind all others instead
     of starting.
     """
-    actions = tuple(each for each in made.actions if each.request not in names)
+    actions = tuple(
+        each for each in made.actions if each.request not in request_uuids
+    )
     kept = cluster.Plan(actions, made.waiting)
     said, first = (
         watermark_reason(snapshot, kept, upper),
         len(made.waiting) + 1,
     )
-    waits = [each.uuid for each in starts if each.uuid in names]
+    waits = [each.uuid for each in starts if each.uuid in request_uuids]
     behind = {
         uuid: cluster.Waiting(position, said)
         for position, uuid in enumerate(waits, first)

@@ -202,7 +202,9 @@ def test_no_user_is_charged_beyond_reason_for_any_reports_of_agents(
     found = agent_reports.ReportedUse(lambda: told).measured(1)
     own = {'p/u': np.array([4.0, 10.0]), 'q/u': np.array([0.0, 0.0])}
     most = {'VCPU': 2.0}
-    charged = measured.charged(charge, own, {}, 0.0, found, CAPACITY, most)
+    charged = measured.charged_amounts(
+        charge, own, {}, 0.0, found, CAPACITY, most
+    )
     for name, amounts in charged.items():
         least = own[name] * (1 if charge is measured.Charge.LARGER else 0)
         assert (amounts >= least).all()

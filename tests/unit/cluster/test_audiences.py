@@ -142,7 +142,7 @@ class TestReasons:
     def test_notifications_tell_nothing_of_others(self, world, cloud, token):
         leave, other = leave_of(world, cloud, token)
         [own] = world.store.requests(frozenset(request.State))[:1]
-        at_risk = risk.Risk(
+        at_risk = risk.EvictionRisk(
             's', OWN, 'u', risk.RiskState.AT_RISK, why_of(token), 1.0, 1.0
         )
         mine = dataclasses.replace(own.request, project=OWN)

@@ -92,7 +92,7 @@ class FakeConductor(dispatcher.Sender):
 def _named(cast, field):
     """Hosts in a field of what a build asks for."""
     try:
-        message = envelope.message(cast.body)
+        message = envelope.parse_message(cast.body)
     except exception.Unreadable:
         return []
     specs = message['args'].get('request_specs') or []

@@ -18,7 +18,7 @@ from nova_fairness.model import duration
     ],
 )
 def test_spans_are_read_as_people_write_them(text, seconds):
-    assert duration.seconds(text) == seconds
+    assert duration.parse_seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_spans_are_read_as_people_write_them(text, seconds):
 )
 def test_a_text_that_is_no_span_is_refused(text):
     with pytest.raises(ValueError, match='expected seconds'):
-        duration.seconds(text)
+        duration.parse_seconds(text)

@@ -18,7 +18,7 @@ NO_ROOM = reason.why(R.NO_ROOM, 'VCPU', asked=8, free=2)
 
 def told(position, why, **factors):
     place = cluster.Waiting(position, why, factors)
-    return queue.summary(REQUEST, why, place)
+    return queue.request_sentences(REQUEST, why, place)
 
 
 def test_a_summary_has_use_place_and_missing_resources():
@@ -49,19 +49,21 @@ def test_an_unknown_number_is_not_told():
 @pytest.mark.parametrize('token', [R.STARTED, R.SENT])
 def test_of_one_that_does_not_wait_only_the_reason_is_told(token):
     why = reason.why(token)
-    [sentence] = queue.summary(REQUEST, why, None)
+    [sentence] = queue.request_sentences(REQUEST, why, None)
     assert sentence.lower() == f'{why.sentence.lower()}.'
 
 
 def test_when_it_starts_is_told_if_it_is_known():
     place = cluster.Waiting(1, NO_ROOM)
     estimate = cluster.Estimate(3600.0, 90000.0)
-    told = queue.summary(REQUEST, NO_ROOM, place, estimate)
+    told = queue.request_sentences(REQUEST, NO_ROOM, place, estimate)
     assert told[-2] == (
         'It starts at about 1970-01-01 01:00 UTC, and by 1970-01-02 01:00 UTC'
         ' nine times of ten.'
     )
-    assert told[:-2] + told[-1:] == queue.summary(REQUEST, NO_ROOM, place)
+    assert told[:-2] + told[-1:] == queue.request_sentences(
+        REQUEST, NO_ROOM, place
+    )
 
 
 def test_a_request_with_a_reservation_is_told():
@@ -78,6 +80,6 @@ def test_a_request_with_a_reservation_is_told():
         place = cluster.Waiting(
             1, NO_ROOM, {}, cluster.Reservation(('secret',), at)
         )
-        found = queue.summary(REQUEST, NO_ROOM, place)
+        found = queue.request_sentences(REQUEST, NO_ROOM, place)
         assert sentence in found
         assert 'secret' not in ' '.join(found)

@@ -14,7 +14,7 @@ S, E = request.State, request.Event
 def walk(*events):
     state = S.WAITING
     for event in events:
-        state = request.after(state, event)
+        state = request.state_after(state, event)
     return state
 
 
@@ -43,10 +43,10 @@ def test_a_request_goes_the_ways_of_the_table(events, expected):
 def test_every_step_that_is_not_in_the_table_is_refused(state, event):
     then = request.STEPS[state].get(event)
     if then:
-        assert request.after(state, event) is then
+        assert request.state_after(state, event) is then
     else:
         with pytest.raises(exception.IllegalStep, match=event.value):
-            request.after(state, event)
+            request.state_after(state, event)
 
 
 def test_a_request_passes_sending_before_anything_of_nova():
@@ -75,11 +75,11 @@ def test_the_error_says_which_steps_there_are():
         exception.IllegalStep,
         match=r'sending: cancel is not possible; .* sent, return',
     ):
-        request.after(S.SENDING, E.CANCEL)
+        request.state_after(S.SENDING, E.CANCEL)
     with pytest.raises(
         exception.IllegalStep, match='this request is ended already'
     ):
-        request.after(S.ENDED, E.START)
+        request.state_after(S.ENDED, E.START)
 
 
 def test_equal_demands_are_one_key():
@@ -105,6 +105,6 @@ def test_a_server_that_kept_its_room_runs_by_the_request_before():
         band=request.Band.NORMAL,
     )
     anew = dataclasses.replace(kept, uuid='v', demand=spot.demand)
-    assert request.newest([spot, kept]) == {'s': spot}
-    assert request.newest([spot, kept, anew]) == {'s': anew}
-    assert request.newest([spot, anew, kept]) == {'s': anew}
+    assert request.newest_by_server([spot, kept]) == {'s': spot}
+    assert request.newest_by_server([spot, kept, anew]) == {'s': anew}
+    assert request.newest_by_server([spot, anew, kept]) == {'s': anew}

@@ -28,7 +28,9 @@ LEAVES = eviction.Eviction(
 
 
 def said(asked, why=WAITS, **known):
-    return standing.of(asked, why, standing.Known(**known), MEMBER)[1]
+    return standing.request_standing(
+        asked, why, standing.StandingFacts(**known), MEMBER
+    )[1]
 
 
 @pytest.mark.parametrize(

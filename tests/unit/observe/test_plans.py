@@ -74,8 +74,8 @@ def test_a_move_says_where_its_server_goes():
 
 def test_every_cause_has_a_sentence():
     for cause in model.PlanCause:
-        assert model.sentence(cause, 'x').endswith(': x')
-    assert model.sentence(None, '') == ''
+        assert model.cause_sentence(cause, 'x').endswith(': x')
+    assert model.cause_sentence(None, '') == ''
 
 
 def test_a_process_that_does_not_act_knows_of_no_host():

@@ -281,5 +281,7 @@ def one_step_a_round(rounds=6, nodes=200):
 
 def test_one_step_a_round_leaves_no_user_behind(monkeypatch):
     assert one_step_a_round() < 0.003
-    monkeypatch.setattr(maxmin, '_repaired', lambda point, width: point)
+    monkeypatch.setattr(
+        maxmin, '_take_repair_steps', lambda point, width: point
+    )
     assert one_step_a_round() > 0.008

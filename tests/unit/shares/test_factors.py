@@ -27,7 +27,7 @@ def test_factors_and_priorities_of_synergy():
     own = np.array([USED.get(name, 0.0) for name in tree.names])
     use = tree.summed(own) / own.sum()
     part = tree.part(own > 0)
-    factor = factors.classic(tree, use, part)
+    factor = factors.classic_factor(tree, use, part)
     of_users = [factor[tree.place(name)] for name in USED]
     assert of_users == pytest.approx([0.4204, 0.5385, 0.3150], abs=5e-5)
     priority = np.array(of_users) * 170
@@ -37,28 +37,28 @@ def test_factors_and_priorities_of_synergy():
 def test_just_the_share_is_a_half():
     tree = tree_module.AccountTree([Account('a', None, 3), Account('b')])
     part = tree.part(np.ones(2, dtype=bool))
-    factor = factors.classic(tree, np.array([0.75, 0.25]), part)
+    factor = factors.classic_factor(tree, np.array([0.75, 0.25]), part)
     assert factor == pytest.approx([0.5, 0.5])
 
 
 def test_damping_is_the_root():
     tree = tree_module.AccountTree([Account('a')])
     part = tree.part(np.ones(1, dtype=bool))
-    factor = factors.classic(tree, np.ones(1), part, damping=2.0)
+    factor = factors.classic_factor(tree, np.ones(1), part, damping=2.0)
     assert factor == pytest.approx([0.5**0.5])
 
 
 def test_without_a_share_the_factor_is_nothing():
     tree = tree_module.AccountTree([Account('a', None, 0), Account('b')])
     part = tree.part(np.ones(2, dtype=bool))
-    assert factors.classic(tree, np.array([0.0, 1.0]), part)[0] == 0
+    assert factors.classic_factor(tree, np.array([0.0, 1.0]), part)[0] == 0
 
 
 def ranks(accounts, use):
     tree = tree_module.AccountTree(accounts)
     users = np.array(['/' in name for name in tree.names])
     own = np.array([use.get(name, 0.0) for name in tree.names])
-    factor = factors.fair_tree(tree, tree.summed(own), users)
+    factor = factors.fair_tree_rank(tree, tree.summed(own), users)
     return {
         name: round(factor[tree.place(name)] * users.sum())
         for name in tree.names
@@ -150,29 +150,33 @@ def test_kueues_dominant_share():
 
 def test_fass_with_the_sum_of_all_users():
     buckets = np.array([[4.0, 3.0, 2.0, 0.0], [4.0, 0.0, 0.0, 0.0]])
-    factor = factors.fass(buckets, buckets.sum(axis=0), np.array([0.5, 0.5]))
+    factor = factors.fass_factor(
+        buckets, buckets.sum(axis=0), np.array([0.5, 0.5])
+    )
     # 1 + 1/2 + 2/4 = 2 of 6, and 4 of 6.
     assert factor == pytest.approx([2 ** (-2 / 3), 2 ** (-4 / 3)])
 
 
 def test_fass_as_published_takes_the_first_user_for_all():
     buckets = np.array([[4.0, 3.0, 2.0, 0.0], [4.0, 0.0, 0.0, 0.0]])
-    factor = factors.fass(buckets, buckets[0], np.array([0.5, 0.5]))
+    factor = factors.fass_factor(buckets, buckets[0], np.array([0.5, 0.5]))
     assert factor == pytest.approx([2**-2.0, 2**-4.0])
 
 
 def test_no_user_used_anything_with_fass():
-    factor = factors.fass(np.zeros((2, 4)), np.zeros(4), np.array([0.5, 0.0]))
+    factor = factors.fass_factor(
+        np.zeros((2, 4)), np.zeros(4), np.array([0.5, 0.0])
+    )
     assert factor.tolist() == [1.0, 0.0]
 
 
 def test_a_user_above_the_desired_part_has_too_much():
     amounts = np.array([[3.0], [1.0], [0.0]])
-    over = factors.distribution(amounts, np.array([0.5, 0.0, 0.5]))
+    over = factors.excess_over_desired(amounts, np.array([0.5, 0.0, 0.5]))
     assert over.tolist() == [0.25, 1.0, -0.5]
 
 
 def test_a_volume_counts_twice_of_two_classes_four_times():
     amounts = np.array([[2.0, 2.0], [1.0, 1.0]])
-    over = factors.distribution(amounts, np.array([0.5, 0.5]))
+    over = factors.excess_over_desired(amounts, np.array([0.5, 0.5]))
     assert over == pytest.approx([0.3, -0.3])

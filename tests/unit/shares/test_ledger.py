@@ -140,7 +140,7 @@ def test_periods_of_synergy_count_half_of_the_one_after():
         ledger_module.UseRecord('b', 14 * day, 21 * day, np.ones(1)),
         ledger_module.UseRecord('c', -7 * day, 0, np.ones(1)),
     ]
-    use = ledger_module.periods(records, 21 * day, 7 * day, 3, 0.5)
+    use = ledger_module.use_in_periods(records, 21 * day, 7 * day, 3, 0.5)
     assert use['b'] == [7 * day]
     assert use['a'] == [7 * day / 4]
     assert use['c'] == [0]
@@ -149,12 +149,12 @@ def test_periods_of_synergy_count_half_of_the_one_after():
 def test_a_record_that_ends_before_it_begins_is_refused():
     record = ledger_module.UseRecord('a', 2, 1, np.ones(1))
     with pytest.raises(exception.BadLedger, match="account 'a' must not end"):
-        ledger_module.periods([record], 3, 1, 3, 0.5)
+        ledger_module.use_in_periods([record], 3, 1, 3, 0.5)
 
 
 def test_periods_of_no_length_are_refused():
     with pytest.raises(exception.BadLedger, match='length above 0'):
-        ledger_module.periods([], 0, 0, 3, 0.5)
+        ledger_module.use_in_periods([], 0, 0, 3, 0.5)
 
 
 part = strategies.floats(0, 1)
@@ -184,7 +184,7 @@ def test_a_ledger_rebuilt_from_charges_is_the_same(taken, opening):
             for name, each in current.items()
         ]
         ledger = ledger.advanced(ends, current, CLOUD)
-    again = ledger_module.replayed(charges, WEEK)
+    again = ledger_module.replay(charges, WEEK)
     assert again.at == ledger.at
     assert again.use == ledger.use
     # Each charge by its definition, and what fades of the opening.
@@ -203,7 +203,7 @@ def test_runs_go_on_as_long_as_nothing_changes():
             begins, ends, amounts, np.array([cloud])
         )
 
-    found = ledger_module.runs(
+    found = ledger_module.charge_runs(
         [
             charge(0, 1, 10.0),
             charge(1, 2, 10.0),

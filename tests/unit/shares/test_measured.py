@@ -18,7 +18,7 @@ def amounts(vcpu=0.0, memory=0.0, disk=0.0):
 
 def charged(charge, own, told, *, by_project=False, lent=None, counts=0.0):
     known = measured.MeasuredUse(by_project, told)
-    found = measured.charged(
+    found = measured.charged_amounts(
         measured.Charge(charge), own, lent or {}, counts, known, CAPACITY
     )
     return {name: each.tolist() for name, each in found.items()}

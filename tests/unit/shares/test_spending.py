@@ -25,7 +25,7 @@ def groups(*listed):
 
 
 def test_a_rate_is_divided_among_the_servers_of_its_group():
-    found = spending.in_force(
+    found = spending.rates_in_force(
         groups(market.SpendingGroup('p', 'web', 70.0, 2)),
         [runs('a', 'web'), runs('b', 'web'), runs('c'), runs('d', 'db')],
         (),
@@ -36,27 +36,33 @@ def test_a_rate_is_divided_among_the_servers_of_its_group():
 
 def test_a_rate_is_for_as_many_as_it_says_or_as_there_are():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 3))
-    one = spending.in_force(given, [runs('a', 'web')], (), 1)
+    one = spending.rates_in_force(given, [runs('a', 'web')], (), 1)
     assert one == {'a': 20_000}
     many = [runs(f's{n}', 'web') for n in range(6)]
-    assert set(spending.in_force(given, many, (), 1).values()) == {10_000}
+    assert set(spending.rates_in_force(given, many, (), 1).values()) == {
+        10_000
+    }
 
 
 def test_a_group_is_one_of_its_project():
     given = groups(market.SpendingGroup('p', 'web', 60.0))
-    assert spending.in_force(given, [runs('a', 'web', 'q')], (), 1) == {'a': 1}
+    assert spending.rates_in_force(given, [runs('a', 'web', 'q')], (), 1) == {
+        'a': 1
+    }
 
 
 def test_an_account_without_funds_has_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 2))
     both = [runs('a', 'web', user='u'), runs('b', 'web', user='v')]
-    found = spending.in_force(given, both, {'p/u'}, 500)
+    found = spending.rates_in_force(given, both, {'p/u'}, 500)
     assert found == {'a': 500, 'b': 30_000}
 
 
 def test_no_server_has_less_than_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 0.001, 100))
-    assert spending.in_force(given, [runs('a', 'web')], (), 700) == {'a': 700}
+    assert spending.rates_in_force(given, [runs('a', 'web')], (), 700) == {
+        'a': 700
+    }
 
 
 TREE = (Account('top', funds=1.0), Account('p', 'top', funds=0.5))

@@ -130,7 +130,7 @@ def test_the_parts_of_children_are_the_parts_of_their_parents(case):
 def test_shares_that_are_set_lie_over_those_of_the_file():
     shares = {'physics': 1.0, 'physics/new': 2.0, 'law/eve': 3.0, 'arts': 4.0}
     given = {name: {'share': share} for name, share in shares.items()}
-    found = tree_module.overlaid(CLOUD, given)
+    found = tree_module.with_replaced_fields(CLOUD, given)
     by_name = {each.name: each for each in found}
     assert by_name['physics'] == Account('physics', None, 1.0)
     assert by_name['physics/ann'] == Account('physics/ann', 'physics', 3)
@@ -142,4 +142,4 @@ def test_shares_that_are_set_lie_over_those_of_the_file():
 
 
 def test_nothing_that_is_set_leaves_all_as_it_was():
-    assert tree_module.overlaid(CLOUD, {}) == CLOUD
+    assert tree_module.with_replaced_fields(CLOUD, {}) == CLOUD

@@ -62,7 +62,7 @@ class HelpGoal(goal.PlanGoal):
                 f' {each.level[0]:.2f} of what is due'
                 for each in found.helped
             ]
-            yield dataclasses.replace(draft, text=model.listed(told))
+            yield dataclasses.replace(draft, text=model.shortened_list(told))
 
     def _wanted_cpus(self, seen: goal.GoalInput) -> tenants.Tenants | None:
         """Return the CPU that servers want. ``None`` until agents have

@@ -354,7 +354,7 @@ def test_a_vm_that_wants_next_to_nothing_is_not_told_to_be_slowed_down():
 
 def test_each_resource_has_a_name_for_people():
     assert tuple(wording.RESOURCES) == resources.RESOURCES.names
-    assert wording.resource('gpu_time') == 'gpu_time'
+    assert wording.resource_name('gpu_time') == 'gpu_time'
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_each_resource_has_a_name_for_people():
     ],
 )
 def test_amounts_are_rounded_and_have_units(name, value, expected):
-    assert wording.amount(name, value) == expected
+    assert wording.amount_text(name, value) == expected
 
 
 @pytest.mark.parametrize(
@@ -387,4 +387,4 @@ def test_amounts_are_rounded_and_have_units(name, value, expected):
     ],
 )
 def test_next_to_nothing_does_not_matter(name, value, expected):
-    assert wording.matters(name, value) is expected
+    assert wording.is_visible(name, value) is expected

@@ -31,7 +31,7 @@ def account(name, share=1.0, parent=None, fair_share=1.0):
 def told(*accounts, **more):
     """What the service says."""
     return {
-        'version': tree_module.version(list(accounts)),
+        'version': tree_module.accounts_hash(list(accounts)),
         'accounts': list(accounts),
         **more,
     }

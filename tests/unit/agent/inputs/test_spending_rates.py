@@ -144,7 +144,7 @@ class FakeService:
         self.asked.append((dict(meters), known))
         if self.error:
             raise self.error
-        version = tree_module.version([self.rates])
+        version = tree_module.accounts_hash([self.rates])
         rates_ = None if version == known else self.rates
         return {'version': version, 'rates': rates_}
 

@@ -115,7 +115,7 @@ def heaviness(done):
 
 
 @pytest.mark.parametrize('name', test_preview.METRICS)
-def test_it_is_what_the_metric_would_be_in_force(made, name):
+def test_heaviness_is_that_of_the_metric_in_force(made, name):
     watched, in_force = made(name), made(name, metric=name)
     for each in (watched, in_force):
         each.host.cpu.wants = {'a-1': 0.3}
@@ -127,7 +127,7 @@ def test_it_is_what_the_metric_would_be_in_force(made, name):
     assert found.user_heaviness == pytest.approx(of_users)
 
 
-def test_it_does_not_change_what_is_decided(made):
+def test_a_shadow_metric_changes_no_weight(made):
     with_shadow, without = made(OTHER), made('')
     with_shadow.rounds(6)
     without.host.rounds(6)
@@ -146,7 +146,7 @@ def test_use_on_other_nodes_counts(made, name):
     assert ratio['bob'] > ratio['ann']
 
 
-def test_without_one_nothing_runs(made):
+def test_without_a_shadow_metric_nothing_runs(made):
     watched = made('')
     done = watched.host.rounds(2)
     assert not watched.shadow.add(done, watched.host.settings)
@@ -160,7 +160,7 @@ def test_before_anything_is_measured_that_is_said(made):
     assert (found.heaviness, found.user_heaviness) == ({}, {})
 
 
-def test_one_that_fails_is_set_aside_and_tried_when_it_is_told(made, caplog):
+def test_a_metric_that_fails_is_set_aside_until_a_retry(made, caplog):
     faulty = Faulty()
     watched = made('Faulty', {'Faulty': faulty})
     found = watched.rounds(3)
@@ -176,7 +176,7 @@ def test_one_that_fails_is_set_aside_and_tried_when_it_is_told(made, caplog):
     assert set(found.user_heaviness) == {'ann', 'bob'}
 
 
-def test_one_that_is_slow_delays_nobody_and_is_set_aside(made):
+def test_a_slow_metric_delays_no_round_and_is_set_aside(made):
     slow = Slow()
     watched = made('Slow', {'Slow': slow}, metric_deadline_s=0.2)
     watched.rounds(1)
@@ -191,13 +191,13 @@ def test_one_that_is_slow_delays_nobody_and_is_set_aside(made):
     assert 'is in quarantine' in watched.rounds(1).problem
 
 
-def test_it_may_take_half_of_an_interval(made):
+def test_the_deadline_is_at_most_half_of_an_interval(made):
     watched = made('Slow', {'Slow': Slow()}, interval_s=0.4)
     found = watched.rounds(2)
     assert 'took longer than its deadline of 0.2 s' in found.problem
 
 
-def test_rounds_that_it_would_be_late_for_are_left_out(made):
+def test_rounds_are_left_out_while_the_metric_is_busy(made):
     slow = Slow()
     watched = made('Slow', {'Slow': slow}, interval_s=600.0)
     watched.host.change(metric_deadline_s=60.0)
@@ -217,7 +217,7 @@ def test_rounds_that_it_would_be_late_for_are_left_out(made):
     ]
 
 
-def test_an_unknown_name_is_told_with_those_that_are_installed(made, caplog):
+def test_an_unknown_name_is_answered_with_installed_names(made, caplog):
     watched = made('NoMetric')
     found = watched.rounds(3)
     assert "no metric 'NoMetric'; installed: " in found.problem
@@ -227,7 +227,7 @@ def test_an_unknown_name_is_told_with_those_that_are_installed(made, caplog):
     assert watched.rounds(1).problem == ''
 
 
-def test_it_can_be_switched_off_and_rounds_go_on(made):
+def test_a_shadow_metric_can_be_switched_off(made):
     watched = made()
     watched.rounds(2)
     watched.host.change(shadow_metric='')
@@ -248,7 +248,7 @@ def test_the_metric_in_force_can_be_changed_meanwhile(made):
     assert found.user_heaviness['ann'] > found.user_heaviness['bob']
 
 
-def test_if_the_metric_in_force_fails_there_is_nothing_to_compare(made):
+def test_a_failure_of_the_metric_in_force_is_named(made):
     watched = made(OTHER)
     watched.rounds(2)
     guard = watched.host.cycle._parts.guard
@@ -272,7 +272,7 @@ def broken(done):
     raise OSError(28, 'No space left on device')
 
 
-def test_it_ends_at_once_with_rounds_waiting(made):
+def test_a_stop_leaves_out_waiting_rounds(made):
     slow = Slow()
     watched = made('Slow', {'Slow': slow}, metric_deadline_s=0.5)
     watched.rounds(1)

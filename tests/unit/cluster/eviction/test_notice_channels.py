@@ -29,7 +29,7 @@ LEAVE = eviction.Eviction(
     0.0,
     state=S.TOLD,
 )
-RISK = risk.Risk(
+RISK = risk.EvictionRisk(
     's2',
     'p',
     'u',

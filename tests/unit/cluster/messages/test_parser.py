@@ -198,7 +198,7 @@ def test_nova_finds_no_host_for_a_request_that_is_sent_nowhere():
     cast = nova_casts.build(specs, admin_password='secret')
     found = parser.with_nonexistent_host(cast)
     message, before = (
-        dict(envelope.message(each.body)) for each in (found, cast)
+        dict(envelope.parse_message(each.body)) for each in (found, cast)
     )
     for spec in message['args'].pop('request_specs'):
         made = objects.RequestSpec.obj_from_primitive(spec)
@@ -223,7 +223,7 @@ def test_a_cast_that_is_no_build_stays_as_it_is(cast):
 
 
 def specs_of(cast):
-    arguments = envelope.message(cast.body)['args']
+    arguments = envelope.parse_message(cast.body)['args']
     found = arguments.get('request_specs') or [arguments['request_spec']]
     return [objects.RequestSpec.obj_from_primitive(each) for each in found]
 

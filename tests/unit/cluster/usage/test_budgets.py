@@ -78,7 +78,7 @@ def test_it_is_kept_at_the_start_and_settled_at_the_end(world, process):
 
 def test_a_server_moves_hours_from_left_to_committed_to_used(world, process):
     def told():
-        parts = budgets.divided(
+        parts = budgets.budget_parts(
             world.accounts[0], process.last().snapshot.budgets
         )
         return [each / HOUR_S for each in parts]

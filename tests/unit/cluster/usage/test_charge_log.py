@@ -83,7 +83,7 @@ def test_a_charge_that_is_missing_shows(world, process):
     kept = charges(world)
     classes, found = charge_log.read_charges(world.store, kept[-1].version)
     del found[2]
-    again = ledger.replayed(found, HALF_LIFE_S)
+    again = ledger.replay(found, HALF_LIFE_S)
     vcpu = classes.index('VCPU')
     known = world.store.read_ledger().parts['p']['VCPU']
     assert abs(again.use['p'][vcpu] - known) > charge_log.TOLERATED

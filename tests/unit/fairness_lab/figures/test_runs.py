@@ -82,7 +82,7 @@ def test_names_of_one_look_share_a_line():
 
 
 def test_equal_fair_parts_are_one_stretch():
-    stretches = panel._fair_stretches(
+    stretches = panel._fair_periods(
         side(events=[(20.0, 'freeze', 'b1')], duration_s=40.0)
     )
     assert stretches == [

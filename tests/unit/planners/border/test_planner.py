@@ -215,7 +215,7 @@ def test_a_host_that_is_called_back_is_opened_where_it_was(state):
     )
     _, plan = told((back, CLOSED, CLOSED))
     assert plan.actions[0].verb is V.OPEN
-    assert plan.actions[0].side is border_module.owner(state)
+    assert plan.actions[0].side is border_module.only_user(state)
 
 
 def test_actions_name_the_version_that_they_were_decided_on():

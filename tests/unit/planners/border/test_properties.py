@@ -134,7 +134,9 @@ def settle(world, rules, most=200):
             world.do(action)
         for host, node in world.nodes.items():
             if node.state in border_module.LEAVING:
-                world.change(border_module.owner(node.state), host, work=())
+                world.change(
+                    border_module.only_user(node.state), host, work=()
+                )
     raise AssertionError(f'still at work after {most} plans')
 
 
@@ -146,7 +148,7 @@ def worlds(draw):
     for host, node in world.nodes.items():
         for _ in range(draw(st.integers(0, 3))):
             world.start(
-                border_module.owner(node.state),
+                border_module.only_user(node.state),
                 host,
                 cores=draw(st.integers(1, 4)),
                 gone_at=draw(st.sampled_from([None, 1100.0, 2000.0])),
@@ -240,7 +242,7 @@ def test_no_side_gives_hosts_it_wants_itself(world):
     plan = planner.plan(snapshot, world.now, rules)
     for action in plan.actions:
         node = world.nodes[action.host]
-        giver = border_module.owner(node.state)
+        giver = border_module.only_user(node.state)
         left = demand.side_balance(snapshot, giver, world.now, 0.0)
         asked = len([one for one in plan.actions if one.step is E.ASK])
         assert left.spare(0.0) >= asked * node.host.cores

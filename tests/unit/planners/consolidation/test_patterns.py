@@ -211,7 +211,7 @@ def no_whole_numbers(*_, **__):
 @pytest.mark.parametrize(
     ('choose', 'hosts'),
     [
-        (programs.choose, 8),
+        (programs.solve_integer_program, 8),
         (lambda *_, **__: None, 9),
         (no_whole_numbers, 9),
     ],

@@ -200,7 +200,7 @@ def wasteful():
     return small_cloud.filled([host(name) for name in sizes], servers)
 
 
-CHOOSE = programs.choose
+CHOOSE = programs.solve_integer_program
 
 
 def raises(*_):
@@ -222,7 +222,7 @@ def test_heuristics_plan_when_the_time_of_the_search_is_over(
     assert searched.busy == (4, 3)
     assert searched.is_whole
     assert alone.is_whole
-    monkeypatch.setattr(programs, 'choose', OVER[over])
+    monkeypatch.setattr(programs, 'solve_integer_program', OVER[over])
     plan = repack.repack(wasteful, search_s=60.0)
     assert not plan.is_whole
     assert (plan.moves, plan.busy) == (alone.moves, alone.busy)
@@ -236,7 +236,7 @@ def test_a_search_ends_in_time(wasteful):
         return CHOOSE(cost, most, rows, longest_s)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, 'choose', choose)
+        patch.setattr(programs, 'solve_integer_program', choose)
         repack.repack(wasteful, search_s=7.0)
     assert limits == [7.0]
 

@@ -30,7 +30,7 @@ def cloud(requests, accounts=ACCOUNTS, **more):
         [small_cloud.host('h', 64)], requests, accounts=accounts, **more
     )
     terms = budgets.BudgetTerms(budgets.Period.DAY)
-    left = budgets.opened(snapshot, terms, {}, NOW, NOW)
+    left = budgets.open_budgets(snapshot, terms, {}, NOW, NOW)
     return dataclasses.replace(snapshot, budgets=left)
 
 

@@ -169,7 +169,7 @@ def quotas_of(snapshot):
     return quotas.Quotas(
         snapshot.accounts,
         {
-            name: cluster.vector(each.guaranteed, snapshot.classes)
+            name: cluster.amounts_vector(each.guaranteed, snapshot.classes)
             for name, each in snapshot.limits.items()
         },
         snapshot.used,

@@ -38,7 +38,7 @@ def given(hosts, servers, **more):
         wanted = small_cloud.demand(
             own.pop('vcpu', 1), own.pop('memory', 100), **own.pop('needs', {})
         )
-        used[rows[host]] += cluster.vector(
+        used[rows[host]] += cluster.amounts_vector(
             dict(wanted.amounts), small_cloud.CLASSES
         )
         running.append(

@@ -82,7 +82,7 @@ def after(given, found):
 
 
 def amounts(running):
-    return cluster.vector(dict(running.amounts), small_cloud.CLASSES)
+    return cluster.amounts_vector(dict(running.amounts), small_cloud.CLASSES)
 
 
 @hypothesis.given(markets(), RULES)

@@ -81,7 +81,7 @@ def left_over(snapshot, plan, staying=()):
 
 
 def vector(amounts):
-    return cluster.vector(dict(amounts), small_cloud.CLASSES)
+    return cluster.amounts_vector(dict(amounts), small_cloud.CLASSES)
 
 
 def carried_out(snapshot, plan):
