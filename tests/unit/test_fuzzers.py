@@ -120,7 +120,7 @@ def test_an_input_that_delayed_a_victim_no_longer_does(area, seed):
 @pytest.mark.parametrize('area', campaign.AREAS)
 @pytest.mark.filterwarnings('ignore')
 def test_a_victim_starts_despite_messages_of_others(area):
-    for seed in range(effort.part(INPUTS[area], 16)):
+    for seed in range(effort.count_to_try(INPUTS[area], 16)):
         try:
             campaign.once(area, seed)
         except Exception as error:

@@ -152,13 +152,15 @@ def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
     agent.domain.host.control.without_effect = lambda: {'a-1/1/1': 'a reason'}
     agent.rounds(1)
     agent.newest = dataclasses.replace(agent.newest, unsaved=('disk full',))
-    said = manual_fields.of_answers()
+    said = manual_fields.fields_of_answers()
     found = {}
     for method, answer in answers(agent).items():
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer
         for path, value in fields(answer, method):
             found[path] = value
-            assert documented.is_of(value, said.get(path, '')), path
+            assert documented.has_documented_type(value, said.get(path, '')), (
+                path
+            )
     assert found.keys() == said.keys()
 
 
@@ -174,14 +176,14 @@ def test_the_page_shows_each_field_once_with_its_text():
 
 
 def test_before_a_round_has_ended_there_are_answers_too(agent):
-    said = manual_fields.of_answers()
+    said = manual_fields.fields_of_answers()
     for method, answer in answers(agent).items():
         for path, value in fields(answer, method):
-            assert documented.is_of(value, said[path]), path
+            assert documented.has_documented_type(value, said[path]), path
     agent.rounds(1)  # measured nothing yet
     for method, answer in answers(agent).items():
         for path, value in fields(answer, method):
-            assert documented.is_of(value, said[path]), path
+            assert documented.has_documented_type(value, said[path]), path
 
 
 def test_the_next_round_keeps_the_promise(agent):

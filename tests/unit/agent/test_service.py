@@ -160,7 +160,7 @@ def test_systemd_hears_of_the_first_round_of_work_and_of_the_end(
         said.extend(systemd.lines())
         return said.count('WATCHDOG=1') > 1 and 'READY=1' in said
 
-    patience.eventually(is_told)
+    patience.wait_for_value(is_told)
     assert 'STATUS=steers 1 VM' in said
     agent.stop()
     assert 'STOPPING=1' in systemd.lines()
@@ -178,7 +178,7 @@ def test_rounds_that_fail_are_no_hang(hurried, agent, parts, systemd):
         said.extend(systemd.lines())
         return said.count('WATCHDOG=1') > 2 and 'READY=1' in said
 
-    patience.eventually(is_told)
+    patience.wait_for_value(is_told)
 
 
 def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
@@ -192,14 +192,14 @@ def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
 
     parts.node_cycle.round = hang
     agent.start()
-    patience.eventually(lambda: hangs)
+    patience.wait_for_value(lambda: hangs)
     systemd.lines()
     try:
         assert not agent._stopping.wait(0.5)
         assert systemd.lines() == []
     finally:
         ends.set()
-    patience.eventually(systemd.beats)
+    patience.wait_for_value(systemd.beats)
 
 
 def test_the_wait_between_two_rounds_is_no_hang(
@@ -215,7 +215,7 @@ def test_the_wait_between_two_rounds_is_no_hang(
         heard += systemd.beats()
         return heard > 10
 
-    patience.eventually(is_often)
+    patience.wait_for_value(is_often)
 
 
 @pytest.fixture

@@ -165,7 +165,7 @@ def test_each_section_that_tests_type_is_there(page, title):
         if page == 'README'
         else minimal_debian.guide(page)
     )
-    assert minimal_debian.section(path, title)
+    assert minimal_debian.section_text(path, title)
 
 
 @pytest.mark.parametrize('pattern', TYPED)

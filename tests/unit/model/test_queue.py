@@ -12,7 +12,9 @@ from nova_fairness.model import reason
 from tests.fixtures import small_cloud
 
 R = reason.Reason
-REQUEST = dataclasses.replace(small_cloud.ask('r', 8, 'physics'), user='ann')
+REQUEST = dataclasses.replace(
+    small_cloud.waiting_request('r', 8, 'physics'), user='ann'
+)
 NO_ROOM = reason.why(R.NO_ROOM, 'VCPU', asked=8, free=2)
 
 

@@ -96,7 +96,7 @@ def test_an_unknown_project_or_user_names_no_account(project, user, name):
 
 def test_a_server_that_kept_its_room_runs_by_the_request_before():
     """Shelved and unshelved where it is, it has passed no queue."""
-    spot = small_cloud.ask('s', band=request.Band.PREEMPTIBLE)
+    spot = small_cloud.waiting_request('s', band=request.Band.PREEMPTIBLE)
     kept = dataclasses.replace(
         spot,
         uuid='u',

@@ -225,9 +225,9 @@ def fields(payload):
 def test_the_page_names_every_event_with_every_field_and_type(done):
     page = manual_fields.page_with_schemas(PAGE)
     common, *rest = EVENT.split(page)
-    always = documented.entries(common)
+    always = documented.documented_fields(common)
     said = {
-        event: always | documented.entries(text)
+        event: always | documented.documented_fields(text)
         for event, text in zip(rest[::2], rest[1::2], strict=True)
     }
     found = every_kind(done)
@@ -236,7 +236,9 @@ def test_the_page_names_every_event_with_every_field_and_type(done):
         told_fields = dict(fields(item.payload))
         assert told_fields.keys() == said[item.event].keys(), item.event
         for name, value in told_fields.items():
-            assert documented.is_of(value, said[item.event][name]), name
+            assert documented.has_documented_type(
+                value, said[item.event][name]
+            ), name
         text = page.split(f'{item.event}\n=')[1]
         assert f'Priority ``{item.priority}``' in text.split('\n\n')[1]
     assert f'``{notices.VERSION}``' in common

@@ -51,7 +51,9 @@ def pinned(cpus=4, **more):
 
 def ask(name, cpus=4, count=1, demand=None, **more):
     wanted = demand or pinned(cpus)
-    return small_cloud.ask(name, demand=wanted, count=count, **more)
+    return small_cloud.waiting_request(
+        name, demand=wanted, count=count, **more
+    )
 
 
 def planned(hosts, requests, **more):

@@ -44,7 +44,9 @@ def runs(vcpu=1, ends_at=None, **more):
 
 
 def lasts(hours, vcpu=1, **more):
-    return small_cloud.ask('r', vcpu, time_limit_s=hours * HOUR_S, **more)
+    return small_cloud.waiting_request(
+        'r', vcpu, time_limit_s=hours * HOUR_S, **more
+    )
 
 
 @pytest.mark.parametrize(

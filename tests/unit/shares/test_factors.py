@@ -105,7 +105,7 @@ def test_a_user_that_ties_with_an_account_has_the_rank_of_its_first():
 
 def shared(root):
     """The same tree as the product has it, and what its users used."""
-    below = slurm_fair_tree.below(root)
+    below = slurm_fair_tree.list_descendants(root)
     accounts = [
         Account(each.name, each.parent.name or None, each.shares)
         for each in below

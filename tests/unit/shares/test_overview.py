@@ -29,7 +29,7 @@ HISTORY = {
 def cloud(**more):
     none = np.zeros(2, np.int64)
     given = {
-        'requests': [small_cloud.ask('r', project='r')],
+        'requests': [small_cloud.waiting_request('r', project='r')],
         'accounts': ACCOUNTS,
         'history': HISTORY,
         'used': {'p': none, 'q': none, '': none},

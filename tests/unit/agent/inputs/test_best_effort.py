@@ -15,7 +15,7 @@ from nova_fairness.runtime import signatures
 from nova_fairness.runtime import state_file
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import keyring
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
 
@@ -63,17 +63,17 @@ def is_known(known, *servers):
 def test_a_vm_is_best_effort_as_long_as_the_service_names_it(connect):
     service = FakeService('vm-1')
     known = connect(service)
-    eventually(is_known(known, 'vm-1'))
+    wait_for_value(is_known(known, 'vm-1'))
     service.answer = {'servers': []}
-    eventually(is_known(known))
+    wait_for_value(is_known(known))
 
 
 def test_the_last_answer_counts_while_the_service_is_away(connect, caplog):
-    eventually(is_known(connect(FakeService('vm-1')), 'vm-1'))
+    wait_for_value(is_known(connect(FakeService('vm-1')), 'vm-1'))
     away = connect(FakeService())
     away._ask.answer = exception.HostNotReached('nobody answers')
     assert away.subset_of(HERE) == {'vm-1'}
-    eventually(lambda: 'query failed' in caplog.text)
+    wait_for_value(lambda: 'query failed' in caplog.text)
     assert away.subset_of(HERE) == {'vm-1'}
 
 
@@ -85,21 +85,23 @@ def test_a_bad_answer_changes_nothing_and_is_said(connect, caplog, answer):
     service = FakeService()
     service.answer = answer
     known = connect(service)
-    eventually(lambda: known.subset_of(HERE) or 'ReportRefused' in caplog.text)
+    wait_for_value(
+        lambda: known.subset_of(HERE) or 'ReportRefused' in caplog.text
+    )
     assert known.subset_of(HERE) == frozenset()
 
 
 @pytest.mark.parametrize('text', ['{', '[]', '{"servers": 3}'])
-def test_a_file_that_cannot_be_read_is_said_and_left(
+def test_an_unreadable_file_is_reported_and_kept(
     connect, tmp_path, caplog, text
 ):
     (tmp_path / 'best_effort.json').write_text(text)
     known = connect(FakeService('vm-2'))
     assert 'best_effort.json cannot be read' in caplog.text
-    eventually(is_known(known, 'vm-2'))
+    wait_for_value(is_known(known, 'vm-2'))
 
 
-def test_only_a_controller_says_it_and_only_to_the_question(
+def test_only_a_signed_controller_answer_to_the_question_counts(
     connect, tmp_path, caplog
 ):
     keys = tmp_path / 'keys'
@@ -130,14 +132,14 @@ def test_only_a_controller_says_it_and_only_to_the_question(
     ):
         caplog.clear()
         known = connect(service, judge('n1'))
-        eventually(
+        wait_for_value(
             lambda made=known: (
                 made.subset_of(HERE)
                 or 'ReportRefused: preemptible' in caplog.text
             )
         )
         assert known.subset_of(HERE) == frozenset()
-    eventually(
+    wait_for_value(
         is_known(connect(FakeService('vm-1', **good), judge('n1')), 'vm-1')
     )
     with pytest.raises(exception.NotAllowed, match='controller'):

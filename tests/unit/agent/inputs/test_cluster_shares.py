@@ -15,7 +15,7 @@ from nova_fairness.runtime import state_file
 from nova_fairness.shares import tree as tree_module
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import keyring
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration import fake_ends
 
 
@@ -164,28 +164,28 @@ def is_reds(shares, weight):
 def test_a_new_tree_is_taken_over_and_a_known_one_is_not_sent(connect):
     service = FakeService(ONE_TO_THREE)
     shares = connect(service)
-    eventually(is_reds(shares, 0.5))
-    eventually(lambda: shares.weights([]) == {} and service.asked[-1])
+    wait_for_value(is_reds(shares, 0.5))
+    wait_for_value(lambda: shares.weights([]) == {} and service.asked[-1])
     assert service.asked[-1] == ONE_TO_THREE['version']
     service.tree = told(account('reds', 1), account('blues', 1))
-    eventually(is_reds(shares, 1.0))
+    wait_for_value(is_reds(shares, 1.0))
 
 
 def test_the_last_tree_counts_while_the_service_is_away(
     connect, tmp_path, caplog
 ):
     service = FakeService(ONE_TO_THREE)
-    eventually(is_reds(connect(service), 0.5))
+    wait_for_value(is_reds(connect(service), 0.5))
     away = connect(FakeService(exception.HostNotReached('nobody answers')))
     assert away.weights(['reds', 'blues'])['reds'] == 0.5
-    eventually(lambda: 'shares of the queue: query failed' in caplog.text)
+    wait_for_value(lambda: 'shares of the queue: query failed' in caplog.text)
     assert away.weights(['reds', 'blues'])['reds'] == 0.5
 
 
 def test_a_bad_answer_changes_nothing_and_is_said(connect, caplog):
-    eventually(is_reds(connect(FakeService(ONE_TO_THREE)), 0.5))
+    wait_for_value(is_reds(connect(FakeService(ONE_TO_THREE)), 0.5))
     lying = connect(FakeService({'version': 'v2', 'accounts': 'none'}))
-    eventually(
+    wait_for_value(
         lambda: lying.weights([]) == {} and 'ReportRefused' in caplog.text
     )
     assert lying.weights(['reds', 'blues'])['reds'] == 0.5
@@ -222,14 +222,14 @@ def test_a_tree_that_no_controller_signed_for_the_domain_is_refused(
     ):
         caplog.clear()
         shares = connect(FakeService(tree), judge('n1'))
-        eventually(
+        wait_for_value(
             lambda made=shares: (
                 made.weights([]) == {} and 'of the share tree' in caplog.text
             )
         )
         assert shares.weights(['reds']) == {}
     signed = connect(FakeService({**ONE_TO_THREE, **good}), judge('n1'))
-    eventually(is_reds(signed, 0.5))
+    wait_for_value(is_reds(signed, 0.5))
 
 
 def test_a_node_cannot_sign_a_tree(judge):
@@ -238,13 +238,13 @@ def test_a_node_cannot_sign_a_tree(judge):
 
 
 @pytest.mark.parametrize('text', ['{', '[]', json.dumps(BAD['a circle'])])
-def test_a_file_that_cannot_be_read_is_said_and_left(
+def test_an_unreadable_file_is_reported_and_kept(
     connect, tmp_path, caplog, text
 ):
     (tmp_path / 'shares.json').write_text(text)
     shares = connect(FakeService(ONE_TO_THREE))
     assert 'shares.json cannot be read' in caplog.text
-    eventually(is_reds(shares, 0.5))
+    wait_for_value(is_reds(shares, 0.5))
 
 
 @pytest.fixture

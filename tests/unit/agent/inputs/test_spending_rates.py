@@ -17,7 +17,7 @@ from nova_fairness.model import resources
 from nova_fairness.model import sample as sample_model
 from nova_fairness.runtime import state_file
 from nova_fairness.shares import tree as tree_module
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.agent import fake_host
 
 
@@ -180,11 +180,11 @@ def test_the_service_is_told_the_use_of_vms_and_answers_rates(known, service):
     service.rates = {'a-1': 30.0}
     here = known()
     now = sample(a=1.5, b=0.25)
-    assert eventually(lambda: here.rates_of(now) == {'a-1': 30.0})
+    assert wait_for_value(lambda: here.rates_of(now) == {'a-1': 30.0})
     meters, _ = service.asked[-1]
     assert sorted(meters.values()) == [('a-1', 1_500_000), ('b-1', 250_000)]
     service.rates = {'a-1': 60.0}
-    assert eventually(lambda: here.rates_of(now) == {'a-1': 60.0})
+    assert wait_for_value(lambda: here.rates_of(now) == {'a-1': 60.0})
 
 
 def test_the_last_rates_count_during_an_outage_and_after_a_restart(
@@ -192,12 +192,14 @@ def test_the_last_rates_count_during_an_outage_and_after_a_restart(
 ):
     service.rates = {'a-1': 30.0}
     first = known()
-    assert eventually(lambda: first.rates_of(sample(a=1.0)) == {'a-1': 30.0})
+    assert wait_for_value(
+        lambda: first.rates_of(sample(a=1.0)) == {'a-1': 30.0}
+    )
     service.error = exception.HostNotReached('away')
     count = len(service.asked)
     again = known()
     assert again.rates_of(sample(a=1.0)) == {'a-1': 30.0}
-    assert eventually(lambda: len(service.asked) > count)
+    assert wait_for_value(lambda: len(service.asked) > count)
     assert again.rates_of(sample(a=1.0)) == {'a-1': 30.0}
 
 
@@ -214,7 +216,9 @@ def test_the_last_rates_count_during_an_outage_and_after_a_restart(
 def test_an_answer_that_is_none_changes_nothing(known, service, answer):
     service.rates = {'a-1': 30.0}
     here = known()
-    assert eventually(lambda: here.rates_of(sample(a=1.0)) == {'a-1': 30.0})
+    assert wait_for_value(
+        lambda: here.rates_of(sample(a=1.0)) == {'a-1': 30.0}
+    )
     asked = []
 
     def ask(meters, version):
@@ -222,7 +226,7 @@ def test_an_answer_that_is_none_changes_nothing(known, service, answer):
         return answer
 
     here._ask = ask
-    assert eventually(lambda: here.rates_of(sample(a=1.0)) and asked)
+    assert wait_for_value(lambda: here.rates_of(sample(a=1.0)) and asked)
     assert here.rates_of(sample(a=1.0)) == {'a-1': 30.0}
 
 

@@ -84,7 +84,7 @@ def test_a_restart_forgets_nothing_and_a_long_absence_all(
 @pytest.mark.parametrize(
     'text', ['{', '[]', '{"a": 1}', '{"a": {"since": "x"}}']
 )
-def test_a_file_that_cannot_be_read_is_said(tmp_path, caplog, text):
+def test_an_unreadable_file_is_reported(tmp_path, caplog, text):
     (tmp_path / 'idle.json').write_text(text)
     host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
     assert 'idle.json cannot be read' in caplog.text

@@ -97,7 +97,7 @@ def test_no_line_is_made_without_debug(lines, caplog):
 
 
 def test_the_scheduler_logs_its_decisions(lines):
-    request = small_cloud.ask('r1', 1)
+    request = small_cloud.waiting_request('r1', 1)
     snapshot = small_cloud.cloud([small_cloud.host('h1', 4)], [request])
     scheduler.Scheduler(planner.plan).plan(snapshot, 100.0)
     assert any(line.startswith('request r1: start: ') for line in lines())

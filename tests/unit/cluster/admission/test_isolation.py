@@ -19,7 +19,7 @@ from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ASK, HOST = small_cloud.ask, small_cloud.host
+ASK, HOST = small_cloud.waiting_request, small_cloud.host
 K, R = quarantine.InputKind, reason.Reason
 NOW = 10_000.0
 

@@ -19,7 +19,7 @@ from nova_fairness.planners.preemption import least_cost
 from nova_fairness.planners.preemption import victims
 from tests.fixtures import small_cloud
 
-ASK, HOST = small_cloud.ask, small_cloud.host
+ASK, HOST = small_cloud.waiting_request, small_cloud.host
 PLUGIN, REQUEST = quarantine.InputKind.PLUGIN, quarantine.InputKind.REQUEST
 NOW = 10_000.0
 

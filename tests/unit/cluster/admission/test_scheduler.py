@@ -22,7 +22,7 @@ from tests.fixtures import small_cloud
 from tests.unit.planners.fairqueue import test_properties as small_clouds
 
 NOW = small_clouds.NOW
-ASK, HOST = small_cloud.ask, small_cloud.host
+ASK, HOST = small_cloud.waiting_request, small_cloud.host
 R = reason.Reason
 
 
@@ -49,7 +49,9 @@ def whole(snapshot, plan=planner.plan):
     """Planning after a whole plan, and the cloud in which it was done."""
     made = scheduler.Scheduler(plan)
     assert made.begin_cycle(len(snapshot.requests), NOW)
-    return made, small_cloud.after(snapshot, made.plan(snapshot, NOW), NOW)
+    return made, small_cloud.cloud_after_plan(
+        snapshot, made.plan(snapshot, NOW), NOW
+    )
 
 
 def between(made, snapshot, now=NOW + 1):
@@ -367,4 +369,4 @@ def test_between_nothing_starts_that_makes_a_reservation_later(
 
 def after(snapshot, plan):
     """What is planned once a plan was carried out."""
-    return planner.plan(small_cloud.after(snapshot, plan, NOW), NOW)
+    return planner.plan(small_cloud.cloud_after_plan(snapshot, plan, NOW), NOW)

@@ -19,9 +19,9 @@ from tests.unit.planners.fairqueue import test_backfill
 
 SNAPSHOT = small_cloud.cloud(
     [small_cloud.host('a', used=8)],
-    [small_cloud.ask('r', 8)],
+    [small_cloud.waiting_request('r', 8)],
     running=(test_backfill.runs('a', 8, 50.0),),
-    lifetimes=small_cloud.last(60, 8),
+    lifetimes=small_cloud.equal_lifetimes(60, 8),
 )
 PLAN = planner.plan(SNAPSHOT, 100.0)
 S = request.State
@@ -49,7 +49,7 @@ class FakeStore:
 
 
 def stored(state, at):
-    asked = small_cloud.ask('r', 8)
+    asked = small_cloud.waiting_request('r', 8)
     why = reason.why(reason.Reason.NOT_PLANNED)
     changed = dataclasses.replace(asked, state=state)
     return records.RequestRecord(changed, 'c', why, at)

@@ -14,7 +14,7 @@ from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
 from nova_fairness.model import reason
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.cluster import test_service
 from tests.unit.cluster.eviction import test_time_limits
 
@@ -244,7 +244,7 @@ def test_agents_are_asked_beside_and_old_answers_do_not_count(agents, idle):
         'idle': {'s1': 9.0, 's2': 'long', 's3': -1, 's4': float('inf')},
     }
     assert idle.known(['h1']) == {}
-    eventually(lambda: idle.known(['h1']) == {'h1': {'s1': 9.0}})
+    wait_for_value(lambda: idle.known(['h1']) == {'h1': {'s1': 9.0}})
     agents.said.clear()
     agents.now_s += 3 * agent_reports.AGAIN_S
     assert idle.known(['h1']) == {'h1': {'s1': 9.0}}
@@ -260,7 +260,7 @@ def test_an_invalid_answer_of_an_agent_counts_for_nothing(
     agents, idle, answer, caplog
 ):
     agents.said['h1'] = answer
-    eventually(
+    wait_for_value(
         lambda: (
             idle.known(['h1'])
             or 'host h1 says nothing of idle servers' in caplog.text

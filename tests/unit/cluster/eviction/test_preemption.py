@@ -79,7 +79,10 @@ class FakeBroken:
 
 def test_victims_that_fail_keep_no_request_from_starting(caplog):
     lent = test_planner.runs('s1', 'a', 4)
-    asked = [small_cloud.ask('r', 2, 'q'), small_cloud.ask('large', 4, 'q')]
+    asked = [
+        small_cloud.waiting_request('r', 2, 'q'),
+        small_cloud.waiting_request('large', 4, 'q'),
+    ]
     snapshot = test_planner.cloud({'a': 4, 'b': 2}, [lent], asked)
     plan = preemption_module.Planner(
         queue.plan, FakeBroken(), test_planner.SOON

@@ -230,7 +230,9 @@ def test_a_server_started_again_is_told_and_stopped_again(world, server):
 
 
 def test_a_server_unshelved_on_its_host_ends_as_before():
-    built = small_cloud.ask('s', time_limit_s=60.0, state=request.State.ACTIVE)
+    built = small_cloud.waiting_request(
+        's', time_limit_s=60.0, state=request.State.ACTIVE
+    )
     kept = dataclasses.replace(
         built,
         uuid='u',

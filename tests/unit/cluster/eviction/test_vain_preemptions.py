@@ -35,7 +35,7 @@ class Attack:
 
     def once(self, now, why=R.TAKEN_BACK, event=E.CANCEL, leaving=('s1',)):
         name = str(uuid_module.uuid4())
-        asked = small_cloud.ask(name, project=self.project, at=now)
+        asked = small_cloud.waiting_request(name, project=self.project, at=now)
         self.store.add_request(asked, f'cast-{name}', now)
         room = records.ReservedRoom(('h1',), leaving, now, now + 1500.0)
         self.store.reserve_room(asked, room, self.epoch)
@@ -92,7 +92,7 @@ def test_others_are_not_delayed(world, attack):
 
 
 def record(ended_s, state=S.ENDED, hosts=('h1',)):
-    asked = small_cloud.ask('r', state=state)
+    asked = small_cloud.waiting_request('r', state=state)
     room = records.ReservedRoom(('h1',), ('s1',), 1000.0, 2500.0)
     why = reason.why(R.SERVER_DELETED)
     return records.RequestRecord(

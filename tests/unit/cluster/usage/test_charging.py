@@ -18,7 +18,7 @@ from nova_fairness.planners.fairqueue import orders
 from nova_fairness.runtime import supervision
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.cluster import test_service
 
 HALF_LIFE_S = 86400.0
@@ -355,7 +355,7 @@ def test_an_order_that_fails_ends_the_cycle_and_not_the_service(world):
     given = stopped, 0.01, manager
     thread = threading.Thread(target=process.run, args=given)
     thread.start()
-    eventually(lambda: process.cycles_failed > 1)
+    wait_for_value(lambda: process.cycles_failed > 1)
     stopped.set()
     thread.join()
     assert process.cycles_failed == process.cycles

@@ -36,7 +36,7 @@ def last_parts(cloud, setup):
     return (used / used.sum()).tolist()
 
 
-def test_without_agents_every_vm_gets_the_same():
+def test_without_agents_all_vms_get_equal_cpu_time():
     cloud = build.cloud(build.ONE_NODE)
     assert last_parts(cloud, build.setup(policy='none')) == pytest.approx(
         [2 / 3, 1 / 3]

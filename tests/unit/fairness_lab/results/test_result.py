@@ -28,7 +28,7 @@ def valid(built):
     return built
 
 
-def test_without_agents_every_vm_gets_the_same():
+def test_without_agents_all_vms_get_equal_cpu_time():
     built = valid(result.build(fake_run.one_node_cpu(agents=False)))
     parts = [vm['cpu_share'] for vm in built['instances'].values()]
     assert parts == pytest.approx([1 / 3] * 3, abs=1e-3)

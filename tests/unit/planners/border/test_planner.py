@@ -35,9 +35,9 @@ def one(state, batch, cloud, fixed=False, until=NOW + 60, **more):
 
 JOB = border.work('job')
 VM = border.work('vm', way='moves')
-JOBS = border.busy(JOB, place=CLOSED)
-VMS = border.busy(VM, place=CLOSED)
-STAYS = border.busy(border.work('vm'), place=CLOSED)
+JOBS = border.usage_at(JOB, place=CLOSED)
+VMS = border.usage_at(VM, place=CLOSED)
+STAYS = border.usage_at(border.work('vm'), place=CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ STAYS = border.busy(border.work('vm'), place=CLOSED)
         # A good state is left alone.
         ('batch', OPEN, CLOSED, '', ''),
         ('cloud', CLOSED, OPEN, '', ''),
-        ('batch', border.busy(JOB), CLOSED, '', ''),
+        ('batch', border.usage_at(JOB), CLOSED, '', ''),
         # What was closed for a move that was cancelled or is over.
         ('batch', CLOSED, CLOSED, 'open', ''),
         ('cloud', CLOSED, CLOSED, 'open', ''),
@@ -78,7 +78,7 @@ STAYS = border.busy(border.work('vm'), place=CLOSED)
         ('batch_asked', FOREIGN, OPEN, 'refuse', 'another hand'),
         # Draining.
         ('leaving_batch', OPEN, CLOSED, 'close', ''),
-        ('leaving_batch', border.busy(JOB), CLOSED, 'close', ''),
+        ('leaving_batch', border.usage_at(JOB), CLOSED, 'close', ''),
         ('leaving_batch', JOBS, CLOSED, '', ''),
         ('leaving_batch', CLOSED, CLOSED, 'arrive', ''),
         ('leaving_cloud', CLOSED, OPEN, 'close', ''),
@@ -170,13 +170,13 @@ def test_the_time_to_live_begins_when_a_host_is_accepted():
 )
 def test_a_fixed_host_stays_and_nothing_is_wrong_with_it(state, expected):
     node = border.node(state=state, fixed=True)
-    done, faults = one(state, *border.usual(node), fixed=True)
+    done, faults = one(state, *border.usual_view(node), fixed=True)
     assert done == expected
     assert ('it is fixed' in faults) == bool(expected)
 
 
 def test_only_vms_that_move_or_yield_are_sent_away():
-    cloud = border.busy(
+    cloud = border.usage_at(
         border.work('z', way='moves'),
         border.work('stays'),
         border.work('a', way='yields'),
@@ -199,7 +199,8 @@ def test_vms_are_ended_by_name_and_jobs_never():
 @pytest.mark.parametrize('state', SEVEN)
 def test_while_one_side_is_away_nothing_moves(state, away):
     snapshot = border.snapshot(
-        border.node(state=state.value, until=0.0), cloud=[border.want(99)]
+        border.node(state=state.value, until=0.0),
+        cloud=[border.wanting_job(99)],
     )
     plan = planner.plan(dataclasses.replace(snapshot, **{away: None}), NOW)
     assert plan.actions == ()

@@ -90,7 +90,9 @@ class Border(stateful.RuleBasedStateMachine):
 
     @stateful.rule(side=sides, cores=st.integers(1, 16))
     def want(self, side, cores):
-        self.border.wants[side].append(border.want(cores, self.border.now))
+        self.border.wants[side].append(
+            border.wanting_job(cores, self.border.now)
+        )
 
     @stateful.rule(side=sides)
     def want_no_more(self, side):
@@ -154,7 +156,7 @@ def worlds(draw):
     for side in border_module.BorderSide:
         cores = draw(st.lists(st.integers(1, 20), max_size=3))
         world.wants[side] = [
-            border.want(
+            border.wanting_job(
                 each,
                 draw(st.sampled_from([0.0, 999.0])),
                 part=draw(st.sampled_from([None, each, each / 2])),

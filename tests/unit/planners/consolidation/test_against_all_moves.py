@@ -46,9 +46,11 @@ def snapshot(sizes, servers):
     for n, (host, vcpu, stays) in enumerate(servers):
         more = {'demand': None} if stays else {}
         running.append(
-            small_cloud.lies(f's{n}', f'h{host}', vcpu, vcpu * MB, **more)
+            small_cloud.placed_server(
+                f's{n}', f'h{host}', vcpu, vcpu * MB, **more
+            )
         )
-    return small_cloud.filled(hosts, running)
+    return small_cloud.cloud_of_servers(hosts, running)
 
 
 def used(sizes, servers, at):
@@ -95,7 +97,7 @@ def test_few_rescues_are_missed_or_send_more_than_they_must():
 
         if fits(used(sizes, servers, [host for host, _, _ in servers])):
             continue
-        asked = small_cloud.ask('new', vcpu, memory=vcpu * MB)
+        asked = small_cloud.waiting_request('new', vcpu, memory=vcpu * MB)
         found = planner.rescue(snapshot(sizes, servers), asked)
         best = least(sizes, servers, fits)
         if best is None:

@@ -21,7 +21,11 @@ from nova_fairness.planners.consolidation import waves
 from nova_fairness.shares import programs
 from tests.fixtures import small_cloud
 
-ask, host, lies = small_cloud.ask, small_cloud.host, small_cloud.lies
+ask, host, lies = (
+    small_cloud.waiting_request,
+    small_cloud.host,
+    small_cloud.placed_server,
+)
 
 
 def filled(**hosts):
@@ -31,7 +35,9 @@ def filled(**hosts):
         for name, sizes in hosts.items()
         for n, vcpu in enumerate(sizes)
     ]
-    return small_cloud.filled([host(name) for name in hosts], servers)
+    return small_cloud.cloud_of_servers(
+        [host(name) for name in hosts], servers
+    )
 
 
 def where(plan):
@@ -78,7 +84,7 @@ def short_of_memory():
         'c', 'p', wanted.amounts, 0.0, uuid='c0', demand=wanted
     )
     full = [lies(f'b{n}', 'b', 1, memory=3000) for n in range(4)]
-    return small_cloud.filled([host('b'), host('c')], [*full, free])
+    return small_cloud.cloud_of_servers([host('b'), host('c')], [*full, free])
 
 
 def test_a_host_short_of_memory_takes_servers_that_need_none(short_of_memory):
@@ -97,7 +103,9 @@ def test_a_host_that_cannot_be_emptied_gives_servers_to_fuller_hosts():
 
 
 def test_hosts_are_kept_ready():
-    snapshot = small_cloud.filled([host('a'), host('b', vcpu=16), host('c')])
+    snapshot = small_cloud.cloud_of_servers(
+        [host('a'), host('b', vcpu=16), host('c')]
+    )
     plan = planner.consolidate(
         snapshot, rules_module.ConsolidationRules(spare=1)
     )
@@ -113,7 +121,7 @@ def test_nothing_is_moved_that_must_stay():
     ):
         servers = [lies('s', 'a', **more), lies('t', 'b', 2)]
         hosts = [host('a', zone='z'), host('b')]
-        snapshot = small_cloud.filled(hosts, servers)
+        snapshot = small_cloud.cloud_of_servers(hosts, servers)
         assert where(planner.consolidate(snapshot)) in ({}, {'t': 'a'})
     servers = [
         lies('s', 'a', bound=group),
@@ -122,7 +130,10 @@ def test_nothing_is_moved_that_must_stay():
         lies('v', 'c', 4),
     ]
     hosts = [host('a', vcpu=3), host('b'), host('c')]
-    assert planner.consolidate(small_cloud.filled(hosts, servers)).moves == ()
+    assert (
+        planner.consolidate(small_cloud.cloud_of_servers(hosts, servers)).moves
+        == ()
+    )
 
 
 def test_two_that_change_places_have_no_order():
@@ -155,7 +166,7 @@ def test_all_are_repacked_also_where_some_stand_in_the_way():
         lies('b1', 'b', 4),
         lies('c0', 'c', 2),
     ]
-    snapshot = small_cloud.filled(
+    snapshot = small_cloud.cloud_of_servers(
         [host('a'), host('b'), host('c', vcpu=4)], servers
     )
     assert planner.consolidate(snapshot, deep(1)).moves == ()
@@ -197,7 +208,9 @@ def wasteful():
         for name, each in sizes.items()
         for n, vcpu in enumerate(each)
     ]
-    return small_cloud.filled([host(name) for name in sizes], servers)
+    return small_cloud.cloud_of_servers(
+        [host(name) for name in sizes], servers
+    )
 
 
 CHOOSE = programs.choose
@@ -285,6 +298,6 @@ def test_servers_that_keep_apart_need_a_host_each():
     group = request.Group('g', request.Rule.APART)
     servers = [lies(f's{n}', f'h{n}', bound=group) for n in range(3)]
     hosts = [host(f'h{n}') for n in range(4)]
-    snapshot = small_cloud.filled(hosts, servers)
+    snapshot = small_cloud.cloud_of_servers(hosts, servers)
     assert optimum.fewest(snapshot) == optimum.Fewest(3, 3)
     assert planner.consolidate(snapshot).moves == ()

@@ -71,7 +71,7 @@ def test_a_rescued_request_fits_afterwards(part):
     for seed in range(part * CLOUDS, (part + 1) * CLOUDS):
         chance = random.Random(seed)
         snapshot = tight_clouds.cloud(seed)
-        asked = small_cloud.ask(
+        asked = small_cloud.waiting_request(
             'new', chance.choice([2, 3, 4, 6]), memory=200,
             count=chance.choice([1, 1, 2]),
         )  # fmt: skip

@@ -16,8 +16,12 @@ from nova_fairness.model import reason
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ask, cloud, host = small_cloud.ask, small_cloud.cloud, small_cloud.host
-last = small_cloud.last
+ask, cloud, host = (
+    small_cloud.waiting_request,
+    small_cloud.cloud,
+    small_cloud.host,
+)
+last = small_cloud.equal_lifetimes
 R = reason.Reason
 
 
@@ -174,7 +178,7 @@ class Simulation:
         for uuid, place in plan.waiting.items():
             if place.reserved and place.reserved.at is not None:
                 self.promised[uuid].append(place.reserved.at)
-        later = small_cloud.after(snapshot, plan, self.now)
+        later = small_cloud.cloud_after_plan(snapshot, plan, self.now)
         inventory = later.inventory
         assert (inventory.used <= inventory.capacity).all()
         for action in plan.actions:

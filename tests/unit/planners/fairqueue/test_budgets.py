@@ -36,7 +36,7 @@ def cloud(requests, accounts=ACCOUNTS, **more):
 
 def ask(name, hours=None, **more):
     limit_s = None if hours is None else hours * HOUR_S
-    return small_cloud.ask(name, time_limit_s=limit_s, **more)
+    return small_cloud.waiting_request(name, time_limit_s=limit_s, **more)
 
 
 def started(plan):

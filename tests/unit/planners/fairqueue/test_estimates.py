@@ -19,8 +19,12 @@ from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 from tests.unit.planners.fairqueue import test_backfill
 
-ask, cloud, host = small_cloud.ask, small_cloud.cloud, small_cloud.host
-last, runs = small_cloud.last, test_backfill.runs
+ask, cloud, host = (
+    small_cloud.waiting_request,
+    small_cloud.cloud,
+    small_cloud.host,
+)
+last, runs = small_cloud.equal_lifetimes, test_backfill.runs
 NOW = 100.0
 TEN = {kind: tuple(10.0 * n for n in range(1, 11)) for kind in last(1, 8)}
 

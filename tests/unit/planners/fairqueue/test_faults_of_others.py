@@ -13,7 +13,7 @@ from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ask, host = small_cloud.ask, small_cloud.host
+ask, host = small_cloud.waiting_request, small_cloud.host
 
 BY_SHARES = (
     orders.FairTree(),
@@ -201,7 +201,7 @@ def test_the_large_one_starts_in_spite_of_small_ones_for_ever(size):
         )
         if 'large' in started(plan):
             break
-        snapshot = small_cloud.after(snapshot, plan, float(now))
+        snapshot = small_cloud.cloud_after_plan(snapshot, plan, float(now))
         ends += [(now + 7.0, action.hosts[0]) for action in plan.actions]
         gone = [each for each in ends if each[0] <= now + 1]
         ends = [each for each in ends if each[0] > now + 1]
@@ -231,9 +231,10 @@ def _without(snapshot, hosts):
 @pytest.mark.parametrize('count', [1, 4])
 @pytest.mark.parametrize('now', [20.0, 1e5])
 def test_own_servers_without_an_end_close_no_host_to_others(count, now):
-    large = small_cloud.ask('large', 8, 'evil', count=count)
+    large = small_cloud.waiting_request('large', 8, 'evil', count=count)
     small = [
-        small_cloud.ask(f'small-{n}', 1, 'victim', 10.0) for n in range(28)
+        small_cloud.waiting_request(f'small-{n}', 1, 'victim', 10.0)
+        for n in range(28)
     ]
     hosts = [small_cloud.host(f'h{n}', 8, used=1) for n in range(4)]
     running = tuple(
@@ -253,7 +254,7 @@ def test_own_servers_without_an_end_close_no_host_to_others(count, now):
         each.uuid for each in small
     }
     # Small ones of its own project still wait behind it.
-    own = small_cloud.ask('own', 1, 'evil', 5.0)
+    own = small_cloud.waiting_request('own', 1, 'evil', 5.0)
     snapshot = small_cloud.cloud(hosts, [large, own], running=running)
     plan = planner.plan(snapshot, now)
     assert {each.request for each in plan.actions} == (
@@ -262,11 +263,11 @@ def test_own_servers_without_an_end_close_no_host_to_others(count, now):
 
 
 def test_others_servers_without_an_end_are_waited_for():
-    large = small_cloud.ask('large', 8, 'p')
+    large = small_cloud.waiting_request('large', 8, 'p')
     hosts = [small_cloud.host('h1', 8, used=1)]
     amounts = small_cloud.demand(1, 0).amounts
     running = (cluster.Running('h1', 'other', amounts, 0.0, 'u', 's'),)
-    small = small_cloud.ask('small', 1, 'victim', 10.0)
+    small = small_cloud.waiting_request('small', 1, 'victim', 10.0)
     snapshot = small_cloud.cloud(hosts, [large, small], running=running)
     plan = planner.plan(snapshot, 1e5)
     assert not plan.actions

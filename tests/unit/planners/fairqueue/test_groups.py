@@ -18,7 +18,7 @@ from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 from tests.unit.planners.fairqueue import cloud_oracle
 
-ask, cloud = small_cloud.ask, small_cloud.cloud
+ask, cloud = small_cloud.waiting_request, small_cloud.cloud
 R = reason.Reason
 NOW = 9.0
 
@@ -129,7 +129,9 @@ def test_of_a_group_above_a_ceiling_the_oldest_below_it_start(most, why):
     assert sorted(started(plan)) == ['r', 't']
     assert [told(plan, name)[0] for name in 'su'] == [why, why]
     assert not any(each.reserved for each in plan.waiting.values())
-    after = small_cloud.after(cloud([host('h', 64, 999)], asked, **most), plan)
+    after = small_cloud.cloud_after_plan(
+        cloud([host('h', 64, 999)], asked, **most), plan
+    )
     assert not planner.plan(after, NOW).actions
 
 
@@ -137,7 +139,9 @@ def test_a_left_out_request_waits_for_members_once_they_run():
     hosts = [host('a', 8, 900), host('b', 8, 900)]
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
     snapshot = cloud(hosts, asked)
-    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
+    later = small_cloud.cloud_after_plan(
+        snapshot, planner.plan(snapshot, NOW), NOW
+    )
     plan = planner.plan(later, NOW)
     assert told(plan, 'm2') == (R.GROUP_HAS_NO_ROOM, {'asked': 1, 'fit': 0})
     assert plan.waiting['m2'].reserved is None

@@ -33,7 +33,7 @@ every_order = pytest.mark.parametrize(
 
 
 def ask(name, project='p', user='u', **more):
-    asked = small_cloud.ask(name, project=project, **more)
+    asked = small_cloud.waiting_request(name, project=project, **more)
     return dataclasses.replace(asked, user=user)
 
 
@@ -158,7 +158,7 @@ def test_requests_come_in_the_order_of_slurms_ranks():
     for seed in range(2000):
         chance = random.Random(seed)
         root = slurm_fair_tree.random_tree(chance)
-        below = slurm_fair_tree.below(root)
+        below = slurm_fair_tree.list_descendants(root)
         ranks = slurm_fair_tree.rank(root)
         requests = [
             ask(name, *name.split('/'), at=chance.random()) for name in ranks
@@ -423,8 +423,8 @@ BY_USE = (orders.FairTree(), orders.FairTree(charge=0), orders.Multifactor())
 )
 def test_classes_count_by_their_weights(order, weights, first):
     requests = [
-        small_cloud.ask('cpus', project='p'),
-        small_cloud.ask('memory', project='q'),
+        small_cloud.waiting_request('cpus', project='p'),
+        small_cloud.waiting_request('memory', project='q'),
     ]
     snapshot = small_cloud.cloud(
         [small_cloud.host('h', vcpu=1000, memory=1_000_000)],

@@ -13,7 +13,11 @@ from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
 R = reason.Reason
-ask, cloud, host = small_cloud.ask, small_cloud.cloud, small_cloud.host
+ask, cloud, host = (
+    small_cloud.waiting_request,
+    small_cloud.cloud,
+    small_cloud.host,
+)
 
 
 def started(plan):
@@ -529,7 +533,7 @@ def test_a_later_start_of_a_plan_is_seen_by_requests_before():
     snapshot = cloud(hosts, [ask('r', 2, at=1), ask('s', 4, at=2)])
     plan = planner.plan(snapshot, 9)
     assert started(plan) == {'r': ('a',), 's': ('b',)}
-    later = small_cloud.after(snapshot, plan)
+    later = small_cloud.cloud_after_plan(snapshot, plan)
     assert planner.plan(later, 9) == cluster.Plan()
 
 

@@ -57,7 +57,7 @@ groups = st.one_of(
 @st.composite
 def requests(draw):
     return [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'r{n}',
             project=draw(st.sampled_from(PROJECTS)),
             at=float(draw(st.integers(0, 5))),
@@ -184,7 +184,7 @@ def test_no_host_is_filled_beyond_its_capacity(snapshot):
 
 
 def is_within_hosts(snapshot, plan):
-    later = small_cloud.after(snapshot, plan, NOW)
+    later = small_cloud.cloud_after_plan(snapshot, plan, NOW)
     grown = later.inventory.used > snapshot.inventory.used
     full = later.inventory.used > later.inventory.capacity
     assert not (grown & full).any()
@@ -198,7 +198,7 @@ def test_no_project_gets_beyond_its_ceiling_or_the_shared_part(snapshot):
 
 
 def is_within_limits(snapshot, plan):
-    later = small_cloud.after(snapshot, plan, NOW)
+    later = small_cloud.cloud_after_plan(snapshot, plan, NOW)
     before, left = quotas_of(snapshot), quotas_of(later)
     assert (left.left >= np.minimum(before.left, 0)).all()
     for project in PROJECTS:
@@ -216,7 +216,9 @@ def is_within_limits(snapshot, plan):
 
 @hypothesis.given(clouds())
 def test_carried_out_a_plan_leaves_nothing_to_be_done(snapshot):
-    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
+    later = small_cloud.cloud_after_plan(
+        snapshot, planner.plan(snapshot, NOW), NOW
+    )
     assert planner.plan(later, NOW).actions == ()
 
 
@@ -226,7 +228,7 @@ def test_with_any_backfill_a_state_that_is_planned_stays(
 ):
     backfill = planner.Backfill(depth, patience_s)
     plan = planner.plan(snapshot, NOW, backfill=backfill)
-    later = small_cloud.after(snapshot, plan, NOW)
+    later = small_cloud.cloud_after_plan(snapshot, plan, NOW)
     assert planner.plan(later, NOW, backfill=backfill).actions == ()
 
 
@@ -350,7 +352,7 @@ BY_SHARES = st.sampled_from(
 def contended(draw):
     """Servers of one size ask for a host that cannot hold them all."""
     there = [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'{draw(st.integers(0, 99)):02}-{n}',
             project=draw(st.sampled_from(PROJECTS)),
             at=float(draw(st.integers(0, 5))),

@@ -11,7 +11,7 @@ from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ask, host = small_cloud.ask, small_cloud.host
+ask, host = small_cloud.waiting_request, small_cloud.host
 
 
 def owner(name, vcpu, parent=None, **more):

@@ -21,7 +21,7 @@ def kept(elapsed_s):
 
 
 def past(name, project, asked_at, sent_at, vcpu=1, lasted_s=1000.0, **more):
-    asked = small_cloud.ask(name, vcpu, project, asked_at, **more)
+    asked = small_cloud.waiting_request(name, vcpu, project, asked_at, **more)
     return replay.PastRequest(asked, sent_at, lasted_s)
 
 

@@ -15,8 +15,8 @@ ACCOUNTS = (cluster.Account('p', windows=(NIGHT,)), cluster.Account('q'))
 def plan_at(hour):
     """The plan at an hour of a day; both requests fit."""
     requests = (
-        small_cloud.ask('night', 8, project='p'),
-        small_cloud.ask('day', 1, project='q'),
+        small_cloud.waiting_request('night', 8, project='p'),
+        small_cloud.waiting_request('day', 1, project='q'),
     )
     snapshot = small_cloud.cloud(
         [small_cloud.host('h', 9)],

@@ -21,7 +21,7 @@ from tests.fixtures import small_cloud
 NOW = 10_000.0
 LENT = request.Band.PREEMPTIBLE
 SOON = planner.PreemptionRules(patience_s=0.0, least_run_s=0.0)
-ask = small_cloud.ask
+ask = small_cloud.waiting_request
 V, R = cluster.Verb, reason.Reason
 
 
@@ -320,7 +320,7 @@ def test_a_promised_request_starts_where_there_is_room(others):
     }
     # Who was to leave stays by then.
     after = dataclasses.replace(
-        small_cloud.after(snapshot, found, NOW),
+        small_cloud.cloud_after_plan(snapshot, found, NOW),
         leaving=frozenset(),
         promised={},
     )
@@ -404,7 +404,7 @@ def test_a_victim_that_waits_again_does_not_take_the_room_back():
     snapshot = cloud({'a': 8}, [], asked, promised={'r': ('a',)})
     found = plan(snapshot)
     assert [each.request for each in found.actions] == ['r']
-    after = small_cloud.after(snapshot, found, NOW)
+    after = small_cloud.cloud_after_plan(snapshot, found, NOW)
     assert plan(after).actions == ()
 
 

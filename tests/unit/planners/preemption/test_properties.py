@@ -47,7 +47,7 @@ def clouds(draw):
                 )
             )
     asked = [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'r{n}',
             draw(st.integers(1, 5)),
             draw(st.sampled_from(PROJECTS)),
@@ -210,7 +210,7 @@ def test_two_never_take_each_others_room(use, gains, loses, back, margin):
             small_cloud.CLASSES,
             (cluster.Provider('a', 'a'),),
             cluster.Inventory(capacity, capacity * 0, capacity, capacity),
-            tuple(small_cloud.ask(p, project=p) for p in 'pq'),
+            tuple(small_cloud.waiting_request(p, project=p) for p in 'pq'),
             history={n: np.full(2, part) for n, part in use.items()},
         )
         levels = over_share.Levels(snapshot)
@@ -241,7 +241,7 @@ def test_the_clouds_that_are_drawn_need_room():
             test_planner.runs(f's{k}', 'a', 2, chance.choice(PROJECTS))
             for k in range(4)
         ]
-        asked = [small_cloud.ask('r', 3, 'x', float(n))]
+        asked = [small_cloud.waiting_request('r', 3, 'x', float(n))]
         snapshot = test_planner.cloud({'a': 8}, running, asked)
         found += len(made(plan_of(snapshot)))
     assert found == 30

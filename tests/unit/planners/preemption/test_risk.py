@@ -26,7 +26,7 @@ LATER = planner.PreemptionRules(patience_s=1e9, least_run_s=600.0)
 
 def full(*running, waits=(), **more):
     asked = [
-        small_cloud.ask(f'r{n}', 4, project, band=band)
+        small_cloud.waiting_request(f'r{n}', 4, project, band=band)
         for n, (project, band) in enumerate(waits)
     ]
     snapshot = test_planner.cloud({'a': 8}, running, asked)

@@ -33,7 +33,7 @@ NORMAL = request.Band.NORMAL
 def cloud(used, *asked, running=()):
     """One host of eight CPUs."""
     wanted = [
-        small_cloud.ask(f"r{n}", vcpu, "p", float(n), band=band)
+        small_cloud.waiting_request(f"r{n}", vcpu, "p", float(n), band=band)
         for n, (vcpu, band) in enumerate(asked)
     ]
     taken = test_planner.runs('taken', 'a', used, 'q', 9.0, NORMAL)

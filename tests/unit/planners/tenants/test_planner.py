@@ -11,7 +11,7 @@ from nova_fairness.model import tenants
 from nova_fairness.planners.tenants import planner
 from tests.fixtures import small_cloud
 
-host, lies = small_cloud.host, small_cloud.lies
+host, lies = small_cloud.host, small_cloud.placed_server
 
 
 def cloud(cpus=4.0, **hosts):
@@ -29,7 +29,7 @@ def cloud(cpus=4.0, **hosts):
             )
     listed = [host(name, memory=100_000) for name in hosts]
     return tenants.Tenants(
-        small_cloud.filled(listed, servers),
+        small_cloud.cloud_of_servers(listed, servers),
         wants,
         dict.fromkeys(hosts, cpus),
     )

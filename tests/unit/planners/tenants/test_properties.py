@@ -70,7 +70,7 @@ def lived(given):
 
 
 def carried_out(given, plan):
-    cloud = small_cloud.moved(given.cloud, plan.plan.moves)
+    cloud = small_cloud.cloud_after_moves(given.cloud, plan.plan.moves)
     return lived(dataclasses.replace(given, cloud=cloud))
 
 
@@ -91,7 +91,7 @@ rules = st.builds(
 )
 
 
-@hypothesis.settings(deadline=None, max_examples=effort.part(300))
+@hypothesis.settings(deadline=None, max_examples=effort.count_to_try(300))
 @hypothesis.given(clouds(), rules)
 def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
     given, rules
@@ -103,7 +103,7 @@ def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
     assert planner.plan(later, 0.0, rules).plan.moves == ()
 
 
-@hypothesis.settings(deadline=None, max_examples=effort.part(300))
+@hypothesis.settings(deadline=None, max_examples=effort.count_to_try(300))
 @hypothesis.given(clouds(), rules)
 def test_levels_only_grow_from_the_lowest_up(given, rules):
     plan = planner.plan(given, 0.0, rules)
