@@ -96,7 +96,7 @@ def test_a_server_passes_all_abuse_cases(served):
         ('admin', 0, b'', {}),
     ],
 )
-def test_a_wrong_response_is_seen(who, status, body, headers):
+def test_the_abuse_check_detects_a_wrong_response(who, status, body, headers):
     case = api_abuse.AbusiveRequest('a', who, 'GET', '/v2.1/fairness', (200,))
     response = api_abuse.Response(status, headers, body)
     assert list(api_abuse.list_faults(PLACE, case, response))

@@ -70,7 +70,7 @@ def told(lacking, **more):
     )
 
 
-def test_a_plan_is_made_of_reports_of_agents(agents, lacking):
+def test_help_uses_reports_of_agents(agents, lacking):
     assert told(lacking).cpus == {}
     wait_for_value(lambda: told(lacking).cpus == {'a': 4.0, 'b': 4.0})
     given = told(lacking, moved_at={'v1': 7.0}, shares={'u': 2.0})
@@ -102,7 +102,7 @@ def test_a_server_with_nonsense_reports_is_left_out(agents, lacking, nonsense):
     assert set(told(lacking).wants) == {'v1'}
 
 
-def test_a_weight_that_is_not_known_is_as_others(agents, lacking):
+def test_an_unknown_weight_counts_as_average(agents, lacking):
     agents.said['a']['instances']['u1']['weight_units'] = None
     wait_for_value(lambda: 'u1' in told(lacking).wants)
     assert told(lacking).wants['u1'].weight == 1.0
@@ -117,7 +117,7 @@ def test_a_weight_that_is_not_known_is_as_others(agents, lacking):
         ({'entity': 'project'}, {'b'}),
     ],
 )
-def test_hosts_that_cannot_be_compared_are_left_out(
+def test_hosts_that_compare_projects_differently_are_left_out(
     agents, lacking, more, left
 ):
     agents.said['b'].update(more)
@@ -125,9 +125,7 @@ def test_hosts_that_cannot_be_compared_are_left_out(
 
 
 @pytest.mark.parametrize('said', [None, [], {'host': 'a'}, answer('z', {})])
-def test_an_invalid_answer_of_an_agent_counts_for_nothing(
-    agents, lacking, said
-):
+def test_an_invalid_answer_of_an_agent_is_ignored(agents, lacking, said):
     agents.said['a'] = said
     wait_for_value(lambda: set(told(lacking).cpus) == {'b'})
     assert told(lacking).wants == {}

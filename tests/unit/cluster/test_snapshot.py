@@ -44,7 +44,7 @@ def seen(reader, requests=(), given=()):
     return reader.read(requests, dict(given), 1000.0).snapshot
 
 
-def test_hosts_are_seen_with_their_trees(reader):
+def test_hosts_are_read_with_their_provider_trees(reader):
     found = seen(reader)
     assert found.classes == ('MEMORY_MB', 'VCPU', 'VGPU')
     one, other = found.providers
@@ -58,7 +58,7 @@ def test_hosts_are_seen_with_their_trees(reader):
     assert found.inventory.unit[0].tolist() == [10_000, 8, 2]
 
 
-def test_use_is_seen_by_host_and_project(cloud, reader):
+def test_use_is_read_by_host_and_project(cloud, reader):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
     found = seen(reader)
@@ -68,7 +68,7 @@ def test_use_is_seen_by_host_and_project(cloud, reader):
     assert found.limits['rich'].guaranteed == {'VCPU': 2}
 
 
-def test_only_changes_are_read_again(cloud, reader):
+def test_only_changed_hosts_are_read_again(cloud, reader):
     seen(reader)
     cloud.asked.clear()
     seen(reader)
@@ -283,7 +283,7 @@ def test_groups_on_several_pages_are_read_to_the_end(
     assert (found['g4'], found['g0'], found['gone']) == (('h1',), (), ())
 
 
-def test_no_host_is_asked(cloud, reader):
+def test_a_cloud_without_hosts_causes_no_host_request(cloud, reader):
     seen(reader)
     assert cloud.uptimes_asked == 0
 
@@ -471,7 +471,7 @@ def test_an_unknown_cloud_is_named(monkeypatch, tmp_path):
         clients.connect('nowhere')
 
 
-def test_limits_are_read(tmp_path):
+def test_account_limits_are_read_into_the_snapshot(tmp_path):
     path = tmp_path / 'limits.json'
     path.write_text(json.dumps({'p': {'ceiling': {'VCPU': 4}}}))
     assert limits_file.read(path) == {'p': cluster.Limits({}, {'VCPU': 4})}
@@ -494,7 +494,7 @@ def test_limits_are_read(tmp_path):
         '[' * 100_000,
     ],
 )
-def test_limits_that_are_none_are_named(tmp_path, text):
+def test_invalid_account_limits_are_named(tmp_path, text):
     path = tmp_path / 'limits.json'
     path.write_text(text)
     with pytest.raises(exception.ConfigurationError, match=r'limits\.json'):
@@ -587,7 +587,7 @@ def reader_of(placement, nova):
         {'total': 1e30},
     ],
 )
-def test_a_host_may_have_room_without_end(cloud, parts):
+def test_a_host_may_have_unlimited_capacity(cloud, parts):
     placement, nova, *_ = cloud.apis
     change = with_each_inventory(**parts)
     found = seen(reader_of(answering(placement, '/inventories', change), nova))
@@ -911,7 +911,7 @@ class TestClasses:
     def at(self, reader, now, requests=()):
         return reader.read(requests, {}, now).snapshot
 
-    def test_those_of_a_host_that_is_down_are_known(self, cloud, reader):
+    def test_resource_classes_of_a_down_host_are_known(self, cloud, reader):
         cloud.add_provider(
             fake_cloud.name_uuid('below'), 'h2-0', {'PCPU': 4},
             fake_cloud.name_uuid('h2'),
@@ -920,7 +920,9 @@ class TestClasses:
         assert 'PCPU' in found.classes
         assert found.knows_classes
 
-    def test_one_that_vanished_is_known_for_an_hour(self, cloud, reader):
+    def test_a_vanished_resource_class_is_known_for_an_hour(
+        self, cloud, reader
+    ):
         assert 'VGPU' in self.at(reader, 1000.0).classes
         for name in ('h1-0', 'h1-1'):
             del cloud.providers[fake_cloud.name_uuid(name)]
@@ -944,7 +946,7 @@ class TestClasses:
         assert not self.at(reader, 1599.0).knows_classes
         assert self.at(reader, 1601.0).knows_classes
 
-    def test_without_a_host_nothing_is_known(self, cloud, reader):
+    def test_without_a_host_no_resource_class_is_known(self, cloud, reader):
         for name in ('h1', 'h2'):
             del cloud.hypervisors[fake_cloud.name_uuid(name)]
         assert not self.at(reader, 1000.0).knows_classes

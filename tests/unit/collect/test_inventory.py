@@ -226,7 +226,7 @@ def test_silence_is_noticed_though_rounds_are_long():
     assert 'no answer' in seen[-1]
 
 
-def test_that_we_stood_still_ourselves_is_no_silence_of_libvirt():
+def test_a_suspended_agent_does_not_blame_libvirt():
     assert asked_at(10, 20, 30, 148, 158) == [''] * 5
     assert 'no answer' in asked_at(10, 20, 30, 148, 158, 168, 178, 188)[-1]
 

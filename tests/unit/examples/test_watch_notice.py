@@ -75,7 +75,7 @@ def watching(service, program, **more):
 
 
 @pytest.mark.parametrize('code', [0, 1])
-def test_it_is_said_that_a_program_ended_well(service, tmp_path, code):
+def test_the_watcher_reports_success_of_its_program(service, tmp_path, code):
     ran, done = tmp_path / 'ran', tmp_path / 'done'
     program = f'touch {ran}; exit {code}'
     with watching(service, program, WHEN_DONE=f'echo done >> {done}'):
@@ -107,7 +107,7 @@ def test_a_program_is_run_once_for_each_notice(service, tmp_path):
     assert said.read_text().split() == [AT, '2026-01-02T00:00:00Z']
 
 
-def test_work_is_saved_each_time_that_it_is_at_risk(service, tmp_path):
+def test_the_watcher_saves_work_at_each_risk(service, tmp_path):
     saved, ran = tmp_path / 'saved', tmp_path / 'ran'
     with watching(
         service, f'touch {ran}', WHEN_AT_RISK=f'echo once >> {saved}'
@@ -153,7 +153,9 @@ def file(tmp_path):
     return write
 
 
-def test_a_file_of_the_guest_agent_is_enough(service, tmp_path, file):
+def test_the_watcher_reads_notices_from_a_guest_agent_file(
+    service, tmp_path, file
+):
     service.metadata, said = None, tmp_path / 'said'
     with watching(
         service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)
@@ -171,7 +173,7 @@ def test_a_file_of_the_guest_agent_is_enough(service, tmp_path, file):
     assert said.read_text().split() == [AT]
 
 
-def test_a_repeated_notice_is_told_once(service, tmp_path, file):
+def test_the_watcher_acts_once_on_a_repeated_notice(service, tmp_path, file):
     said, later = tmp_path / 'said', '2026-01-02T00:00:00Z'
     with watching(
         service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)

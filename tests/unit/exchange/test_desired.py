@@ -33,7 +33,7 @@ some = strategies.builds(
 
 
 @hypothesis.given(strategies.lists(some | strategies.none()))
-def test_the_newest_is_the_same_in_any_order(known):
+def test_the_newest_choice_does_not_depend_on_arrival_sequence(known):
     winner = desired_module.newest(*known)
     assert winner == desired_module.newest(*reversed(known))
     assert all(
@@ -54,7 +54,7 @@ def test_choices_of_one_origin_at_once_are_ordered_too():
     assert not FIRST.is_newer_than(other)
 
 
-def test_there_is_an_end_of_epochs():
+def test_the_epoch_has_a_maximum():
     last = dataclasses.replace(FIRST, epoch=desired_module.LARGEST_EPOCH)
     with pytest.raises(exception.ReportRefused, match='no epoch after'):
         desired_module.next_choice(last, 'm', 'p', 'n')
@@ -130,7 +130,7 @@ def state(file, monkeypatch):
         item.stop()
 
 
-def test_nothing_was_ever_set(state):
+def test_the_desired_state_is_empty_at_first(state):
     fresh = state()
     assert fresh.current() is None
     assert fresh.status() == {
@@ -187,14 +187,14 @@ def test_a_node_takes_over_the_choice_of_the_store(state, file):
     wait_for_value(lambda: file.load() == SECOND)
 
 
-def test_a_store_that_lost_everything_is_told(state, file):
+def test_a_store_that_lost_its_data_gets_the_choice_again(state, file):
     file.save(SECOND)
     shared = fake_store.FakeStore()
     state(shared)
     wait_for_value(lambda: shared.kept == SECOND)
 
 
-def test_a_store_that_is_away_is_told_later(state, caplog):
+def test_a_choice_is_written_after_an_outage_of_the_store(state, caplog):
     shared = fake_store.FakeStore(FIRST)
     shared.is_away = True
     fresh = state(shared)
@@ -219,7 +219,7 @@ def test_untrusted_gossip_makes_the_node_ask_the_store(state):
     wait_for_value(lambda: fresh.current() == SECOND)
 
 
-def test_old_gossip_is_no_reason_to_ask(state):
+def test_old_gossip_causes_no_read_of_the_store(state):
     shared = fake_store.FakeStore(SECOND)
     fresh = state(shared, start=False)
     fresh.take_over(SECOND)

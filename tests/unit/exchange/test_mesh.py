@@ -94,7 +94,7 @@ def test_domains_do_not_hear_each_other(node):
     assert one.statistics().get('received') is None
 
 
-def test_before_anything_is_known_the_view_is_empty(node):
+def test_a_view_without_reports_is_empty(node):
     exchange = node('n1', start=False)
     assert exchange.view(0.0).reports == {}
 
@@ -108,7 +108,7 @@ def test_a_new_metric_is_compared_before_it_is_published(node):
     assert hosts(one, metric='New') == ['n1', 'n2']
 
 
-def test_the_own_pause_does_not_make_the_others_too_old(node):
+def test_a_suspended_node_does_not_expire_reports_of_others(node):
     one, two = node('n1', clock=fixed), node('n2', clock=fixed)
     two.publish(build.node_report('n2'))
     wait_for_value(lambda: hosts(one, metric='GreedinessMetric'))
@@ -129,7 +129,7 @@ def test_gossip_reaches_a_node_that_was_down(node):
 
 
 @pytest.mark.parametrize(('carries', 'kind'), [(True, bytes), (False, str)])
-def test_numbers_travel_as_bytes_where_they_can(
+def test_numbers_are_sent_as_bytes_if_the_transport_allows(
     transport, node, carries, kind, monkeypatch
 ):
     monkeypatch.setattr(
@@ -221,7 +221,7 @@ def test_a_host_may_claim_its_configured_capacity_and_not_more(node, tmp_path):
     assert 'peer_capacity_file: n2*' in left_out['n2']
 
 
-def test_another_capacity_within_the_bounds_is_said(node, caplog):
+def test_a_changed_capacity_within_bounds_is_logged(node, caplog):
     exchange = node('n1', start=False, clock=fixed)
     for sequence, capacity in enumerate((100.0, 100.0, 900.0, 900.0)):
         sent = build.node_report('n2', sequence, capacity=capacity)
@@ -233,7 +233,7 @@ def test_another_capacity_within_the_bounds_is_said(node, caplog):
 
 
 @pytest.mark.parametrize('context', [None, [], 'x', {}])
-def test_a_context_may_be_anything(node, context):
+def test_a_context_of_any_type_is_accepted(node, context):
     exchange = node('n1', start=False)
     assert handed(exchange, context, from_n2()) == {'accepted': 1}
 
@@ -253,9 +253,7 @@ def test_a_context_may_be_anything(node, context):
         'keys and a store that knows nothing of it',
     ],
 )
-def test_gossip_of_a_node_counts_less_than_the_store(
-    node, key, shared, expected
-):
+def test_the_store_overrides_gossip_of_a_node(node, key, shared, expected):
     exchange = node('n1', shared=shared, start=False)
     handed(exchange, {intake.PEER: key}, from_n2(wish=SET))
     assert exchange.desired.current() == expected
@@ -335,7 +333,7 @@ def test_hostile_calls_are_counted_and_the_listener_lives(node, transport):
     )
 
 
-def test_stopping_twice_or_without_a_start_is_fine(node):
+def test_stop_may_be_repeated_or_called_before_start(node):
     exchange = node('n1', start=False)
     exchange.stop()
     exchange.stop()
@@ -358,7 +356,7 @@ def noted(caplog):
     return note
 
 
-def test_only_changes_are_sent(noted):
+def test_only_changed_peer_states_are_logged(noted):
     assert noted(view('n1')) == ['Reports in use: n1']
     assert noted(view('n1')) == []
     assert noted(view('n1', n2='silent for 31 s')) == [
@@ -371,7 +369,7 @@ def test_only_changes_are_sent(noted):
     assert noted(view('n1', 'n2')) == ['Reports in use: n2']
 
 
-def test_a_cloud_that_falls_apart_is_one_line(noted):
+def test_a_loss_of_many_peers_is_logged_in_one_line(noted):
     hosts = {f'n{number:02d}': 'silent for 31 s' for number in range(50)}
     (line,) = noted(view(**hosts))
     assert line.endswith('n09 (silent for 31 s) and 40 more')

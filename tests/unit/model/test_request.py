@@ -34,7 +34,7 @@ def walk(*events):
         ((E.FAIL,), S.FAILED),
     ],
 )
-def test_a_request_goes_the_ways_of_the_table(events, expected):
+def test_a_request_follows_the_transition_table(events, expected):
     assert walk(*events) is expected
 
 
@@ -66,7 +66,7 @@ def test_a_request_that_may_have_been_sent_is_not_taken_back():
         assert E.EXPIRE not in request.STEPS[state]
 
 
-def test_only_the_ends_are_final():
+def test_only_end_states_are_final():
     assert {S.ENDED, S.CANCELLED, S.EXPIRED, S.FAILED} == request.FINAL
 
 
@@ -82,7 +82,7 @@ def test_the_error_says_which_steps_there_are():
         request.after(S.ENDED, E.START)
 
 
-def test_equal_demands_are_one_key():
+def test_equal_demands_have_equal_hash_keys():
     assert len({small_cloud.demand(), small_cloud.demand()}) == 1
 
 

@@ -55,13 +55,13 @@ def test_the_page_names_every_event_and_every_field():
         assert ('Priority ``warn``' in text) == warns
 
 
-def test_an_unchanged_move_is_not_told():
+def test_an_unchanged_move_is_not_notified():
     assert list(plans.change_notices(PLAN, PLAN, 'c1')) == []
     seen = PLAN.with_move(0, dataclasses.replace(PLAN.moves[0], sent_mb=3))
     assert list(plans.change_notices(PLAN, seen, 'c1')) == []
 
 
-def test_a_move_says_where_its_server_goes():
+def test_a_notified_move_names_its_target():
     moving = PLAN.moves[0].stepped(M.ASK, 60.0, C.ASKED)
     [notice] = plans.change_notices(PLAN, PLAN.with_move(0, moving), 'c1')
     assert notice.payload['move'] == {

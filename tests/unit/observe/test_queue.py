@@ -90,7 +90,7 @@ def test_the_page_names_every_metric():
 
 
 @pytest.mark.parametrize('state', ['reserved', 'sending'])
-def test_steps_that_may_be_taken_back_are_not_told(state):
+def test_reversible_steps_are_not_notified(state):
     assert told(request.State(state)) is None
 
 
@@ -102,7 +102,7 @@ def test_a_process_that_does_not_lead_knows_of_no_waiting_request():
     assert 'nova_fairness_queue_leads_bool' in names
 
 
-def test_the_status_is_json():
+def test_the_status_of_the_queue_is_json():
     told_json = json.loads(
         json.dumps(queue.QueueCollector(lambda: SEEN, None).status())
     )

@@ -81,7 +81,9 @@ def test_the_last_answer_counts_while_the_service_is_away(connect, caplog):
     'answer',
     [None, [], {}, {'servers': 'vm-1'}, {'servers': [7]}, {'servers': ['x']}],
 )
-def test_a_bad_answer_changes_nothing_and_is_said(connect, caplog, answer):
+def test_an_invalid_answer_is_logged_and_changes_nothing(
+    connect, caplog, answer
+):
     service = FakeService()
     service.answer = answer
     known = connect(service)
@@ -177,7 +179,7 @@ def host(tmp_path):
     return made
 
 
-def test_they_are_idle_and_their_owner_is_none_the_heavier(host):
+def test_best_effort_vms_are_idle_and_add_no_heaviness_to_their_owner(host):
     done = host.rounds(12)
     assert host.shares('a-2', 'a-3') == [allocation.IDLE] * 2
     mine, other = host.shares('a-1', 'b-4')
@@ -202,7 +204,7 @@ def test_best_effort_vms_get_cpu_time_that_no_other_vm_wants(host):
     assert host.shares('a-1', 'b-4') == [1024] * 2
 
 
-def test_they_are_as_others_one_round_after_their_class_changed(host):
+def test_vms_are_normal_one_round_after_leaving_best_effort(host):
     host.rounds(8)
     host.best_effort.clear()
     host.rounds(1)
@@ -228,7 +230,7 @@ def test_an_exempt_vm_is_left_alone_also_if_best_effort(host):
     assert host.shares('a-2', 'a-3') == [1024, allocation.IDLE]
 
 
-def test_preferences_give_them_nothing_of_their_owner(host):
+def test_preferences_give_best_effort_vms_no_share_of_their_owner(host):
     host.preferences = {'a-2': 50.0}
     host.rounds(12)
     mine, other = host.shares('a-1', 'b-4')
@@ -239,7 +241,7 @@ def test_preferences_give_them_nothing_of_their_owner(host):
 # Proof ---------------------------------------------------------------------
 
 
-def test_received_cpu_time_is_told_beside_the_expected(host):
+def test_received_cpu_time_is_reported_beside_the_expected(host):
     done = host.rounds(6)
     effect = done.effect
     assert effect.received == pytest.approx(effect.expected, abs=0.02)

@@ -45,7 +45,7 @@ def placement():
     return FakePlacement()
 
 
-def test_never_more_counts_than_is_there_or_was_asked_for(placement):
+def test_preemptible_use_never_exceeds_allocation_or_request(placement):
     """Servers are resized at any time, and few are read in a look."""
     chance = random.Random(7)
     made = allocations.AllocationCache(placement)
@@ -76,7 +76,7 @@ def test_never_more_counts_than_is_there_or_was_asked_for(placement):
     assert placement.asked == before
 
 
-def test_a_changing_server_is_read_in_every_look(placement):
+def test_a_changing_server_is_read_in_every_cycle(placement):
     made = allocations.AllocationCache(placement)
     asked = {'s': small_cloud.waiting_request('s', 8, band=BAND)}
     placement.has['s'] = {'VCPU': 8}

@@ -253,7 +253,7 @@ def test_a_leader_deposed_in_the_cycle_charges_nothing(world, process):
     assert world.store.read_ledger() == before
 
 
-def test_of_a_gap_an_hour_is_charged_and_the_rest_fades(world, process):
+def test_one_hour_of_a_gap_is_charged_and_older_use_decays(world, process):
     runs(world, 's1', 16)
     world.now += 600
     process.cycle()
@@ -315,7 +315,7 @@ def test_a_class_that_is_gone_for_a_while_is_not_forgotten(world, process):
     assert snapshot.history['p'].shape == (len(snapshot.classes),)
 
 
-def test_orders_see_past_use(world, process):
+def test_orders_get_past_use(world, process):
     runs(world, 's1', 4, 'p')
     world.now += 600
     process.cycle()

@@ -57,7 +57,7 @@ def waits(cores, since=LONG):
         ([], waits(25), []),
     ],
 )
-def test_hosts_go_where_something_waits(batch, cloud, expected):
+def test_hosts_move_to_the_side_with_waiting_requests(batch, cloud, expected):
     rules = demand.BorderRules(most_moving=9)
     hosts = some(3)
     assert moved(*hosts, batch=batch, cloud=cloud, rules=rules) == expected
@@ -156,7 +156,7 @@ def test_a_large_request_gets_no_host_that_is_missed_elsewhere():
     assert moved(*nodes, batch=waits_there, cloud=wants) == []
 
 
-def test_hosts_in_use_are_not_to_spare():
+def test_hosts_in_use_do_not_count_as_spare():
     full = border.usage_at(border.work(cores=8, gone_at=NOW + HOUR))
     nodes = [(node, full, border.CLOSED) for node in some(2)]
     assert moved(*nodes, cloud=waits(8)) == []
@@ -212,7 +212,7 @@ def used(name, *works, **more):
     return border.node(name, **more), border.usage_at(*works), border.CLOSED
 
 
-def test_the_host_goes_whose_drain_leaves_least_idle():
+def test_the_host_with_the_least_idle_drain_moves():
     """Core-seconds idle: 8 * 4 h - 32 h = 0; 8 * 1 h - 1 h = 7 h."""
     nodes = [
         used('long', border.work(cores=1, gone_at=NOW + 9 * HOUR)),
@@ -345,7 +345,7 @@ def test_a_target_comes_before_the_calendar_and_that_before_demand():
     assert 'has 0 hosts and is to have 1' in plan.actions[0].text
 
 
-def test_numbers_of_demand_are_said():
+def test_numbers_of_demand_are_reported():
     plan = planner.plan(border.snapshot(*some(2), cloud=waits(8)), NOW)
     assert plan.actions[0].text == ('cloud lacks 8 cores, batch can spare 16')
     assert plan.actions[0].cause is C.DEMAND

@@ -103,7 +103,9 @@ STAYS = border.usage_at(border.work('vm'), place=CLOSED)
         ('unclear', OPEN, None, 'find_in_batch', ''),
     ],
 )
-def test_one_host_takes_the_next_step(state, batch, cloud, expected, said):
+def test_a_host_takes_the_next_step_of_its_move(
+    state, batch, cloud, expected, said
+):
     done, faults = one(state, batch, cloud)
     assert done == expected
     assert said in faults
@@ -125,7 +127,9 @@ def test_one_host_takes_the_next_step(state, batch, cloud, expected, said):
         ('leaving_batch', OPEN, CLOSED, False, 'close'),
     ],
 )
-def test_a_time_to_live_ends(state, batch, cloud, end_vms, expected):
+def test_remaining_work_is_ended_after_the_time_to_live(
+    state, batch, cloud, end_vms, expected
+):
     rules = demand.BorderRules(end_vms=end_vms)
     assert one(state, batch, cloud, until=NOW, rules=rules)[0] == expected
     assert one(state, batch, cloud, until=NOW + 1)[0] not in ('expire', 'end')
@@ -224,7 +228,7 @@ def test_actions_name_the_version_that_they_were_decided_on():
     assert plan.actions[0].version == 17
 
 
-def test_one_host_that_is_wrong_keeps_no_other():
+def test_a_host_with_an_error_does_not_stop_others():
     done, plan = told(
         (border.node('a'), OPEN, OPEN),
         border.node('b', state='cloud_asked'),

@@ -228,7 +228,7 @@ def test_caps_hold_at_once_and_in_a_day(world, moving, per_day):
 
 
 @hypothesis.given(worlds())
-def test_without_demand_nothing_moves(world):
+def test_no_host_moves_without_demand(world):
     for side in border_module.BorderSide:
         world.wants[side] = []
     rules = dataclasses.replace(RULES, stay_s=0.0)
