@@ -60,7 +60,7 @@ def test_a_program_starts_without_the_peak_memory_of_these_tests():
     'runs', [4_000, pytest.param(20_000, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize('name', targets.TARGETS)
-def test_nothing_new_is_found_in_a_bounded_run(name, runs, tmp_path):
+def test_a_bounded_fuzz_run_finds_no_new_error(name, runs, tmp_path):
     corpus = tmp_path / 'corpus'
     shutil.copytree(seeds.CORPUS / name, corpus)
     done = subprocess.run(

@@ -167,7 +167,7 @@ def worlds(draw):
 
 
 @hypothesis.given(worlds(), st.sampled_from([None, 0, 2, 4]))
-def test_moves_of_hosts_come_to_rest(world, contended):
+def test_host_moves_end_in_a_stable_state(world, contended):
     rules = dataclasses.replace(
         RULES, stay_s=0.0, most_per_day=9, contended=contended
     )
@@ -203,7 +203,7 @@ def test_no_host_goes_back_for_earlier_waiters(world):
 
 
 @hypothesis.given(worlds(), st.integers(0, 3), st.integers(0, 2))
-def test_caps_hold_at_once_and_in_a_day(world, moving, per_day):
+def test_limits_of_simultaneous_and_daily_moves_hold(world, moving, per_day):
     rules = dataclasses.replace(
         RULES, stay_s=0.0, most_moving=moving, most_per_day=per_day
     )
@@ -249,7 +249,7 @@ def test_no_side_gives_hosts_it_wants_itself(world):
 
 
 @hypothesis.given(worlds(), st.randoms(use_true_random=False))
-def test_how_hosts_are_listed_does_not_matter(world, source):
+def test_the_sequence_of_listed_hosts_does_not_matter(world, source):
     snapshot = world.snapshot()
     rules = dataclasses.replace(RULES, stay_s=0.0, contended=1)
     plan = planner.plan(snapshot, world.now, rules)

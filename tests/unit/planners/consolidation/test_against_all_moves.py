@@ -86,7 +86,7 @@ def least(sizes, servers, is_good):
     return None
 
 
-def test_few_rescues_are_missed_or_send_more_than_they_must():
+def test_few_rescues_are_missed_or_send_more_memory_than_needed():
     possible, missed, dearer = 0, 0, 0
     for seed in range(900):
         chance, sizes, servers = small(seed)
@@ -114,7 +114,7 @@ def test_few_rescues_are_missed_or_send_more_than_they_must():
     assert dearer <= 0.04 * possible
 
 
-def test_few_repacked_clouds_send_more_than_they_must():
+def test_few_repacked_clouds_send_more_memory_than_needed():
     moved, dearer = 0, 0
     for seed in range(200):
         _, sizes, servers = small(seed)

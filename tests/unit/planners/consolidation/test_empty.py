@@ -29,12 +29,12 @@ def test_an_empty_host_takes_servers_without_other_room():
     assert plan.busy == (2, 2)
 
 
-def test_smaller_ones_make_room():
+def test_smaller_servers_move_to_make_room_for_larger_ones():
     cloud = filled(h1=[4], h2=[4, 2], h3=[6])
     assert where(empty.empty(cloud, 'h1')) == {'h10': 'h2', 'h21': 'h3'}
 
 
-def test_as_much_leaves_as_finds_room():
+def test_a_host_is_emptied_as_far_as_servers_find_room():
     cloud = filled(h1=[4, 2], h2=[6])
     assert where(empty.empty(cloud, 'h1')) == {'h11': 'h2'}
 
@@ -98,7 +98,7 @@ def test_figures_name_hosts_in_use_and_the_spread():
     )
 
 
-def test_traffic_of_a_move_counts():
+def test_the_plan_counts_the_traffic_of_moves():
     servers = [lies('a', 'h1', memory=100, sends=30.0), lies('b', 'h2', 2)]
     cloud = small_cloud.cloud_of_servers([host('h1'), host('h2')], servers)
     plan = empty.empty(cloud, 'h1', rules.USUAL)

@@ -68,7 +68,7 @@ def fewest(items, hosts, bins=()):
 @hypothesis.given(
     KINDS, st.tuples(st.integers(1, 6), st.integers(1, 6)), st.data()
 )
-def test_as_few_hosts_as_trying_all_finds(kinds, hosts, draw):
+def test_patterns_need_as_few_hosts_as_exhaustive_search(kinds, hosts, draw):
     counts = [draw.draw(st.integers(1, 2)) for _ in kinds]
     items = [
         each for each, n in zip(kinds, counts, strict=True) for _ in range(n)
@@ -120,7 +120,7 @@ def test_a_class_that_others_use_up_sooner_needs_no_cells():
     assert knapsack.KnapsackHost(sizes, np.array([100, 10]), most).cells == 11
 
 
-def test_work_ends_and_the_best_result_by_then_counts(monkeypatch):
+def test_the_best_result_at_the_end_of_the_work_budget_counts(monkeypatch):
     monkeypatch.setattr(columns, '_ROUNDS', 0)
     made = task([(3, 3), (5, 5), (1, 2)], [4, 4, 4], [12, 3])
     found = columns.packed(made)

@@ -102,7 +102,7 @@ def test_a_host_that_cannot_be_emptied_gives_servers_to_fuller_hosts():
     assert where(plan) == {'b1': 'a'}
 
 
-def test_hosts_are_kept_ready():
+def test_the_configured_number_of_empty_hosts_is_kept():
     snapshot = small_cloud.cloud_of_servers(
         [host('a'), host('b', vcpu=16), host('c')]
     )
@@ -112,7 +112,7 @@ def test_hosts_are_kept_ready():
     assert plan.off == ('a', 'c')
 
 
-def test_nothing_is_moved_that_must_stay():
+def test_fixed_servers_are_never_moved():
     group = request.Group('g', request.Rule.TOGETHER)
     for more in (
         {'demand': None},
@@ -136,7 +136,7 @@ def test_nothing_is_moved_that_must_stay():
     )
 
 
-def test_two_that_change_places_have_no_order():
+def test_two_servers_that_swap_hosts_have_no_sequence_of_moves():
     snapshot = filled(a=[8], b=[7])
     made = layout.HostLayout(snapshot, weighers.fullest)
     for n, row in ((0, layout.NOWHERE), (1, 0), (0, 1)):
@@ -144,7 +144,7 @@ def test_two_that_change_places_have_no_order():
     assert rules_module.made(made, rules_module.USUAL) is None
 
 
-def test_a_request_is_rescued_by_the_smallest_that_leave():
+def test_a_rescue_moves_the_smallest_servers():
     snapshot = filled(a=[4, 3], b=[5, 1])
     plan = planner.rescue(snapshot, ask('r', 3))
     assert where(plan) == {'b1': 'a'}
@@ -152,13 +152,13 @@ def test_a_request_is_rescued_by_the_smallest_that_leave():
     assert planner.rescue(filled(a=[4], b=[]), ask('r', 8)).moves == ()
 
 
-def test_a_rescue_that_is_too_dear_is_none():
+def test_a_too_expensive_rescue_is_not_planned():
     snapshot = filled(a=[4, 3], b=[5, 1])
     rules = rules_module.ConsolidationRules(dearest_mb=99)
     assert planner.rescue(snapshot, ask('r', 3), rules) is None
 
 
-def test_all_are_repacked_also_where_some_stand_in_the_way():
+def test_repacking_moves_blocking_servers_first():
     servers = [
         lies('a0', 'a', 5),
         lies('a1', 'a', 2),
@@ -271,7 +271,7 @@ sizes = st.lists(
 
 @hypothesis.settings(deadline=None, max_examples=40)
 @hypothesis.given(sizes)
-def test_the_optimum_equals_that_of_trying_all(drawn):
+def test_the_optimum_equals_exhaustive_search(drawn):
     snapshot = filled(**{f'h{n}': each for n, each in enumerate(drawn)})
     found = optimum.fewest(snapshot)
     items = sorted((s for each in drawn for s in each), reverse=True)

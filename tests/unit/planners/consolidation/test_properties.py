@@ -144,7 +144,7 @@ def breaks(snapshot, before):
 
 @hypothesis.settings(deadline=None, max_examples=effort.count_to_try(300))
 @hypothesis.given(goals, clouds(), rules)
-def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
+def test_a_completed_plan_respects_all_bounds_and_needs_no_other(
     goal, snapshot, rules
 ):
     plan = GOALS[goal](snapshot, rules)
@@ -156,7 +156,7 @@ def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(goals, clouds(), rules)
-def test_no_more_move_at_once_than_may(goal, snapshot, rules):
+def test_simultaneous_moves_stay_within_the_limit(goal, snapshot, rules):
     plan = GOALS[goal](snapshot, rules)
     waves = collections.Counter(each.wave for each in plan.moves)
     assert sorted(waves) == list(range(1, len(waves) + 1))
@@ -171,7 +171,7 @@ def test_no_more_move_at_once_than_may(goal, snapshot, rules):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(goals, clouds(), rules, st.randoms(use_true_random=False))
-def test_a_plan_does_not_depend_on_how_things_are_listed(
+def test_a_plan_does_not_depend_on_the_sequence_of_its_inputs(
     goal, snapshot, rules, chance: random.Random
 ):
     servers = list(snapshot.running)

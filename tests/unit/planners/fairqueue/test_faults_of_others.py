@@ -51,7 +51,7 @@ def test_a_share_of_0_comes_last(order):
 
 
 @by_every_share
-def test_an_order_holds_where_something_is_not_known(order):
+def test_every_order_works_with_unknown_accounts(order):
     # Kueue: a comparison was not transitive when a look-up failed.
     requests = [
         ask('a', project='known', at=3.0),
@@ -71,7 +71,7 @@ def test_an_order_holds_where_something_is_not_known(order):
         assert arranged(order, list(listed), **there) == first
 
 
-def test_use_below_a_thousandth_decides():
+def test_use_below_a_thousandth_affects_the_order():
     # Kueue: use below one thousandth of a unit was cut off.
     requests = [ask('a', project='p'), ask('b', project='q', at=5.0)]
     there = {'history': {'p': np.array([1e-9, 0.0])}}
@@ -124,7 +124,7 @@ def test_a_renamed_account_keeps_its_use():
         assert name in plan.waiting['a'].why.sentence
 
 
-def test_users_of_one_name_in_two_projects_are_two():
+def test_users_of_equal_name_in_two_projects_are_separate():
     # Kueue: two queues of one name mixed up their positions.
     requests = [
         ask(f'{project}{n}', project=project, at=float(n))
@@ -181,7 +181,7 @@ def test_equal_priorities_lose_no_request():
 
 
 @pytest.mark.parametrize('size', [8, 16])
-def test_the_large_one_starts_in_spite_of_small_ones_for_ever(size):
+def test_a_large_request_starts_despite_endless_small_requests(size):
     # Synergy: small servers passed the large one at the head for ever.
     hosts = [host(f'h{n}', vcpu=8) for n in range(size // 8)]
     snapshot = small_cloud.cloud(hosts)
@@ -262,7 +262,7 @@ def test_own_servers_without_an_end_close_no_host_to_others(count, now):
     )
 
 
-def test_others_servers_without_an_end_are_waited_for():
+def test_servers_of_others_without_an_end_block_a_reservation():
     large = small_cloud.waiting_request('large', 8, 'p')
     hosts = [small_cloud.host('h1', 8, used=1)]
     amounts = small_cloud.demand(1, 0).amounts

@@ -84,7 +84,7 @@ def test_a_member_that_no_host_takes_keeps_the_others_of_its_group_no_more():
     assert told(plan, 'r')[0] is R.TOO_LARGE
 
 
-def test_of_two_that_only_one_host_takes_the_older_one_starts():
+def test_the_older_of_two_requests_for_one_host_starts():
     hosts = [host('a', 2, 4), host('b', 4, 8), host('c', 2, 4)]
     asked = [
         asking('r', 1, 8, at=2.0, group=apart()),
@@ -148,7 +148,7 @@ def test_a_left_out_request_waits_for_members_once_they_run():
 
 
 @pytest.mark.parametrize('ends_at', [None, 500.0])
-def test_the_oldest_that_fit_beside_a_member_start(ends_at):
+def test_the_oldest_requests_that_fit_beside_a_member_start(ends_at):
     hosts = [host('a', 8, 900, used=(1, 1)), host('b', 8, 900)]
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
     plan = planner.plan(beside(hosts, asked, 'a', ends_at), NOW)
@@ -367,7 +367,7 @@ def never_of(most):
     return never
 
 
-def test_units_that_fit_are_not_divided():
+def test_a_group_that_fits_is_not_divided():
     units = [order.Unit((ask('r', group=apart()),))]
     found = divisions.divided(units, never_of(1), lambda _: None)
     assert found == (units, {})

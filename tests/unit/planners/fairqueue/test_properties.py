@@ -215,7 +215,7 @@ def is_within_limits(snapshot, plan):
 
 
 @hypothesis.given(clouds())
-def test_carried_out_a_plan_leaves_nothing_to_be_done(snapshot):
+def test_a_completed_plan_leaves_nothing_to_plan(snapshot):
     later = small_cloud.cloud_after_plan(
         snapshot, planner.plan(snapshot, NOW), NOW
     )
@@ -223,7 +223,7 @@ def test_carried_out_a_plan_leaves_nothing_to_be_done(snapshot):
 
 
 @hypothesis.given(clouds(), st.integers(0, 3), st.sampled_from([0, 97, 200]))
-def test_with_any_backfill_a_state_that_is_planned_stays(
+def test_a_planned_state_is_stable_with_any_backfill(
     snapshot, depth, patience_s
 ):
     backfill = planner.Backfill(depth, patience_s)
@@ -249,7 +249,7 @@ def test_only_the_first_that_would_fit_in_time_has_a_reservation(snapshot):
 
 
 @hypothesis.given(clouds(), st.randoms(use_true_random=False))
-def test_a_plan_does_not_depend_on_how_things_are_listed(
+def test_a_plan_does_not_depend_on_the_sequence_of_its_inputs(
     snapshot, chance: random.Random
 ):
     listed = list(snapshot.requests)
@@ -273,7 +273,7 @@ def test_a_plan_does_not_depend_on_how_things_are_listed(
 
 
 @hypothesis.given(clouds())
-def test_every_request_has_one_answer(snapshot):
+def test_every_request_starts_or_has_one_reason(snapshot):
     has_answers(snapshot, planner.plan(snapshot, NOW))
 
 

@@ -92,7 +92,7 @@ def test_every_priority_class_has_the_room_of_its_own():
     assert waits(found, FIFO) == {'p1': 100.0, 'q1': 10.0}
 
 
-def test_use_fades_in_a_replay():
+def test_use_decays_in_a_replay():
     found = [
         past('p1', 'p', 0.0, 0.0, lasted_s=1e5),
         past('q1', 'q', 20000.0, 20000.0, lasted_s=500.0),
@@ -104,5 +104,5 @@ def test_use_fades_in_a_replay():
     assert (told['p2'], told['q2']) == (9.0, 19.0)
 
 
-def test_nothing_is_replayed_of_nothing():
+def test_a_replay_without_requests_is_empty():
     assert waits([]) == {}
