@@ -70,7 +70,7 @@ class Steering:
         self._factor = np.ones(count)
 
     def begin(self, rows: model.Indices) -> None:
-        """Give VMs that start neutral weights and an empty memory."""
+        """Assign neutral weights and an empty memory to VMs that start."""
         self._starts[rows] += 1
         self.held[rows] = self._wanted[rows] = self._found[rows]
         self.weights[rows] = self._factor[rows] = 1.0

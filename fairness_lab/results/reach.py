@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which nodes could exchange reports, at any time of a run."""
+"""Pairs of nodes that could exchange reports, at each time of a run."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ def beginnings(folder):
 
 
 @pytest.mark.parametrize('folder', FOLDERS)
-def test_none_gives_something(folder):
+def test_no_docstring_begins_with_give(folder):
     found = [
         each for each in beginnings(folder) if each[1].startswith('Give ')
     ]
@@ -49,7 +49,7 @@ def test_none_gives_something(folder):
 
 
 @pytest.mark.parametrize('folder', PRODUCT)
-def test_none_is_a_relative_clause_without_a_head(folder):
+def test_no_docstring_is_a_headless_relative_clause(folder):
     assert not [each for each in beginnings(folder) if HEADLESS.match(each[1])]
 
 
@@ -74,5 +74,5 @@ def test_documented_arguments_of_functions_exist(folder):
     assert not absent
 
 
-def test_there_are_docstrings():
+def test_the_docstring_check_finds_docstrings():
     assert len(list(beginnings('nova_fairness'))) > 500

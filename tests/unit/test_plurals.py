@@ -200,7 +200,7 @@ def test_limits_and_counted_numbers_pass(text):
     assert not [*uncounted(ast.parse(text))]
 
 
-def test_one_thing_is_one():
+def test_counted_uses_the_singular_for_one():
     counted = wording.counted
     assert counted(1, 'server') == '1 server'
     assert counted(0, 'server') == '0 servers'
@@ -213,7 +213,7 @@ def test_one_thing_is_one():
 
 
 @pytest.mark.parametrize('token', reason.NUMBERS)
-def test_reasons_speak_of_one_thing_as_of_one(token):
+def test_reasons_use_the_singular_for_one(token):
     numbers = dict.fromkeys(reason.NUMBERS[token], 1.0)
     why = reason.why(token, 'VCPU', **numbers)
     for audience in reason.Audience:

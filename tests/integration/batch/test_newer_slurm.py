@@ -114,27 +114,29 @@ class TestNewerSlurmRest(test_slurm.TestSlurmRest):
 
 
 test_slurmrestd_agrees = test_slurm.test_slurmrestd_agrees_with_the_commands
-test_a_job_on_several = test_slurm.test_a_job_on_several_nodes_is_told_on_each
+test_a_job_on_several = (
+    test_slurm.test_a_job_on_several_nodes_is_listed_on_each_node
+)
 test_when_a_job_is_gone = (
-    test_slurm.test_when_a_job_is_gone_at_the_latest_is_its_limit
+    test_slurm.test_the_latest_end_of_a_job_follows_from_its_time_limit
 )
 test_every_job_that_waits = (
-    test_slurm.test_every_job_that_waits_for_room_is_told
+    test_slurm.test_every_job_that_waits_for_room_is_listed
 )
-test_a_limit = test_slurm.test_a_job_that_waits_for_a_limit_is_no_want
+test_a_limit = test_slurm.test_a_job_that_waits_for_a_limit_is_no_demand
 test_a_host_goes_to_the_cloud = (
     test_slurm.test_a_host_goes_to_the_cloud_when_its_job_has_ended
 )
 
 
-def test_each_of_its_forms_is_read_alike(slurm, batch):
+def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
     job = slurm.submit('-N2', '-n3', '--time=60')
     ended = slurm.submit('-n1', '-w', 'node4', command='true')
-    patience.eventually(lambda: test_slurm.used(batch, 'node1'))
+    patience.wait_for_value(lambda: test_slurm.used(batch, 'node1'))
     waits = slurm.submit('-N4', '--exclusive', '--time=60')
     slurm.submit('-n1', '--array=1-9:2%3', '--hold')
     slurm.drain('node3', 'nova-fairness: it goes')
-    patience.eventually(lambda: 'None' not in slurm.reasons())
+    patience.wait_for_value(lambda: 'None' not in slurm.reasons())
     nodes, jobs = batch._chosen()
     forms = slurm_forms.plugins(batch._option_output('--json=list'))
     assert len(forms) >= 3
@@ -157,7 +159,7 @@ def test_each_of_its_forms_is_read_alike(slurm, batch):
         assert silent.places == first.places
 
 
-def test_the_best_of_its_forms_is_chosen(slurm, batch):
+def test_the_newest_json_form_of_slurm_24_11_is_chosen(slurm, batch):
     forms = slurm_forms.plugins(batch._option_output('--json=list'))
     best = f'--json=v0.0.{slurm_forms.best(forms)}'
     assert all(best in question for question in batch._chosen())

@@ -153,7 +153,7 @@ def test_a_member_of_another_project_sees_nothing_of_it(cloud, site):
             assert [each for each in secrets if each in page.source] == []
 
 
-def test_an_operator_orders_the_queue_and_sets_a_metric(cloud, site):
+def test_an_operator_reorders_the_queue_and_sets_a_metric(cloud, site):
     with browser.opened(site, 'admin') as page:
         assert look(page, 'admin', OF_OPERATORS) == {}
         text = page.open('admin/fairness_board/')

@@ -106,7 +106,7 @@ class Wordy(fake_batch.FakeBatch):
         (Wordy, 'test_description_is_one_line'),
     ],
 )
-def test_a_plugin_that_breaks_the_contract_fails_it(fake, broken, monkeypatch):
+def test_the_contract_detects_a_faulty_batch_plugin(fake, broken, monkeypatch):
     monkeypatch.setattr(batch_contract, 'PATIENCE_S', 0.0)
     contract = Contract()
     contract.fake = fake
@@ -121,7 +121,7 @@ class Jobless(Contract):
         return None
 
 
-def test_a_fake_without_jobs_answers_the_rest():
+def test_a_fake_without_jobs_passes_the_remaining_contract():
     tests = [name for name in dir(Jobless) if name.startswith('test_')]
     left_out = set()
     for name in tests:
@@ -137,7 +137,7 @@ def test_a_fake_without_jobs_answers_the_rest():
     assert len(tests) > len(left_out)
 
 
-def test_nothing_is_done_while_it_is_away():
+def test_no_host_is_changed_while_the_batch_system_is_unavailable():
     batch = fake_batch.FakeBatch()
     batch.is_away = True
     with pytest.raises(exception.BatchAway):
@@ -145,7 +145,7 @@ def test_nothing_is_done_while_it_is_away():
     assert all(place.takes for place in batch.places.values())
 
 
-def test_a_system_needs_all_three_ways():
+def test_a_batch_plugin_needs_all_three_methods():
     assert system.BatchSystem.__abstractmethods__ == {
         'look',
         'drain',

@@ -153,7 +153,7 @@ def test_sinfo_is_asked_where_scontrol_writes_no_json(commands, batch):
     ]
 
 
-def test_a_slurm_that_was_changed_is_asked_again_for_its_forms(
+def test_a_changed_slurm_is_asked_again_for_its_json_forms(
     commands, batch, caplog
 ):
     commands.lists(41)
@@ -168,7 +168,7 @@ def test_a_slurm_that_was_changed_is_asked_again_for_its_forms(
     assert 'v0.0.44' in line
 
 
-def test_a_slurm_that_comes_back_as_it_was_is_told_once(
+def test_an_unchanged_slurm_that_returns_is_logged_once(
     commands, batch, caplog
 ):
     caplog.set_level(logging.INFO)
@@ -183,7 +183,7 @@ def test_a_slurm_that_comes_back_as_it_was_is_told_once(
     assert len(caplog.messages) == 1
 
 
-def test_commands_of_no_known_form_are_named(commands, batch):
+def test_slurm_commands_without_a_known_json_form_are_named(commands, batch):
     commands.lists(46, 47)
     with pytest.raises(
         exception.BatchUnreadable, match=r'it offers v0.0.46, v0.0.47, and'

@@ -57,7 +57,7 @@ def seen(form, nodes=NODES, jobs=JOBS, rest=False):
 
 @pytest.mark.parametrize('rest', [False, True])
 @pytest.mark.parametrize('form', slurm_written.FORMS)
-def test_one_cloud_is_read_alike_in_every_form(form, rest):
+def test_the_same_state_is_read_alike_in_every_json_form(form, rest):
     found = seen(form, rest=rest)
     assert found.faults == ()
     assert found == seen(38)
@@ -149,7 +149,7 @@ CLOUDS = st.tuples(
 
 
 @hypothesis.given(CLOUDS, st.sampled_from((39, 40, 41, 42, 43, 44)))
-def test_any_cloud_is_read_alike_in_every_form(cloud, form):
+def test_any_random_state_is_read_alike_in_every_json_form(cloud, form):
     assert seen(form, *cloud) == seen(38, *cloud)
 
 
@@ -166,7 +166,7 @@ def without(form, key, field):
     ('key', 'field'),
     [('nodes', 'architecture'), ('jobs', 'user_name')],
 )
-def test_a_field_that_does_not_matter_may_be_missing(form, key, field):
+def test_an_optional_field_of_slurm_may_be_missing(form, key, field):
     texts = {
         each: slurm_written.answer(form, each, entries)
         for each, entries in (('nodes', NODES), ('jobs', JOBS))
@@ -177,9 +177,7 @@ def test_a_field_that_does_not_matter_may_be_missing(form, key, field):
 
 @pytest.mark.parametrize('form', slurm_written.FORMS)
 @pytest.mark.parametrize('field', slurm_written.MATTER['nodes'])
-def test_a_node_without_a_field_that_matters_is_named_and_set_aside(
-    form, field
-):
+def test_a_node_without_a_needed_field_is_named_and_set_aside(form, field):
     found = slurm_json.seen(
         without(form, 'nodes', field),
         slurm_written.answer(form, 'jobs', JOBS),
@@ -210,7 +208,7 @@ def test_a_node_without_a_field_that_matters_is_named_and_set_aside(
         (dataclasses.replace(JOBS[2], number=100), {'job_state', 'end_time'}),
     ],
 )
-def test_a_job_without_a_field_that_matters_is_named_and_set_aside(
+def test_a_job_without_a_needed_field_is_named_and_set_aside(
     form, job, fields
 ):
     for field in fields:
@@ -237,7 +235,7 @@ def test_a_job_without_a_field_that_matters_is_named_and_set_aside(
         ({'set': False, 'infinite': False, 'number': 0, 'unit': 's'}, None),
     ],
 )
-def test_a_number_is_read_plain_and_wrapped(value, expected):
+def test_a_number_is_read_as_plain_and_as_object(value, expected):
     assert slurm_forms.maybe(value) == expected
     if expected == 3.0:
         assert slurm_forms.number({'a': value}, 'a') == expected

@@ -105,7 +105,7 @@ class TestReasons:
         is_clean(token, out)
 
     @pytest.mark.repeated
-    def test_a_server_that_leaves_tells_nothing_of_others(
+    def test_a_leaving_server_reveals_nothing_of_other_projects(
         self, world, cloud, token, node
     ):
         leave, other = leave_of(world, cloud, token)
@@ -177,7 +177,7 @@ def test_the_owner_of_a_preemptor_reads_the_name_of_the_request(world, cloud):
     assert leave.server not in json.dumps(told)
 
 
-def test_a_stranger_learns_of_no_preemption(world, cloud):
+def test_an_uninvolved_project_sees_no_preemption(world, cloud):
     leave, _ = leave_of(world, cloud, reason.Reason.MAKES_ROOM)
     for uuid in (leave.uuid, leave.server):
         url = f'/fairness/preemptions/{uuid}'

@@ -30,7 +30,7 @@ class Tried:
     st.integers(1, 60),
     st.lists(st.lists(st.integers(0, 59), min_size=1, max_size=3)),
 )
-def test_without_culprits_it_does_not_fail(count, bad):
+def test_without_a_failing_input_no_input_is_blamed(count, bad):
     items = list(range(count))
     tried = Tried(*([n % count for n in each] for each in bad))
     if not tried(items):
@@ -44,7 +44,7 @@ def test_without_culprits_it_does_not_fail(count, bad):
 @hypothesis.given(
     st.integers(1, 200), st.sets(st.integers(0, 199), min_size=1)
 )
-def test_no_input_is_blamed_that_fails_neither_alone_nor_together(count, bad):
+def test_only_inputs_that_fail_alone_or_together_are_blamed(count, bad):
     bad = {each % count for each in bad}
     tried = Tried(*([each] for each in bad))
     found, unsure = culprits.find_culprits(list(range(count)), tried, budget())
@@ -52,7 +52,7 @@ def test_no_input_is_blamed_that_fails_neither_alone_nor_together(count, bad):
     assert unsure == []
 
 
-def test_one_of_many_costs_few_tries_and_the_work_of_few_on_all():
+def test_one_failing_input_of_many_is_found_with_few_tries():
     items = list(range(10_000))
     tried = Tried([7123])
     assert culprits.find_culprits(items, tried, budget()) == ([7123], [])
@@ -70,7 +70,7 @@ def test_bounded_work_leaves_more_out_but_blames_no_other(tries):
     assert len(tried.work) <= tries
 
 
-def test_no_more_is_tried_when_time_is_up():
+def test_the_search_for_failing_inputs_stops_at_its_time_limit():
     tried = Tried([3])
     late = culprits.SearchBudget(100, lambda: 2.0, 1.0)
     assert culprits.find_culprits(list(range(8)), tried, late) == (

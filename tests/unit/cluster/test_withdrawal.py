@@ -85,7 +85,7 @@ def test_metadata_of_the_service_goes_and_metadata_of_owners_stays(left):
     assert left.metadata(changed) == {'TTL': '18'}
 
 
-def test_a_second_removal_finds_nothing(left):
+def test_a_second_withdrawal_finds_nothing(left):
     left.close('c1', 'nova-fairness: it goes to batch')
     left.add_server('s1', **{withdrawal.WRITTEN[0]: 'x'})
     left.remove()
@@ -94,9 +94,7 @@ def test_a_second_removal_finds_nothing(left):
     assert left.said == []
 
 
-def test_a_thing_that_fails_is_named_and_the_rest_is_removed(
-    left, monkeypatch
-):
+def test_a_withdrawal_names_failures_and_removes_the_rest(left, monkeypatch):
     left.close('c1', 'nova-fairness: it goes to batch')
     left.batch.drain('n1', 'nova-fairness: it goes to cloud')
 
@@ -110,7 +108,7 @@ def test_a_thing_that_fails_is_named_and_the_rest_is_removed(
     assert left.nova.services()['c1'].enabled
 
 
-def test_a_batch_system_that_is_away_keeps_nothing_in_nova(left):
+def test_an_unavailable_batch_system_does_not_block_withdrawal_in_nova(left):
     left.close('c1', 'nova-fairness: it goes to batch')
     marked = left.add_server('s1', **{withdrawal.WRITTEN[0]: 'x'})
     left.batch.drain('n1', 'nova-fairness: it goes to cloud')
@@ -124,7 +122,9 @@ def test_a_batch_system_that_is_away_keeps_nothing_in_nova(left):
     assert left.batch.look().places['n1'].takes
 
 
-def test_a_nova_that_is_away_keeps_no_node_drained(left, monkeypatch):
+def test_an_unavailable_nova_does_not_block_undraining_nodes(
+    left, monkeypatch
+):
     def fail(*_):
         raise exception.CloudAway('Nova is away')
 

@@ -37,7 +37,7 @@ def configured(tmp_path, **options):
     return ['--config-file', str(path)]
 
 
-def test_help_tells_the_commands(capsys):
+def test_help_lists_the_commands(capsys):
     with pytest.raises(SystemExit) as ended:
         cluster.main(['--help'])
     assert ended.value.code == 0
@@ -103,7 +103,9 @@ def test_the_page_names_the_file_that_is_read():
         ({'broker': 'amqp://h//', 'key_file': '/none'}, 1, '/none'),
     ],
 )
-def test_a_fault_is_told_in_a_line(tmp_path, capsys, options, code, said):
+def test_an_error_is_printed_in_one_line(
+    tmp_path, capsys, options, code, said
+):
     assert cluster.main(configured(tmp_path, **options)) == code
     errors = capsys.readouterr().err
     assert said in errors

@@ -84,14 +84,14 @@ def test_pictures_follow_each_other_until_the_count(capsys):
     assert capsys.readouterr().out.count('2 hosts, 2 users') == 2
 
 
-def test_ctrl_c_is_the_usual_end():
+def test_ctrl_c_ends_top_with_success():
     def interrupted():
         raise KeyboardInterrupt
 
     assert ctl_top.show(interrupted, 1.0, None)
 
 
-def test_errors_are_no_end_of_their_own():
+def test_top_continues_after_errors_of_hosts():
     def failing():
         raise exception.HostNotReached('nobody')
 

@@ -59,7 +59,7 @@ def test_a_ratio_of_one_makes_all_equal():
     np.testing.assert_array_equal(result, column(1.0, 1.0))
 
 
-def test_arguments_stay_as_they_are():
+def test_bounding_does_not_change_its_arguments():
     wanted, previous = column(9.0), column(1.0)
     decide_round.bound_weights(wanted, previous, 2.0, 2.0)
     np.testing.assert_array_equal(wanted, column(9.0))

@@ -44,7 +44,7 @@ def test_the_effect_lies_between_weights_and_none(had, followed):
     ],
     ids=['plenty', 'equal weights', 'nothing', 'no VM', 'one wants little'],
 )
-def test_where_weights_change_nothing_nothing_is_told(found):
+def test_no_effect_is_reported_where_weights_cannot_matter(found):
     assert found.followed_part() is None
 
 
@@ -69,7 +69,7 @@ def test_a_division_gives_away_the_supply_and_no_user_too_much(rows):
     assert followed is None or 0.0 <= followed <= 1.0
 
 
-def test_a_few_intervals_say_nothing_and_one_is_soon_outweighed():
+def test_the_effect_needs_several_intervals_and_weighs_recent_ones():
     evidence = effect.Evidence()
     assert evidence.known_mean is None
     for _ in range(effect.ENOUGH - 1):

@@ -141,7 +141,7 @@ def test_no_turn_leaves_the_lightest_worse_off_than_the_first(drawn):
 @pytest.mark.repeated
 @settings(deadline=None, max_examples=10)
 @given(rows)
-def test_in_many_calls_it_comes_to_the_same(drawn):
+def test_a_search_split_into_many_calls_has_the_same_result(drawn):
     known = cloud(drawn, [2.0] * 4)
     whole, parts = searched(known), searched(known, 3)
     if whole.turns is not None:

@@ -150,7 +150,7 @@ def test_a_user_with_twice_the_quota_gets_twice_as_much():
     assert got == pytest.approx([2 * ONE, ONE], rel=0.01)
 
 
-def test_where_all_are_always_alike_weights_are_neutral():
+def test_weights_are_neutral_if_no_weight_changes_heaviness():
     end = decide_foresight.search_division(
         make(uniform.UniformMetric(), CLOUD, CPUS), RATIO
     ).end
@@ -169,7 +169,7 @@ def test_weights_of_a_node_lie_around_neutral(metric):
 
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
 @pytest.mark.parametrize('steps', [1, 4])
-def test_in_several_calls_it_comes_to_the_same(metric, steps):
+def test_a_search_split_into_several_calls_has_the_same_result(metric, steps):
     known = make(metric, CLOUD, CPUS)
     found = decide_foresight.search_division(known, RATIO, None, steps)
     assert found.end.sharpness > maxmin.SHARPEST

@@ -81,14 +81,14 @@ def test_order_of_rows_changes_nothing():
     assert turned == pytest.approx(plain[order])
 
 
-def test_equal_preferences_are_none():
+def test_equal_preferences_have_no_effect():
     chosen = preferences.has_unequal_preferences(
         np.array([3.0, 3, 3, 1, 2]), USERS
     )
     assert chosen.tolist() == [False, False, False, True, True]
 
 
-def test_an_empty_node_concerns_no_vm():
+def test_preferences_on_an_empty_node_have_no_effect():
     empty = np.zeros(0, dtype=np.intp)
     assert (
         preferences.has_unequal_preferences(np.zeros(0), empty).tolist() == []
@@ -105,7 +105,7 @@ def test_siblings_together_keep_their_sum():
     assert found[3:].tolist() == [7.0, 8.0]
 
 
-def test_a_preference_that_is_not_stated_is_one():
+def test_a_missing_preference_counts_as_one():
     vms = [
         instance.Incarnation(instance.Instance(uuid, uuid, 1, 1), 1, 1)
         for uuid in ('a', 'b')

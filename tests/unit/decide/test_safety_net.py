@@ -173,7 +173,7 @@ def test_a_node_is_neutral_for_a_while_and_then_tries_again():
     assert not any(each.harm[0] > 0 for each in rest)
 
 
-def test_each_rest_is_longer_up_to_the_longest():
+def test_each_neutral_time_is_longer_up_to_a_maximum():
     world, rests = inverted(), []
     for _ in range(6):
         world.rounds(safety_net.LASTING)
@@ -182,7 +182,7 @@ def test_each_rest_is_longer_up_to_the_longest():
     assert rests == [30, 60, 120, 240, 480, 480]
 
 
-def test_a_cause_that_is_gone_is_forgiven():
+def test_a_removed_cause_resets_the_neutral_time():
     world = inverted()
     world.rounds(safety_net.LASTING + safety_net.REST)
     assert world.past.next_rest[0] == 2 * safety_net.REST
@@ -191,7 +191,7 @@ def test_a_cause_that_is_gone_is_forgiven():
     assert world.past.next_rest[0] == safety_net.REST
 
 
-def test_harm_in_every_second_round_is_noise():
+def test_harm_in_every_second_round_is_ignored():
     world = inverted()
     for _ in range(50):
         world.weights = [2.0, 2.0, 1.0]
@@ -200,7 +200,7 @@ def test_harm_in_every_second_round_is_noise():
         assert not world.round().neutral[0]
 
 
-def test_rows_that_are_put_are_picked_again():
+def test_picked_rows_equal_the_rows_that_were_put():
     past = safety_net.RoundCounts.unknown(3)
     here = np.array([1, 2])
     fallen = past.select(here).after_round(np.array([1.0, 0.0]))

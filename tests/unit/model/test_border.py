@@ -43,7 +43,7 @@ TO_CLOUD = (E.ASK, E.ACCEPT, E.ARRIVE)
         ((E.LOSE, E.FIND_IN_CLOUD), S.CLOUD),
     ],
 )
-def test_a_host_goes_the_ways_of_the_table(events, expected):
+def test_a_host_follows_the_transition_table(events, expected):
     assert walk(*events).state is expected
 
 
@@ -58,7 +58,7 @@ def test_every_step_that_is_not_in_the_table_is_refused(state, event):
             border.state_after(state, event)
 
 
-def test_a_host_can_be_called_back_wherever_it_is_on_its_way():
+def test_a_host_move_can_be_cancelled_in_every_transit_state():
     can = {state for state in S if E.CANCEL in border.STEPS[state]}
     assert can == border.MOVING
     for state in can:
@@ -105,7 +105,7 @@ def test_a_host_in_an_unclear_state_has_no_owner():
     assert border.future_system(S.UNCLEAR) is None
 
 
-def test_a_node_remembers_its_steps_and_the_oldest_go_first():
+def test_a_node_keeps_its_newest_steps():
     node = walk(*TO_CLOUD)
     assert [step.event for step in node.history] == list(TO_CLOUD)
     assert (node.since, node.version) == (2, 3)
@@ -145,7 +145,7 @@ def test_names_that_stand_for_two_machines_are_refused(change, message):
         border.Snapshot(nodes, None, None)
 
 
-def test_all_that_is_wrong_with_names_is_told_at_once():
+def test_all_errors_of_host_names_are_named_at_once():
     twice = (border.BorderHost(HOST), border.BorderHost(HOST))
     with pytest.raises(exception.BadPartition, match=r'name.*batch.*cloud'):
         border.Snapshot(twice, None, None)

@@ -61,17 +61,17 @@ def test_a_wait_that_lasts_is_told_up_to_now():
     assert told(events, 220.0) == 'waited 2 min for room on a host: VCPU'
 
 
-def test_waits_for_one_thing_are_one_sum():
+def test_waits_for_one_purpose_are_summed():
     deep = reason.why(R.BEYOND_DEPTH, before=900, depth=500)
     events = [waits(deep, 0.0, 60.0), waits(BEHIND, 60.0, 180.0)]
     assert told(events) == 'waited 3 min for its turn'
 
 
-def test_a_wait_of_days_is_told_without_minutes():
+def test_a_wait_of_days_is_shown_without_minutes():
     assert told([waits(BEHIND, 0.0, 90000.0)]) == 'waited 1 d 1 h for its turn'
 
 
-def test_a_short_wait_is_not_told():
+def test_a_short_wait_is_omitted():
     assert told([waits(BEHIND, 0.0, 59.0)]) == ''
     assert told([]) == ''
 
@@ -84,7 +84,7 @@ def test_events_that_are_not_kept_are_told_as_such():
     )
 
 
-def test_time_that_was_turned_back_is_no_wait():
+def test_a_clock_set_back_gives_no_wait():
     events = [waits(BEHIND, 500.0, 400.0), waits(GPU, 300.0, 420.0)]
     assert told(events) == 'waited 2 min for room on hosts with VGPU'
 

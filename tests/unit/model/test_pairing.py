@@ -32,7 +32,7 @@ def test_an_unsuitable_metric_is_named_with_a_suitable_one(suits, kind, said):
 
 
 @pytest.mark.parametrize('kind', pairing.PolicyKind)
-def test_a_kind_that_suits_is_not_warned_of(kind):
+def test_a_suitable_metric_and_policy_give_no_warning(kind):
     assert pairing.pairing_warning('M', {kind}, 'p', kind) == ''
 
 

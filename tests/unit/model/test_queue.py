@@ -12,7 +12,9 @@ from nova_fairness.model import reason
 from tests.fixtures import small_cloud
 
 R = reason.Reason
-REQUEST = dataclasses.replace(small_cloud.ask('r', 8, 'physics'), user='ann')
+REQUEST = dataclasses.replace(
+    small_cloud.waiting_request('r', 8, 'physics'), user='ann'
+)
 NO_ROOM = reason.why(R.NO_ROOM, 'VCPU', asked=8, free=2)
 
 
@@ -30,7 +32,7 @@ def test_a_summary_has_use_place_and_missing_resources():
     ]
 
 
-def test_one_is_told_as_one():
+def test_a_summary_of_one_uses_the_singular():
     why = reason.why(R.NO_ROOM, 'VCPU', asked=8, free=7)
     assert told(2, why)[:2] == [
         '1 request is before it.',
@@ -38,7 +40,7 @@ def test_one_is_told_as_one():
     ]
 
 
-def test_an_unknown_number_is_not_told():
+def test_a_summary_omits_unknown_numbers():
     why = reason.why(R.BEHIND_OTHERS, before=0)
     assert told(1, why, user_use=2.0) == [
         'It is next.',

@@ -74,7 +74,7 @@ def test_numbers_of_another_reason_are_refused(numbers):
         reason.why(R.NO_ROOM, **numbers)
 
 
-def test_the_first_in_the_order_is_told():
+def test_the_first_reason_of_the_fixed_sequence_is_shown():
     told = reason.first_reason(
         [
             reason.why(R.NO_ROOM, 'VCPU', asked=1, free=0),

@@ -41,7 +41,7 @@ KEYS_OF_MAPS = {
 
 
 def entries(name):
-    return documented.entries(manual_fields.page_with_schemas(name))
+    return documented.documented_fields(manual_fields.page_with_schemas(name))
 
 
 def shadow_of(done):
@@ -112,7 +112,7 @@ def _scraped(collector):
 
 def test_the_page_of_metrics_names_each_with_its_type_and_labels(done):
     said = {}
-    for name, text in documented.entries(
+    for name, text in documented.documented_fields(
         manual_fields.page_of_metrics()
     ).items():
         kind, _, labels = text.partition('; ')
@@ -130,7 +130,7 @@ def test_no_gauge_has_the_name_of_a_part_of_something_else(done):
 
 
 def test_the_page_of_metrics_names_no_metric_twice():
-    names = list(documented.entries(manual_fields.page_of_metrics()))
+    names = list(documented.documented_fields(manual_fields.page_of_metrics()))
     assert len(names) == len(set(names))
 
 
@@ -155,7 +155,7 @@ def test_the_page_of_the_record_names_every_field_with_its_type(done):
     found = dict(fields(record.as_json(done)))
     assert found.keys() == said.keys()
     for path, value in fields(record.as_json(done)):
-        assert documented.is_of(value, said[path]), path
+        assert documented.has_documented_type(value, said[path]), path
 
 
 def test_a_key_that_is_not_always_there_is_marked(tmp_path):

@@ -20,7 +20,7 @@ def entry(number, name='n1', role='node', revoked_at=''):
 ENTRIES = (entry(0), entry(1), entry(2, 'ctl', 'controller', NOW))
 
 
-def test_a_list_survives_being_written_and_read():
+def test_an_allow_list_is_read_back_unchanged():
     assert allow_list.parse(allow_list.render(ENTRIES)) == ENTRIES
     assert allow_list.parse(allow_list.render(())) == ()
 
@@ -95,13 +95,13 @@ def document(**changes):
         (allow_list.render((entry(0), entry(0, 'n2'))), 'is there twice'),
     ],
 )
-def test_a_text_that_is_no_list_is_refused_with_the_reason(text, fault):
+def test_an_invalid_allow_list_is_refused_with_the_reason(text, fault):
     with pytest.raises(errors.KeysError) as raised:
         allow_list.parse(text)
     assert fault in str(raised.value)
 
 
-def test_a_list_without_end_is_refused():
+def test_a_too_long_allow_list_is_refused():
     text = json.dumps(
         {'version': 1, 'keys': [None] * (allow_list.MOST_KEYS + 1)}
     )
@@ -149,7 +149,7 @@ def test_revoking_a_name_revokes_all_its_keys():
     ('what', 'fault'),
     [('ctl', 'revoked already'), ('n', 'neither a name nor a key')],
 )
-def test_a_key_that_cannot_be_revoked_is_told(what, fault):
+def test_an_unknown_key_cannot_be_revoked(what, fault):
     with pytest.raises(errors.KeysError, match=fault):
         allow_list.revoked(ENTRIES, what, NOW)
 

@@ -51,7 +51,9 @@ def pinned(cpus=4, **more):
 
 def ask(name, cpus=4, count=1, demand=None, **more):
     wanted = demand or pinned(cpus)
-    return small_cloud.ask(name, demand=wanted, count=count, **more)
+    return small_cloud.waiting_request(
+        name, demand=wanted, count=count, **more
+    )
 
 
 def planned(hosts, requests, **more):
@@ -139,7 +141,7 @@ def test_the_chosen_alternative_fits_on_all_hosts():
     assert again.requests == (one, two)
 
 
-def test_the_class_that_the_host_gives_is_counted():
+def test_the_resource_class_given_by_the_host_is_counted():
     limits = {'p': cluster.Limits({}, {'VCPU': 4})}
     asked = [ask('a', 4), ask('b', 4, at=1.0)]
     used = {'p': np.zeros(3, np.int64)}
@@ -151,7 +153,7 @@ def test_the_class_that_the_host_gives_is_counted():
     assert len(own.actions) == 2
 
 
-def test_a_promise_has_the_way_of_its_hosts():
+def test_a_reservation_uses_the_resource_class_of_its_hosts():
     hosts = [host('a', vcpu=4, used_vcpu=4), host('b', pcpu=4)]
     snapshot = cloud(hosts, [ask('r')], promised={'r': ('a',)})
     [found] = alternatives.with_chosen_alternatives(snapshot).requests
@@ -283,7 +285,7 @@ def test_a_demand_without_a_word_of_fallbacks_has_that_of_nova():
     assert small_cloud.demand().alternatives == (small_cloud.demand(),)
 
 
-def test_hosts_are_those_of_the_first_way_that_some_could_hold():
+def test_hosts_come_from_the_first_usable_alternative():
     snapshot = cloud([host('a', vcpu=8), host('b', pcpu=2)])
     shape = hosts_module.Hosts(snapshot).shape(pinned(2))
     assert [int(row) for row in shape.rows] == [1]

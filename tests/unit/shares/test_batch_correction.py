@@ -67,7 +67,7 @@ def test_shares_are_bounded_by_pledges_and_add_up(found):
 
 
 @hypothesis.given(groups, st.floats(0.1, 10), st.randoms())
-def test_neither_unit_nor_order_matters(found, unit, source):
+def test_units_and_sequence_of_groups_do_not_matter(found, unit, source):
     pledges, batch, cloud = columns(found)
     shares = batch_correction.adjusted_parts(pledges, batch, cloud)
     np.testing.assert_allclose(

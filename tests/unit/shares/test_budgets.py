@@ -44,7 +44,9 @@ def runs(vcpu=1, ends_at=None, **more):
 
 
 def lasts(hours, vcpu=1, **more):
-    return small_cloud.ask('r', vcpu, time_limit_s=hours * HOUR_S, **more)
+    return small_cloud.waiting_request(
+        'r', vcpu, time_limit_s=hours * HOUR_S, **more
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_preemptible_use_counts_as_configured():
     assert spending(terms=half).lacking([asked], NOW).asked_s == 15 * HOUR_S
 
 
-def test_units_are_weighted():
+def test_budget_units_are_weighted_by_resource_class():
     terms = budgets.BudgetTerms(weights={'MEMORY_MB': 0.5})
     lack = spending(terms=terms).lacking([lasts(1)], NOW)
     assert lack.asked_s == 50 * HOUR_S

@@ -46,7 +46,7 @@ NOISE = st.text('0123456789*/-,@LWRH#? \t\n?MONmonjan٣²', max_size=40)
     st.one_of(LINES, NOISE), NOWS, st.sampled_from(ZONES),
     st.floats(1e-3, 1e9),
 )  # fmt: skip
-@hypothesis.settings(max_examples=effort.part(200), deadline=None)
+@hypothesis.settings(max_examples=effort.count_to_try(200), deadline=None)
 def test_an_accepted_line_is_evaluated_at_every_moment(
     line, now, name, lasts_s
 ):
@@ -89,7 +89,7 @@ def of_one_day_field(fields):
 @hypothesis.given(
     st.tuples(*(plain_field(n) for n in range(5))).map(of_one_day_field), NOWS
 )
-@hypothesis.settings(max_examples=effort.part(300), deadline=None)
+@hypothesis.settings(max_examples=effort.count_to_try(300), deadline=None)
 def test_without_clock_changes_times_agree_with_another_library(line, now):
     at = dt.datetime.fromtimestamp(int(now), dt.UTC)
     later = croniter(line, at + dt.timedelta(seconds=1))

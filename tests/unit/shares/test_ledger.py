@@ -18,7 +18,7 @@ def tenth(account='a'):
     return {account: np.array([10.0])}
 
 
-def test_a_steady_use_of_a_tenth_stands_at_a_tenth():
+def test_a_steady_use_of_a_tenth_is_recorded_as_a_tenth():
     ledger = ledger_module.UseLedger(3600, 0)
     for now in range(300, 100 * 3600, 300):
         ledger = ledger.advanced(now, tenth(), CLOUD)
@@ -51,7 +51,7 @@ def test_a_clock_that_goes_back_counts_no_time_twice():
     assert again.at == 600
 
 
-def test_the_smallest_use_adds_up():
+def test_the_smallest_use_accumulates():
     ledger = ledger_module.UseLedger(WEEK, 0)
     for now in range(1, 2001):
         ledger = ledger.advanced(
@@ -76,13 +76,13 @@ def test_a_class_that_the_cloud_lost_counts_nothing():
 
 
 @pytest.mark.parametrize('half_life', [0, -1, float('nan'), float('inf')])
-def test_a_half_life_that_is_none_is_refused(half_life):
+def test_an_invalid_half_life_is_refused(half_life):
     with pytest.raises(exception.BadLedger, match='half-life must be'):
         ledger_module.UseLedger(half_life, 0)
 
 
 @pytest.mark.parametrize('amount', [-1.0, float('nan'), float('inf')])
-def test_use_that_is_none_is_refused_and_nothing_is_counted(amount):
+def test_invalid_use_is_refused_and_not_counted(amount):
     ledger = ledger_module.UseLedger(1, 0)
     with pytest.raises(exception.BadLedger, match="of account 'b' must be"):
         ledger.advanced(1, {**tenth(), 'b': np.array([amount])}, CLOUD)
@@ -196,7 +196,7 @@ def test_a_ledger_rebuilt_from_charges_is_the_same(taken, opening):
         assert again.use.get(name, none) == pytest.approx(expected, abs=1e-9)
 
 
-def test_runs_go_on_as_long_as_nothing_changes():
+def test_unchanged_use_extends_the_last_record():
     def charge(begins, ends, much, cloud=100.0):
         amounts = {} if much is None else {'a': np.array([much])}
         return ledger_module.PeriodCharge(

@@ -80,7 +80,9 @@ told = st.dictionaries(
 
 
 @hypothesis.given(leaves, told, st.booleans())
-def test_the_larger_is_never_less_than_either(own, use, by_project):
+def test_the_larger_of_allocated_and_measured_use_is_charged(
+    own, use, by_project
+):
     larger, used, allocated = (
         charged(each, own, use, by_project=by_project)
         for each in ('larger', 'used', 'allocated')

@@ -27,7 +27,7 @@ def costs(draw):
 
 
 @given(costs())
-def test_an_assignment_is_the_least_of_all_that_are_allowed(drawn):
+def test_an_assignment_has_the_least_cost_of_all_allowed(drawn):
     cost, allowed = drawn
     rows = range(len(cost))
     sums = [
@@ -78,7 +78,7 @@ def covers(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(covers())
-def test_a_choice_is_the_least_that_covers_the_need(drawn):
+def test_a_cover_has_the_least_cost_for_the_need(drawn):
     cost, matrix, need = drawn
     sums = [
         float(cost @ each)
@@ -106,7 +106,7 @@ def test_whole_numbers_above_one_are_chosen_too():
     assert (found.cost, found.bound) == (6.0, pytest.approx(6.0))
 
 
-def test_a_solver_without_time_finds_nothing():
+def test_a_solver_without_time_returns_nothing():
     chance = np.random.default_rng(1)
     matrix = chance.integers(1, 100, (20, 60))
     rows = dense(matrix, matrix.sum(axis=1) / 2 + 0.5, np.full(20, np.inf))
@@ -135,7 +135,7 @@ def test_parts_cover_all_and_prices_say_why_it_takes_so_many():
     assert found.price @ least == pytest.approx(2.0)
 
 
-def test_a_need_that_no_set_covers_is_told():
+def test_a_need_that_no_set_covers_is_reported():
     one = np.array([[1, 0]])
     least, of = np.array([1, 1]), np.array([0])
     assert not programs.cover_kinds(one, of, least, sorts(9)).is_whole
@@ -150,7 +150,7 @@ def test_one_more_of_a_sort_is_worth_its_saving():
     assert found.rent.tolist() == pytest.approx([3.0, 0.0])
 
 
-def test_as_many_are_sent_as_there_is_room_for():
+def test_a_transport_sends_as_much_as_there_is_room():
     supply, room = np.array([3, 2, 0]), np.array([2, 9, 1])
     allowed = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=bool)
     sent = programs.transport(supply, room, allowed)

@@ -34,7 +34,7 @@ def test_a_rate_is_divided_among_the_servers_of_its_group():
     assert found == {'a': 35_000, 'b': 35_000, 'c': 1000, 'd': 1000}
 
 
-def test_a_rate_is_for_as_many_as_it_says_or_as_there_are():
+def test_a_rate_is_divided_by_the_larger_of_stated_and_present_count():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 3))
     one = spending.rates_in_force(given, [runs('a', 'web')], (), 1)
     assert one == {'a': 20_000}
@@ -44,7 +44,7 @@ def test_a_rate_is_for_as_many_as_it_says_or_as_there_are():
     }
 
 
-def test_a_group_is_one_of_its_project():
+def test_a_group_belongs_to_one_project():
     given = groups(market.SpendingGroup('p', 'web', 60.0))
     assert spending.rates_in_force(given, [runs('a', 'web', 'q')], (), 1) == {
         'a': 1
@@ -89,7 +89,7 @@ def test_an_account_without_own_funds_spends_without_limit():
     assert not funds.is_empty('q/u')
 
 
-def test_less_funds_than_were_spent_leave_nothing():
+def test_funds_below_the_spent_amount_leave_zero():
     funds = spending.Funds(
         [Account('p', funds=1.0)], {'p/u': 3 * spending.UNIT}
     )
@@ -129,6 +129,6 @@ def test_charges_add_up_and_nothing_is_ever_below_zero(charges):
         ('web', 1.0, 10**6, 'count of group web'),
     ],
 )
-def test_a_group_that_is_none_is_named(name, rate, count, text):
+def test_an_invalid_group_is_named(name, rate, count, text):
     with pytest.raises(exception.BadArgument, match=text):
         market.SpendingGroup('p', name, rate, count)

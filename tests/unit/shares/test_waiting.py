@@ -129,7 +129,7 @@ def test_a_node_with_idle_cpus_is_not_short_despite_waits():
     assert found == [([True, True], False)]
 
 
-def test_less_than_is_idle_is_not_short():
+def test_a_lack_below_the_idle_capacity_makes_no_node_short():
     found, _ = judged([interval((0.5, 0.2), (0.37, 0.4), busy=0.87)])
     assert found == [([True, True], True)]
     found, _ = judged([interval((0.5, 0.2), (3.0, 0.0), cpus=4, busy=0.87)])
@@ -174,7 +174,7 @@ def test_nodes_are_judged_apart():
     assert found.nodes.tolist() == [True, False]
 
 
-def test_a_vm_that_was_not_there_is_unknown():
+def test_a_new_vm_has_no_known_wait():
     _, past = judged([tiny(2, 1, 0.5, 1.0)] * 2)
     picked = past.picked(np.array([1, -1]))
     assert picked.began.tolist() == [True, False]

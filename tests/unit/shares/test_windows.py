@@ -35,7 +35,9 @@ def at(text, zone=dt.UTC):
         ([], f'{FRIDAY} 12:00:00', None),
     ],
 )
-def test_it_opens_when_the_first_window_begins(given, now, expected):
+def test_the_next_opening_is_the_begin_of_the_first_window(
+    given, now, expected
+):
     found = windows.next_opening(given, at(now))
     assert found == (expected and at(expected))
 
@@ -92,9 +94,9 @@ def test_without_windows_all_are_open():
         ('0 20 * * *', float('inf'), 'must last more than 0 s'),
     ],
 )
-def test_windows_that_cannot_be_are_named(begins, lasts_s, message):
+def test_impossible_windows_are_named(begins, lasts_s, message):
     assert message in windows.window_fault(begins, lasts_s)
 
 
-def test_windows_that_can_be_have_no_fault():
+def test_valid_windows_have_no_error():
     assert windows.window_fault(NIGHT.begins, NIGHT.lasts_s) is None

@@ -672,7 +672,7 @@ def test_operators_are_told_all_of_it(border):
         ask.host('h9')
 
 
-def test_where_no_host_moves_it_is_said(border):
+def test_without_a_border_the_answer_says_so(border):
     ask = requests.ClusterOperations(border.world.store, border.service)
     for do in (ask.border, lambda: ask.hosts(None, 1), lambda: ask.move('h')):
         with pytest.raises(exception.UnknownHost, match='no batch system'):

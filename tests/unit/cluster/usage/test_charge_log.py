@@ -47,7 +47,9 @@ def charges(world):
     return list(world.store.charges.charges_up_to(version))
 
 
-def test_both_agree_over_a_restart_a_clock_step_and_a_gap(world, process):
+def test_ledger_and_charges_agree_over_restart_clock_step_and_gap(
+    world, process
+):
     test_charging.runs(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)
     test_charging.runs(world, 's2', 2, 'q', 'bob')
@@ -75,7 +77,7 @@ def test_both_agree_over_a_restart_a_clock_step_and_a_gap(world, process):
     assert len(world.store.read_ledger().parts) >= 4
 
 
-def test_a_charge_that_is_missing_shows(world, process):
+def test_a_missing_charge_is_detected(world, process):
     test_charging.runs(world, 's1', 4, 'p', 'ann')
     for _ in range(3):
         later(world, process, 600)
@@ -217,7 +219,7 @@ def test_nothing_charged_is_an_empty_table(tmp_path):
         ('nowhere/ledger.csv', 'cannot be written'),
     ],
 )
-def test_a_file_that_cannot_be_is_refused(tmp_path, name, said):
+def test_an_unwritable_export_file_is_refused(tmp_path, name, said):
     with pytest.raises(exception.ConfigurationError, match=said):
         export.write_charges(tmp_path / name, [], ())
     assert not list(tmp_path.glob('*ledger*'))

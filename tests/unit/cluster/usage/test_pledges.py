@@ -122,14 +122,14 @@ def test_shares_are_given_back_after_the_last_pledge(pledged):
     assert shares(pledged) == (7, 500)
 
 
-def test_one_group_less_gets_its_share_back(pledged):
+def test_a_group_without_a_pledge_gets_its_found_share_back(pledged):
     look(pledged)
     say(pledged, '\n'.join(GROUPS.splitlines()[:3]))
     look(pledged)
     assert shares(pledged) == (500, 500)
 
 
-def test_a_share_that_another_hand_gave_is_given_back(pledged):
+def test_a_share_set_by_another_program_is_restored(pledged):
     look(pledged)
     pledged.batch.give('physics', 1500)
     look(pledged)
@@ -139,7 +139,7 @@ def test_a_share_that_another_hand_gave_is_given_back(pledged):
     assert shares(pledged) == (1500, 500)
 
 
-def test_while_batch_is_away_nothing_changes_and_it_is_said(pledged):
+def test_an_unavailable_batch_system_is_reported_and_changes_no_share(pledged):
     look(pledged)
     runs(pledged, 'physics', 8)
     look(pledged, 12)
@@ -227,7 +227,7 @@ def test_a_group_that_one_side_does_not_know_changes_nothing(pledged):
         '- {account: x, share: 3}',
     ],
 )
-def test_groups_that_cannot_be_are_not_taken_over(pledged, groups, caplog):
+def test_invalid_groups_are_refused(pledged, groups, caplog):
     look(pledged)
     say(pledged, GROUPS + groups)
     look(pledged)

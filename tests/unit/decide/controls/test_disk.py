@@ -91,7 +91,9 @@ DISKS = {
 @pytest.mark.parametrize(
     ('devices', 'paths', 'moved', 'expected'), DISKS.values(), ids=DISKS
 )
-def test_disks(devices, paths, moved, expected):
+def test_vms_that_wait_for_the_same_disk_contend(
+    devices, paths, moved, expected
+):
     contended, wanting = disk.judge(
         nodes.pressed(devices, paths), np.array(moved)
     )
@@ -164,20 +166,20 @@ UNITS = [
 
 
 @pytest.mark.parametrize(('weight', 'file', 'preset', 'expected'), UNITS)
-def test_units_of_weights(weight, file, preset, expected):
+def test_disk_weights_convert_to_units(weight, file, preset, expected):
     assert disk.file_units(weight, file, preset) == expected
 
 
 @pytest.mark.parametrize('file', disk.BASES)
 @pytest.mark.parametrize('value', [50, 100, 333, 1000])
-def test_units_come_back(file, value):
+def test_disk_units_convert_back_to_weights(file, value):
     preset = policy.Preset.DEFAULT
     weight = disk.file_weight(value, file, preset)
     assert disk.file_units(weight, file, preset) == value
 
 
 @pytest.mark.parametrize('place', range(0, 101, 10))
-def test_places_of_the_original_come_back(place):
+def test_thesis_disk_units_convert_back_to_weights(place):
     weight = legacy_priority.weight_of(place)
     value = disk.file_units(weight, BFQ, policy.Preset.THESIS)
     assert disk.file_weight(value, BFQ, policy.Preset.THESIS) == weight

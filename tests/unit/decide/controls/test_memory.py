@@ -59,7 +59,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(('given', 'expected'), CASES.values(), ids=CASES)
-def test_parts(given, expected):
+def test_memory_is_divided_by_weight(given, expected):
     assert divide(*given) == expected
 
 

@@ -76,7 +76,7 @@ def test_a_third_of_the_reports_lost_and_all_late_does_no_harm(name, seed):
 
 @pytest.mark.parametrize('name', ['chain of 3', 'ring of 5', 'drawn 3'])
 @pytest.mark.parametrize('noise', [0.0, 0.01, 0.02])
-def test_weights_rest_after_settling(name, noise):
+def test_weights_stay_constant_after_settling(name, noise):
     trace = plant.run(
         SMALL[name], feedback.FeedbackPolicy(), noise=noise, rounds=110
     )
@@ -111,7 +111,7 @@ def test_noise_does_not_make_those_at_bounds_restless(given, noise):
     assert distance.largest_weight_swing(trace.weights[40:]) <= 0.1
 
 
-def test_those_in_the_middle_make_room_only_as_long_as_they_are_heavier():
+def test_users_of_two_nodes_yield_only_while_heavier():
     trace = plant.run(NARROW, feedback.FeedbackPolicy(), rounds=60)
     loner, middle, crowd = trace.weights[-1][[0, 1, 7]]
     assert loner == pytest.approx(plant.RATIO**0.5, rel=0.01)

@@ -98,7 +98,7 @@ TWO = make_known([(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 2, 1)], [1, 1])
 HUNGRY = [(0, 0.5, 1.0, 1), (1, 0.5, 1.0, 1)]
 
 
-def test_the_end_is_where_all_have_the_same():
+def test_foresight_gives_all_users_the_same_heaviness():
     end = decide_foresight.search_division(TWO, RATIO).end
     weight = np.exp(end.log)
     part = weight[1] / (weight[0] + weight[1])
@@ -107,7 +107,7 @@ def test_the_end_is_where_all_have_the_same():
     assert end.short.all()
 
 
-def test_where_there_is_plenty_nothing_is_short():
+def test_foresight_finds_no_lack_where_capacity_suffices():
     end = decide_foresight.search_division(
         make_known([(0, 0, 0.4), (0, 1, 0.4)], [1]), RATIO
     ).end
@@ -152,7 +152,7 @@ def test_weights_make_up_for_a_vm_that_is_exempt():
     assert used[2] == pytest.approx(0.5, abs=0.02)
 
 
-def test_one_round_goes_most_of_the_way():
+def test_one_round_of_foresight_covers_most_of_the_distance():
     policy = foresight.ForesightPolicy()
     given = situation(TWO, 0, HUNGRY)
     weights, memory = policy(given, neutral(HUNGRY), {}, 10.0)
@@ -191,7 +191,7 @@ def test_a_kernel_that_gives_too_much_is_corrected():
     assert asked[1] / asked.sum() == pytest.approx(2 / 3, abs=0.02)
 
 
-def test_without_anything_known_it_is_feedback():
+def test_foresight_without_knowledge_equals_feedback():
     given = situation(TWO, 0, HUNGRY)
     blind = policy_base.Situation(**{**vars(given), 'foresight': None})
     plain, _ = feedback.FeedbackPolicy()(blind, neutral(HUNGRY), {}, 10.0)
@@ -238,7 +238,7 @@ def test_where_no_end_was_found_feedback_decides(sharpness):
     assert (mine == plain).all()
 
 
-def test_a_node_alone_goes_there_at_once_too():
+def test_foresight_reaches_the_goal_at_once_on_a_single_node():
     """User 0 has three VMs beside one of user 1."""
     known = make_known([(0, 0, 3), (0, 1, 1)], [1])
     vms = [(0, 0.25, 1.0, 1)] * 3 + [(1, 0.25, 1.0, 1)]

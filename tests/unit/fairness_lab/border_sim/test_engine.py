@@ -33,7 +33,7 @@ def hosts_of_cloud(moments):
     return {each.at_s: each.hosts[S.CLOUD] for each in moments}
 
 
-def test_a_host_goes_where_something_waits_and_the_other_waits_for_nothing():
+def test_a_host_moves_to_the_side_with_demand():
     world = small_worlds.world(
         jobs=[(0, 0, WHOLE, 95)],
         requests=[(50, 0, WHOLE, 100)],
@@ -58,7 +58,7 @@ def test_a_host_takes_nothing_until_it_has_booted():
     assert starts[1] - starts[0] == 200
 
 
-def test_without_demand_nothing_moves():
+def test_no_host_moves_without_demand():
     world = small_worlds.world(
         jobs=[(0, 0, ONE, 50), (300, 0, TWO, 50)],
         requests=[(5, 0, ONE, 900), (400, 1, ONE, 100)],
@@ -110,7 +110,7 @@ def test_preemptible_servers_get_notice_and_wait_again():
     assert hosts_of_cloud(moments)[1000.0] == 0
 
 
-def test_an_operator_kills_the_rest_after_a_time_to_live():
+def test_remaining_servers_are_ended_after_the_time_to_live():
     office = world_module.OperatorSettings((0.05,), 60.0)
     world = small_worlds.world(
         jobs=[(100, 0, WHOLE, 50), (101, 0, WHOLE, 50)],

@@ -62,7 +62,7 @@ def test_both_sides_are_read_and_drawn_apart(tmp_path):
     assert other.jobs.stream.asked_s[0] != jobs.asked_s[0]
 
 
-def test_the_border_is_as_said(tmp_path):
+def test_the_border_settings_of_a_scenario_are_read(tmp_path):
     text = SMALL + (
         'border: {cloud_hosts: 2, stay_s: 60, time_to_live_s: 100,'
         ' contended: 1, operator_hours: [8, 20], adjusts_shares: false}'
@@ -102,11 +102,11 @@ def test_jobs_of_a_trace_have_the_limits_that_users_asked_for(tmp_path):
         (('batch:', 'bath:'), 'batch'),
     ],
 )
-def test_the_fault_of_a_scenario_is_told(tmp_path, change, message):
+def test_an_error_of_a_scenario_is_named(tmp_path, change, message):
     with pytest.raises(exception.BadScenario, match=message):
         read(tmp_path, SMALL.replace(*change))
 
 
-def test_an_unknown_name_is_answered_with_known_ones():
+def test_an_unknown_scenario_name_lists_the_known_names():
     with pytest.raises(exception.BadScenario, match='week'):
         reader.find('wek')

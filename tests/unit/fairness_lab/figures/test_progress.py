@@ -50,7 +50,7 @@ def test_the_laboratory_prints_parts_of_users_in_lines(capsys):
     ]
 
 
-def test_a_simulation_that_is_soon_done_says_nothing(capsys):
+def test_a_short_simulation_shows_no_progress(capsys):
     said = progress.BatchProgress()
     said.begin('chain', 100)
     said.tick(50)

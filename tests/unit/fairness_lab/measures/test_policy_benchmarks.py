@@ -116,7 +116,9 @@ def test_every_policy_runs_on_every_graph(graphs, ran, tmp_path):
     ]
 
 
-def test_more_runs_only_missing_clouds(graphs, ran, tmp_path, monkeypatch):
+def test_the_more_option_runs_only_missing_clouds(
+    graphs, ran, tmp_path, monkeypatch
+):
     before = graphs.TRIED[:2]
     with monkeypatch.context() as patched:
         patched.setattr(graphs, 'TRIED', before)
@@ -221,7 +223,7 @@ def test_kernels_give_the_drawn_part_of_the_asked_one(kernels):
     assert np.sqrt(made.max_weight_ratio) >= weights.max()
 
 
-def test_a_foreseeing_policy_is_told_the_same_before_such_kernels(kernels):
+def test_foresight_gets_the_same_input_with_inexact_kernels(kernels):
     watching = Watching()
     setup = dataclasses.replace(build.setup(), policy_plugin=watching)
     made = kernels.inexact(setup)

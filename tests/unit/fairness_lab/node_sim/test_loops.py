@@ -74,7 +74,7 @@ def test_an_open_loop_that_has_all_it_wants_of_a_full_node_waits_its_turn():
     ('threads', 'vcpus', 'expected'),
     [(1, 2, 0.5), (2, 2, 0.75), (8, 2, 0.75), (4, 4, 0.9375)],
 )
-def test_of_a_pool_any_thread_that_waits_counts(threads, vcpus, expected):
+def test_waiting_of_any_thread_of_a_pool_counts(threads, vcpus, expected):
     found = stalls(
         [0.5], [1.0], demand_module.CpuLoad.POOL, 4.0, vcpus, threads
     )

@@ -64,7 +64,7 @@ def test_demand_is_that_of_the_most_wanted_class():
     assert np.mean(stream.size == 1) == pytest.approx(0.25, abs=0.02)
 
 
-def test_lifetimes_that_are_fixed():
+def test_a_fixed_lifetime_is_drawn_exactly():
     assert set(
         drawn(spread=streams.LifetimeDistribution.FIXED).lifetime_s
     ) == {600.0}

@@ -58,7 +58,7 @@ def test_a_missing_key_has_a_default(tmp_path):
     assert found.pairs == 0
 
 
-def test_everything_can_be_said(tmp_path):
+def test_a_scenario_with_every_key_is_read(tmp_path):
     found = read(
         tmp_path,
         """\
@@ -304,7 +304,7 @@ def test_a_file_that_is_no_scenario_is_refused(tmp_path, text):
         read(tmp_path, text)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(exception.BadScenario, match=r'nowhere\.yaml'):
         reader.find(str(tmp_path / 'nowhere.yaml'), programs.LABORATORY)
 

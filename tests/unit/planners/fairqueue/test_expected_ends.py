@@ -25,7 +25,7 @@ def test_expected_lifetimes_are_those_of_older_servers(age_s, quantile, lasts):
     assert expected_ends.expected_lifetime(TEN, age_s, quantile) == lasts
 
 
-def test_of_too_few_nothing_is_expected():
+def test_too_few_lifetimes_give_no_expectation():
     assert (
         expected_ends.expected_lifetime(
             TEN[: expected_ends.LEAST], 0, expected_ends.MEDIAN
@@ -51,7 +51,7 @@ def test_of_too_few_nothing_is_expected():
         (20.0, 30.0),
     ],
 )
-def test_a_server_ends_when_it_is_ended_at_the_latest(ends_at, at):
+def test_the_expected_end_is_at_most_the_time_limit(ends_at, at):
     amounts = (('VCPU', 1),)
     lifetimes = {cluster.kind_of('p', amounts): TEN}
     server = cluster.Running('h', 'p', amounts, 0.0, ends_at=ends_at)

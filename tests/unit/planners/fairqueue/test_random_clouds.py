@@ -13,7 +13,7 @@ from tests.fixtures import effort
 from tests.unit.planners.fairqueue import cloud_oracle
 
 CLOUDS = 1000
-FIRST = effort.part(600, 16)
+FIRST = effort.count_to_try(600, 16)
 """The same in every run of the tests."""
 
 SEED = 'FAIRNESS_CLOUDS_SEED'

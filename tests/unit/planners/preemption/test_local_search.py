@@ -81,7 +81,7 @@ def test_too_many_servers_stay_as_they_are(monkeypatch):
     assert local_search.improve_choices(needs, field, dear) == dear
 
 
-def test_looks_have_an_end(monkeypatch):
+def test_the_local_search_ends(monkeypatch):
     needs, field = victims_contract.make_case(12, hosts=8, needs=3)
     chosen = published_victims.Chance().choose(needs, field)
     looked = []
@@ -100,7 +100,7 @@ def test_looks_have_an_end(monkeypatch):
 @hypothesis.given(
     st.integers(0, 2**31), st.integers(1, 3), st.sampled_from('ab')
 )
-def test_never_dearer_and_always_room(seed, count, by):
+def test_the_local_search_never_raises_costs_and_keeps_room(seed, count, by):
     needs, field = victims_contract.make_case(seed, needs=count)
     choose = {
         'a': published_victims.Chance(),

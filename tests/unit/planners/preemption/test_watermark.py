@@ -33,7 +33,7 @@ NORMAL = request.Band.NORMAL
 def cloud(used, *asked, running=()):
     """One host of eight CPUs."""
     wanted = [
-        small_cloud.ask(f"r{n}", vcpu, "p", float(n), band=band)
+        small_cloud.waiting_request(f"r{n}", vcpu, "p", float(n), band=band)
         for n, (vcpu, band) in enumerate(asked)
     ]
     taken = test_planner.runs('taken', 'a', used, 'q', 9.0, NORMAL)
@@ -50,7 +50,7 @@ def started(snapshot, upper):
     ('upper', 'names'),
     [(0.0, ['r0', 'r1']), (0.25, ['r0', 'r1']), (0.26, ['r0']), (0.9, [])],
 )
-def test_preemptible_requests_leave_so_much_free(upper, names):
+def test_preemptible_requests_keep_the_watermark_free(upper, names):
     snapshot = cloud(0, (4, LENT), (2, LENT))
     assert started(snapshot, upper)[0] == names
 
@@ -113,7 +113,7 @@ def test_a_server_that_leaves_already_counts_as_gone():
     assert leaving(full, 0.25) == ()
 
 
-def test_no_more_leave_than_may_in_an_hour():
+def test_hourly_evictions_for_the_watermark_are_bounded():
     full = cloud(8, running=RUNNING)
     assert len(leaving(full, 0.5, per_hour=1)) == 1
     full = dataclasses.replace(full, evicted=1)
@@ -137,7 +137,7 @@ def test_a_told_server_that_is_not_needed_stays():
 @pytest.mark.parametrize(
     'wrong', [(0.1, 0.2), (-0.1, -0.2), (1.5, 0.0), (float('nan'), 0.0)]
 )
-def test_marks_that_cannot_be_are_refused(wrong):
+def test_impossible_watermarks_are_refused(wrong):
     with pytest.raises(ValueError, match='expected'):
         watermark.WatermarkBounds(*wrong)
 

@@ -96,7 +96,7 @@ def test_a_goal_has_the_bounds_that_operators_chose(made):
         ('empty', True, True),
     ],
 )
-def test_some_goals_alone_close_hosts(name, closes, holds):
+def test_only_some_goals_disable_hosts(name, closes, holds):
     assert (model.Goal(name) in registry.CLOSING) is closes
     assert (model.Goal(name) in registry.HOLDING) is holds
 
@@ -118,7 +118,7 @@ APART = {
     list(itertools.combinations(NAMES, 2)),
     ids='-'.join,
 )
-def test_two_goals_go_together_unless_one_moves_servers_back(names):
+def test_goals_that_reverse_moves_of_each_other_are_refused(names):
     options = configured({'goals': list(names)})
     if frozenset(names) in APART:
         with pytest.raises(
@@ -132,6 +132,6 @@ def test_two_goals_go_together_unless_one_moves_servers_back(names):
         assert found == list(names)
 
 
-def test_an_operator_chooses_no_goal_that_is_asked_for():
+def test_goals_on_request_cannot_be_configured():
     with pytest.raises(ValueError, match='empty'):
         configured({'goals': ['empty']})
