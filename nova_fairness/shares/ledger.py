@@ -158,7 +158,7 @@ class ChargeRun(NamedTuple):
     begins: float
     ends: float
     amounts: Floats
-    parts_of_capacity: Floats
+    parts: Floats
 
 
 def charge_runs(charges: Iterable[PeriodCharge]) -> Iterator[ChargeRun]:

@@ -434,7 +434,7 @@ def test_a_shadow_metric_is_reported_and_changes_no_round(cloud):
         shadow = node.newest.shadow
         return len(shadow.user_heaviness) == 4 and not shadow.problem
 
-    assert eventually(is_measured)
+    assert wait_for_value(is_measured)
     told = cloud.asked('users', '--all')
     assert told['n3']['shadow_metric'] == 'AssetFairnessMetric'
     key = 'shadow_heaviness_quotas'
@@ -442,14 +442,14 @@ def test_a_shadow_metric_is_reported_and_changes_no_round(cloud):
     assert told['n1']['users']['ann'][key] is None
     assert cloud.asked('set-metric', 'UniformMetric', '--all')
     assert in_force(cloud, [*cloud.nodes], ('UniformMetric', 'foresight', 1))
-    assert eventually(is_measured)
+    assert wait_for_value(is_measured)
     # It becomes slow: its numbers go, and all else goes on.
     node.agent._shadow._load = lambda name: Slow()
     node.agent._shadow.retry()
     try:
-        assert eventually(lambda: 'longer' in node.newest.shadow.problem)
+        assert wait_for_value(lambda: 'longer' in node.newest.shadow.problem)
         number = node.newest.number
-        assert eventually(lambda: node.newest.number > number + 2)
+        assert wait_for_value(lambda: node.newest.number > number + 2)
         assert node.newest.decided is not None
         assert (node.newest.quarantined, node.newest.errors) == ({}, ())
         _, out, _ = cloud.ctl('status', '--host', 'n3')
