@@ -331,7 +331,7 @@ def test_a_round_is_recorded_once_its_shadow_metric_was_computed(
     parts.regime.configure(parts._host.settings, parts._host.cycle)
     for _ in range(3):
         agent._run_round(0)
-        patience.eventually(lambda: is_complete(agent._collector.newest))
+        patience.wait_for_value(lambda: is_complete(agent._collector.newest))
     agent.stop()
     lines = map(json.loads, path.read_text().splitlines())
     told = [(line['round'], line.get('shadow')) for line in lines]

@@ -406,10 +406,10 @@ def test_a_negligible_gain_for_the_poorest_costs_the_next_nothing():
         np.array([[0.503], [0.6], [1.3]]),
         np.array([[0.9], [0.5015], [0.8]]),
     ]
-    best = bounded._best(ends, COUNTS, bounded.CLEAR)
+    best = bounded._choose_best_end(ends, COUNTS, bounded.CLEAR)
     np.testing.assert_array_equal(best.parts, ends[1])
     assert not best.is_strict
-    strict = bounded._best(ends, COUNTS, 0.0)
+    strict = bounded._choose_best_end(ends, COUNTS, 0.0)
     np.testing.assert_array_equal(strict.parts, ends[0])
     assert strict.is_strict
 
@@ -419,6 +419,6 @@ def test_a_noticeable_gain_for_the_poorest_counts():
         np.array([[0.9], [0.5015], [0.8]]),
         np.array([[0.51], [0.6], [1.3]]),
     ]
-    best = bounded._best(ends, COUNTS, bounded.CLEAR)
+    best = bounded._choose_best_end(ends, COUNTS, bounded.CLEAR)
     np.testing.assert_array_equal(best.parts, ends[1])
     assert best.is_strict
