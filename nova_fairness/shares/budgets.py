@@ -207,7 +207,7 @@ class BudgetUse:
                 needed[account.name] = _add_seconds(others, cost)
         return self._most_lacking(needed)
 
-    def lacking_extension(
+    def extension_lack(
         self, request: request_model.Request, since: float, by_s: float
     ) -> BudgetLack | None:
         """The largest lack of a budget if running servers run longer.
@@ -242,7 +242,7 @@ class BudgetUse:
     def take_extension(
         self, request: request_model.Request, since: float, by_s: float
     ) -> None:
-        """Charge servers that run longer; see :meth:`lacking_extension`."""
+        """Charge servers that run longer; see :meth:`extension_lack`."""
         self._charge_accounts(
             request.project,
             request.user,

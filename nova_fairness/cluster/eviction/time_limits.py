@@ -173,7 +173,7 @@ class TimeLimits:
         spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         is_active = record.request.state is _S.ACTIVE
         since = record.changed_at if is_active else now
-        lack = spending.lacking_extension(record.request, since, by_s)
+        lack = spending.extension_lack(record.request, since, by_s)
         if lack:
             raise exception.IllegalStep(
                 f'request {record.request.uuid} is not extended:'

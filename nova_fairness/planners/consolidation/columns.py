@@ -81,7 +81,7 @@ def pack(task: PackingTask) -> Packing | None:
     if not parts.cover.is_whole:
         return None
     bound = math.ceil(search.bound - _SURE)
-    found = search.dived(parts)
+    found = search.dive_for_packing(parts)
     if found is None or task.hosts.cost[found[0]].sum() > bound + _SAME:
         found = search.whole(found)
     return None if found is None else Packing(bound, *found)
@@ -191,7 +191,7 @@ class _Search:
             bound = float(part * total - hosts.most @ beyond)
             self.bound = max(self.bound, bound)
 
-    def dived(self, parts: _FractionalPacking) -> _Hosts | None:
+    def dive_for_packing(self, parts: _FractionalPacking) -> _Hosts | None:
         """Return a packing that fills hosts one after another with the
         pattern that the fractional packing uses most.
         """

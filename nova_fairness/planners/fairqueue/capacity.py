@@ -103,7 +103,7 @@ class FreeRoom:
             return None
         return too_many_servers_reason(unit, found.fit)
 
-    def full_group(self, unit: order.Unit) -> reason.Why | None:
+    def full_group_reason_of(self, unit: order.Unit) -> reason.Why | None:
         """Return why a unit could not start if only members of its server
         group ran.
 
@@ -117,7 +117,7 @@ class FreeRoom:
             return None
         return full_group_reason(unit, found.fit)
 
-    def may_hold(self, unit: order.Unit) -> bool:
+    def fits_with_own_group(self, unit: order.Unit) -> bool:
         """Whether a unit fits if only members of its server group run.
 
         Members of its server group limit its hosts as long as they run. A unit

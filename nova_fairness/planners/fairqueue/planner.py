@@ -307,7 +307,7 @@ class _Rounds:
     ) -> tuple[list[order_module.Unit], dict[str, reason.Why]]:
         """Return units that could start; see :mod:`.divisions`."""
         return divisions.divide_units(
-            units, self._too_large_reason, self._room.full_group
+            units, self._too_large_reason, self._room.full_group_reason_of
         )
 
     def _final_reason(
@@ -553,7 +553,7 @@ class _Rounds:
         """Reserve room for a unit; ``None`` if no room can become free for
         it.
         """
-        may_be = self._room.may_hold(unit)
+        may_be = self._room.fits_with_own_group(unit)
         if not may_be:
             self._looked[unit.project] += 1
             if self._looked[unit.project] > _OWN_MEMBERS:
@@ -602,7 +602,7 @@ class _Rounds:
             return []
         if is_patient:
             return [self._reserve_until_enough(unit, found, capacity.LOOSE)]
-        if self._room.may_hold(unit):
+        if self._room.fits_with_own_group(unit):
             return [self._reserve_alone(unit, is_known=False)]
         return []
 

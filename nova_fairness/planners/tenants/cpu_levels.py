@@ -88,7 +88,7 @@ class CpuLevels:
         self.capacity = self._provided_cpus(np.where(told, used, 0.0))
         shares = [given.shares.get(name, 1.0) for name in self.owners]
         self.ideal = self._ideal_use(np.array(shares))
-        self.foresee()
+        self.predict_cpu_time()
 
     @property
     def levels(self) -> Floats:
@@ -137,14 +137,14 @@ class CpuLevels:
     def move(self, n: int, row: int) -> None:
         """Move an item, and predict the CPU time of all items."""
         self.layout.put(n, row)
-        self.foresee()
+        self.predict_cpu_time()
 
     def back(self, mark: int) -> None:
         """Undo all moves since a mark of the layout."""
         self.layout.back(mark)
-        self.foresee()
+        self.predict_cpu_time()
 
-    def foresee(self) -> None:
+    def predict_cpu_time(self) -> None:
         """Predict the CPU time of all items."""
         self.got, _ = filling.fill(
             self.capacity, self.layout.at, self.wanted, self._weight

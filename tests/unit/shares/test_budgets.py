@@ -161,11 +161,11 @@ def test_the_next_period_pays_its_part():
 def test_an_extension_costs_the_added_time():
     running = lasts(6)
     spent = spending(running=(runs(1, NOW + 6 * HOUR_S),))
-    lack = spent.lacking_extension(running, NOW, 5 * HOUR_S)
+    lack = spent.extension_lack(running, NOW, 5 * HOUR_S)
     assert (lack.account, lack.asked_s, lack.left_s) == (
         'p/u', 5 * HOUR_S, 4 * HOUR_S
     )  # fmt: skip
-    assert spent.lacking_extension(running, NOW, 4 * HOUR_S) is None
+    assert spent.extension_lack(running, NOW, 4 * HOUR_S) is None
     spent.take_extension(running, NOW, 4 * HOUR_S)
     assert spent.left().left['p/u'][0] == 0
 
