@@ -24,7 +24,7 @@ class BatchSystem(abc.ABC):
     """
 
     @abc.abstractmethod
-    def look(self) -> border.SideSnapshot:
+    def read_hosts(self) -> border.SideSnapshot:
         """Read all hosts, their work, and the jobs that wait for room.
 
         A host without work must have none, as far as the batch system knows,
@@ -62,7 +62,7 @@ class BatchSystem(abc.ABC):
         :param since: seconds of the epoch.
         :param now: seconds of the epoch; jobs that began later do not count.
         :raises BatchAway: if the system gives no answer.
-        :raises BatchUnreadable: see :meth:`look`.
+        :raises BatchUnreadable: see :meth:`read_hosts`.
         :raises BatchRefused: if the system keeps no accounts, which is
             allowed.
         """
@@ -77,7 +77,7 @@ class BatchSystem(abc.ABC):
         """
         raise self._without_accounts()
 
-    def give(self, account: str, share: int) -> None:
+    def set_share(self, account: str, share: int) -> None:
         """Set the share of an account.
 
         :param account: name.
@@ -102,7 +102,7 @@ class BatchSystem(abc.ABC):
         :raises BatchRefused: if the system has no such host, another service
             or person closed the host, or the system refuses.
         """
-        place = self._place(host)
+        place = self._find_status(host)
         if place.takes:
             self.drain(host, f'{border.MARK}: {text}')
         elif not place.ours:
@@ -118,7 +118,7 @@ class BatchSystem(abc.ABC):
         :raises BatchUnreadable: see :meth:`close`.
         :raises BatchRefused: see :meth:`close`.
         """
-        place = self._place(host)
+        place = self._find_status(host)
         if place.ours:
             self.undrain(host)
         elif not place.takes:
@@ -126,8 +126,8 @@ class BatchSystem(abc.ABC):
                 f'host {host} was closed by another hand: {place.reason}'
             )
 
-    def _place(self, host: str) -> border.SideStatus:
-        place = self.look().places.get(host)
+    def _find_status(self, host: str) -> border.SideStatus:
+        place = self.read_hosts().places.get(host)
         if place is None:
             raise exception.BatchRefused(f'there is no host {host}')
         return place

@@ -55,17 +55,17 @@ class Killing(fake_batch.FakeBatch):
 class Blind(fake_batch.FakeBatch):
     """Sees nothing that waits."""
 
-    def look(self):
-        seen = super().look()
+    def read_hosts(self):
+        seen = super().read_hosts()
         return type(seen)(seen.places)
 
 
 class Generous(fake_batch.FakeBatch):
     """Gives all what one is to get."""
 
-    def give(self, account, share):
+    def set_share(self, account, share):
         for name in self.accounts:
-            super().give(name, share)
+            super().set_share(name, share)
 
 
 class Forgetful(fake_batch.FakeBatch):
@@ -81,7 +81,7 @@ class Poor(fake_batch.FakeBatch):
 
     accounting = system.BatchSystem.accounting
     shares = system.BatchSystem.shares
-    give = system.BatchSystem.give
+    give = system.BatchSystem.set_share
 
 
 class TestPoor(Contract):
