@@ -115,7 +115,7 @@ class Condor(system.BatchSystem):
         return commands.output(tuple(given), self._timeout_s)
 
     def _run_change(self, *command: str) -> None:
-        """Run a command that :meth:`look` has just found possible."""
+        """Run a command that :meth:`read_hosts` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
 
@@ -191,7 +191,10 @@ def _host_name(slot: Ad) -> str:
 
 
 def _parse_slot(slot: Ad) -> _Slot:
-    reason, state = entries.displayable_text(slot.get('DrainReason', '')), slot['State']
+    reason, state = (
+        entries.displayable_text(slot.get('DrainReason', '')),
+        slot['State'],
+    )
     if entries.checked_text(state) not in _STATES:
         raise ValueError(f'State {state!r:.100} is not known')
     return _Slot(
@@ -208,8 +211,9 @@ def _parse_job(job: Ad) -> _Job:
 
 
 def _parse_ads(command: str, text: str) -> list[Ad]:
-    """Parse several JSON lists one after the other; each queue writes one or
-    none.
+    """Parse several JSON lists, one after the other.
+
+    Each queue of HTCondor writes one list or none.
     """
     decoder, rest = json.JSONDecoder(), text.strip()
     found: list[Ad] = []
@@ -254,13 +258,16 @@ def _running_work(
 
 def _job_name(job: Ad) -> str:
     cluster, proc = (
-        int(entries.checked_number(job[key])) for key in ('ClusterId', 'ProcId')
+        int(entries.checked_number(job[key]))
+        for key in ('ClusterId', 'ProcId')
     )
     return f'{cluster}.{proc}'
 
 
 def _end_time(job: Ad) -> float | None:
-    """Time of the limit of a running job; ``None`` without a limit."""
+    """Return the time limit of a running job, seconds of the epoch; ``None``
+    if it has no limit.
+    """
     allowed = job.get('AllowedJobDuration')
     began = job.get('JobCurrentStartDate')
     if allowed is None or began is None:
@@ -269,14 +276,17 @@ def _end_time(job: Ad) -> float | None:
 
 
 def _demand_of(job: Ad) -> border.PendingWork | None:
-    """Demand of a waiting job; HTCondor does not tell whether more hosts
-    help.
+    """Return the demand of a waiting job; ``None`` if the job does not wait.
+
+    HTCondor does not report whether more hosts would help the job.
     """
     waits = job['JobStatus'] == _IDLE
     if not waits or int(job['JobUniverse']) in _NOT_ON_SLOTS:
         return None
-    since = entries.checked_number(job.get('EnteredCurrentStatus', job['QDate']))
+    since = entries.checked_number(
+        job.get('EnteredCurrentStatus', job['QDate'])
+    )
     cores = entries.checked_number(job.get('RequestCpus', 1))
     if not cores:
-        raise ValueError('it waits and wants no CPUs')
+        raise ValueError('idle job requests no CPUs (RequestCpus is 0)')
     return border.PendingWork(_job_name(job), cores, since)

@@ -70,10 +70,11 @@ class EntryReader:
         listed: Iterable[Any],
         read: Callable[[Any], T],
     ) -> dict[str, T | None]:
-        """Values by name; ``None`` if unreadable or listed with different
-        values.
+        """Return the values of entries by name.
 
-        Otherwise a host in use could be taken for empty.
+        A value is ``None`` if it is unreadable, or if the name is listed
+        several times with different values. Otherwise a host in use could be
+        taken for empty.
         """
         found: dict[str, T | None] = {}
         for name, value in self.read(kind, name_of, listed, read):
@@ -86,7 +87,7 @@ class EntryReader:
         return found
 
     def faults(self) -> tuple[str, ...]:
-        """Sentences about entries that could not be read."""
+        """Return sentences about entries that could not be read."""
         more = len(self._faults) - NAMED
         if more <= 0:
             return tuple(self._faults)
@@ -127,7 +128,7 @@ def checked_text(value: object) -> str:
 
 
 def displayable_text(value: object) -> str:
-    """A text for people; characters that cannot be encoded become ``?``."""
+    """Return a text for people; unencodable characters become ``?``."""
     return str(value).encode('utf-8', 'replace').decode('utf-8')
 
 

@@ -96,7 +96,7 @@ class Lsf(system.BatchSystem):
         return commands.output(command, self._timeout_s)
 
     def _run_change(self, *command: str) -> None:
-        """Run a command that :meth:`look` has just found possible."""
+        """Run a command that :meth:`read_hosts` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
 
@@ -191,7 +191,7 @@ def _parse_records(command: str, text: str) -> list[Record]:
 
 
 def _parse_comments(text: str) -> dict[str, str]:
-    """Comments with which hosts were closed, by host."""
+    """Return the comments of closed hosts, by host."""
     found, host = {}, ''
     for match in _COMMENT.finditer(text):
         if match['host']:
@@ -207,7 +207,7 @@ def _host_status(
     work: list[border.RunningWork],
     is_unsure: bool,
 ) -> border.SideStatus:
-    """The state of one host.
+    """Return the state of one host.
 
     :param is_unsure: whether a job that cannot be read may run there.
     """
@@ -242,7 +242,9 @@ def _running_parts(
         return
     gone_at, limit = None, _parse_seconds(job['RUNTIMELIMIT'])
     if limit is not None:
-        gone_at = now + max(limit - (_parse_seconds(job['RUN_TIME']) or 0.0), 0.0)
+        gone_at = now + max(
+            limit - (_parse_seconds(job['RUN_TIME']) or 0.0), 0.0
+        )
     for match in _EACH.finditer(job['EXEC_HOST']):
         slots = entries.checked_number(match[1] or 1)
         host = entries.checked_text(match[2])
@@ -256,13 +258,14 @@ def _demand_of(job: Record, now: float) -> border.PendingWork | None:
     slots = job['NREQ_SLOT']
     cores = entries.checked_number(slots) if slots not in ('', '-') else 1.0
     if not cores:
-        raise ValueError('it waits and wants no slots')
+        raise ValueError('pending job requests no slots (NREQ_SLOT is 0)')
     since = now - (_parse_seconds(job['PEND_TIME']) or 0.0)
     return border.PendingWork(_job_name(job), cores, since)
 
 
 def _parse_seconds(text: str) -> float | None:
-    """Seconds of a time that ``-hms`` wrote; ``None`` if there is no time.
+    """Return the seconds of a time in the format of ``-hms``; ``None`` for
+    an empty text.
 
     :raises ValueError: if the text is no such time.
     """

@@ -82,7 +82,9 @@ class Slurm(system.BatchSystem):
         """
         json, listed = '--json', self._option_output('--json=list')
         if listed is not None:
-            form = slurm_forms.choose_form(slurm_forms.form_numbers_of_plugins(listed))
+            form = slurm_forms.choose_form(
+                slurm_forms.form_numbers_of_plugins(listed)
+            )
             json = f'--json={slurm_forms.form_name(form)}'
         # sinfo groups nodes in all versions but 22.05.
         nodes: tuple[str, ...] = ('scontrol', '--all', json, 'show', 'nodes')

@@ -32,7 +32,7 @@ _RUNAWAY = (
 
 
 def parse_listed_jobs(text: str) -> dict[str, float | None]:
-    """Running jobs, and ends of other jobs that slurmctld still knows.
+    """Return running jobs, and ends of other jobs that slurmctld knows.
 
     :param text: columns :data:`LISTED` of jobs in all states; times are
         seconds of the epoch.
@@ -53,7 +53,7 @@ def parse_listed_jobs(text: str) -> dict[str, float | None]:
 def parse_accounting(
     text: str, known: Mapping[str, float | None], since: float, now: float
 ) -> pledge.Accounting:
-    """Use of jobs that ran between two times.
+    """Return the use of jobs that ran between two times.
 
     A job without an end in the accounts counts as running only if slurmctld
     says so: the message about its end may have been lost.
@@ -104,7 +104,13 @@ def _parse_row(line: str) -> _Row:
             f' {"|".join(SPENT)}'
         )
     job, account, cores, start, end = cells
-    return _Row(job, account, entries.checked_number(cores), _parse_time(start), _parse_time(end))
+    return _Row(
+        job,
+        account,
+        entries.checked_number(cores),
+        _parse_time(start),
+        _parse_time(end),
+    )
 
 
 def _parse_time(text: str) -> float | None:
@@ -112,7 +118,7 @@ def _parse_time(text: str) -> float | None:
 
 
 def parse_shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:
-    """Accounts of a cluster, with their shares, by name.
+    """Return the accounts of a cluster, with their shares, by name.
 
     :param text: columns :data:`SHARES`; lines with a user are left out.
     :param cluster_name: name of the cluster.
@@ -130,7 +136,7 @@ def parse_shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:
 
 
 def parse_cluster_name(text: str) -> str:
-    """Name of the cluster.
+    """Return the name of the cluster.
 
     :param text: output of ``scontrol show config``.
     :raises BatchUnreadable: if the output has no name.

@@ -37,12 +37,12 @@ _PATH = re.compile(r'/slurm/v0\.0\.([0-9]{1,4})/nodes/?')
 
 
 def form_numbers_of_plugins(text: str) -> frozenset[int]:
-    """Numbers of the forms in the output of a command with ``--json=list``."""
+    """Return the form numbers in the output of a command with ``--json=list``."""
     return frozenset(map(int, _PLUGIN.findall(text)))
 
 
 def form_numbers_of_paths(text: str) -> frozenset[int]:
-    """Numbers of the forms in the OpenAPI specification of slurmrestd.
+    """Return the form numbers in the OpenAPI specification of slurmrestd.
 
     :raises BatchUnreadable: if the text is no such specification.
     """
@@ -56,7 +56,7 @@ def form_numbers_of_paths(text: str) -> frozenset[int]:
 
 
 def choose_form(form_numbers: Iterable[int]) -> int:
-    """Choose the best form.
+    """Return the best of the offered forms.
 
     :raises BatchUnreadable: if no offered form is known here.
     """
@@ -73,12 +73,12 @@ def choose_form(form_numbers: Iterable[int]) -> int:
 
 
 def form_name(form: int) -> str:
-    """Name of a form, as in Slurm's options and paths."""
+    """Return the name of a form, as in options and paths of Slurm."""
     return f'v0.0.{form}'
 
 
 def form_of_answer(answer: Json) -> int:
-    """Number of the form that an answer names.
+    """Return the number of the form that an answer names.
 
     :raises BatchUnreadable: if the form is not known here.
     :raises LookupError: if the answer names no form.
@@ -96,7 +96,7 @@ def form_of_answer(answer: Json) -> int:
 
 
 def number(entry: Json, key: str) -> float:
-    """Return a number of an entry.
+    """Return the number of a key of an entry.
 
     :raises KeyError: if it is missing.
     :raises ValueError: if it is not set, or not >= 0 and finite.
@@ -126,7 +126,7 @@ def optional_number(value: object) -> float | None:
 
 
 def upper_words(value: object) -> frozenset[str]:
-    """Words in capitals, from a word or a list; an empty set if not set."""
+    """Return words in capitals, from a word, a list or an unset value."""
     if value is None or not value:
         return frozenset()
     each = value if isinstance(value, list) else [value]

@@ -101,12 +101,14 @@ def parse_snapshot(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     form, listed = _form_and_entries(nodes, 'nodes')
     job_form, queue = _form_and_entries(jobs, 'jobs')
     read = entries.EntryReader('Slurm')
-    found = read.by_name('node', lambda node: node['name'], listed, _parse_node)
+    found = read.by_name(
+        'node', lambda node: node['name'], listed, _parse_node
+    )
     known = {name: node for name, node in found.items() if node}
     if listed and not known:
         raise exception.BatchUnreadable(
-            f'Slurm wrote JSON that says it is {slurm_forms.form_name(form)} and'
-            f' is not: {read.faults()[0]}'
+            'Slurm wrote JSON that says it is'
+            f' {slurm_forms.form_name(form)} and is not: {read.faults()[0]}'
         )
     largest = max((node.cpus for node in known.values()), default=1.0)
     if job_form == slurm_forms.SILENT:
@@ -134,7 +136,7 @@ _CUT = (
 
 
 def _form_and_entries(text: str, key: str) -> tuple[int, list[Json]]:
-    """Form and entries of an answer."""
+    """Return the form of an answer, and its entries."""
     try:
         written = json.loads(text)
         form = slurm_forms.form_of_answer(written)
@@ -191,7 +193,9 @@ def _parse_node(node: Json) -> _Node:
     flags = slurm_forms.upper_words(node['state'])
     if not isinstance(node['state'], list):
         entries.checked_text(node['state'])
-        flags |= slurm_forms.upper_words(entries.checked_list(node['state_flags']))
+        flags |= slurm_forms.upper_words(
+            entries.checked_list(node['state_flags'])
+        )
     return _Node(
         slurm_forms.number(node, 'cpus'),
         slurm_forms.number(node, 'alloc_cpus'),
@@ -206,7 +210,7 @@ def _parse_node(node: Json) -> _Node:
 def _node_statuses(
     nodes: Mapping[str, _Node], jobs: Iterable[_Job | None], now: float
 ) -> dict[str, border.SideStatus]:
-    """States of all nodes, with their work.
+    """Return the states of all nodes, with their work.
 
     :param jobs: ``None`` for a job that cannot be read: it may run anywhere.
     """
@@ -240,7 +244,7 @@ def _node_status(
     now: float,
     is_unsure: bool,
 ) -> border.SideStatus:
-    """The state of one node.
+    """Return the state of one node.
 
     :param over_at: when the last of its ended jobs ended.
     :param is_unsure: whether a job that cannot be read may run there.
@@ -303,7 +307,7 @@ def _parse_job(job: Json, largest: float) -> _Job:
 
 
 def _parse_state(value: object) -> str:
-    """The state of a job; newer forms list several, with flags."""
+    """Return the state of a job; newer forms list several states and flags."""
     if not isinstance(value, list):
         return entries.checked_text(value)
     every = slurm_forms.upper_words(value)

@@ -36,7 +36,9 @@ class SlurmRest(slurm.Slurm):
     )
 
     def _chosen(self) -> slurm.Questions:
-        form = slurm_forms.choose_form(slurm_forms.form_numbers_of_paths(self._get(_PATHS)))
+        form = slurm_forms.choose_form(
+            slurm_forms.form_numbers_of_paths(self._get(_PATHS))
+        )
         root = f'/slurm/{slurm_forms.form_name(form)}'
         return ('GET', f'{root}/nodes/'), ('GET', f'{root}/jobs/')
 

@@ -54,7 +54,7 @@ class BatchSystem(abc.ABC):
         """
 
     def accounting(self, since: float, now: float) -> pledge.Accounting:
-        """Use of jobs that run now, or ran at any time since a given time.
+        """Return the use of jobs that ran at any time since a given time.
 
         A job runs while the batch system lists it as running. A job that does
         not run and has no end in the accounts is a fault, and is not charged.
@@ -69,7 +69,7 @@ class BatchSystem(abc.ABC):
         raise self._without_accounts()
 
     def shares(self) -> Mapping[str, pledge.BatchShare]:
-        """All accounts with their shares, by name.
+        """Return all accounts with their shares, by name.
 
         :raises BatchAway: see :meth:`accounting`.
         :raises BatchUnreadable: see :meth:`accounting`.
@@ -107,7 +107,7 @@ class BatchSystem(abc.ABC):
             self.drain(host, f'{border.MARK}: {text}')
         elif not place.ours:
             raise exception.BatchRefused(
-                f'host {host} was closed by another hand: {place.reason}'
+                f'host {host} was not closed by this service: {place.reason}'
             )
 
     def open(self, host: str) -> None:
@@ -123,7 +123,7 @@ class BatchSystem(abc.ABC):
             self.undrain(host)
         elif not place.takes:
             raise exception.BatchRefused(
-                f'host {host} was closed by another hand: {place.reason}'
+                f'host {host} was not closed by this service: {place.reason}'
             )
 
     def _find_status(self, host: str) -> border.SideStatus:

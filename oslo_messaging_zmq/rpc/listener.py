@@ -168,7 +168,9 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         try:
             callback([message])
         except Exception as error:  # noqa: BLE001 - others wait for us
-            LOG.error('A server did not take a message: %r', error)
+            LOG.error(
+                'RPC server raised an error; the message is lost: %r', error
+            )
 
     def _run(self) -> None:
         tasks.repeat(

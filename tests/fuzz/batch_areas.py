@@ -114,7 +114,9 @@ def lsf(rng):
     records = test_from_manuals.records
     seen_or_refused(
         rng,
-        lambda hosts, jobs: lsf_module.parse_snapshot(hosts, comments, jobs, NOW),
+        lambda hosts, jobs: lsf_module.parse_snapshot(
+            hosts, comments, jobs, NOW
+        ),
         '901',
         records('bhosts', amid(rng, hosts, host(HOST_NAME=GOOD, NJOBS='2'))),
         records('bjobs', amid(rng, jobs, runs, job(JOBID='901'))),

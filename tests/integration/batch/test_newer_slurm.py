@@ -138,7 +138,9 @@ def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
     slurm.drain('node3', 'nova-fairness: it goes')
     patience.wait_for_value(lambda: 'None' not in slurm.reasons())
     nodes, jobs = batch._chosen()
-    forms = slurm_forms.form_numbers_of_plugins(batch._option_output('--json=list'))
+    forms = slurm_forms.form_numbers_of_plugins(
+        batch._option_output('--json=list')
+    )
     assert len(forms) >= 3
     seen = {}
     for form in forms:

@@ -147,7 +147,7 @@ def test_no_host_is_changed_while_the_batch_system_is_unavailable():
 
 def test_a_batch_plugin_needs_all_three_methods():
     assert system.BatchSystem.__abstractmethods__ == {
-        'look',
+        'read_hosts',
         'drain',
         'undrain',
     }

@@ -128,7 +128,9 @@ def test_a_job_of_condor_without_cpus_keeps_its_host_from_being_empty():
 
 
 def test_queues_of_condor_without_jobs_are_empty():
-    found = condor.parse_snapshot(json.dumps([slot()]), 'All queues are empty\n')
+    found = condor.parse_snapshot(
+        json.dumps([slot()]), 'All queues are empty\n'
+    )
     assert found.places['n1'].takes
     assert not found.wants
 

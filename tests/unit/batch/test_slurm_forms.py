@@ -290,7 +290,10 @@ def test_the_best_form_of_each_slurm_is_chosen(offered, expected):
     assert slurm_forms.form_numbers_of_plugins(text) == offered
     paths = {f'/slurm/v0.0.{form}/nodes/': {} for form in offered}
     paths |= {'/slurmdb/v0.0.99/jobs/': {}, '/slurm/v0.0.98/diag/': {}}
-    assert slurm_forms.form_numbers_of_paths(json.dumps({'paths': paths})) == offered
+    assert (
+        slurm_forms.form_numbers_of_paths(json.dumps({'paths': paths}))
+        == offered
+    )
 
 
 @pytest.mark.parametrize(
