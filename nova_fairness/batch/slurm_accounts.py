@@ -59,7 +59,7 @@ def parse_accounting(
     says so: the message about its end may have been lost.
 
     :param text: columns :data:`SPENT`; times are seconds of the epoch.
-    :param known: result of :func:`parse_listed_jobs`; it must be older than ``text``.
+    :param known: result of :func:`parse_listed_jobs`, older than ``text``.
     :param since: seconds of the epoch.
     :param now: seconds of the epoch.
     :raises BatchUnreadable: if no line can be read.

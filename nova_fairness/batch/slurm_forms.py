@@ -37,7 +37,7 @@ _PATH = re.compile(r'/slurm/v0\.0\.([0-9]{1,4})/nodes/?')
 
 
 def form_numbers_of_plugins(text: str) -> frozenset[int]:
-    """Return the form numbers in the output of a command with ``--json=list``."""
+    """Return the form numbers in the output of ``--json=list``."""
     return frozenset(map(int, _PLUGIN.findall(text)))
 
 

@@ -394,7 +394,7 @@ def test_a_move_that_was_cancelled_just_now_is_not_made(
     border.moving.move('h1')
     if verb is V.CLOSE:
         border.go()
-    look = border.batch.look
+    look = border.batch.read_hosts
 
     def cancelling():
         border.moving.cancel('h1')

@@ -285,10 +285,10 @@ def test_a_job_that_is_not_charged_is_told_to_the_operator(pledged):
 
 
 def test_an_odd_entry_of_batch_is_told_to_the_operator(border, monkeypatch):
-    look = border.batch.look
+    look = border.batch.read_hosts
     monkeypatch.setattr(
         border.batch,
-        'look',
+        'read_hosts',
         lambda: dataclasses.replace(look(), faults=('job 7: odd',)),
     )
     border.go()
