@@ -162,7 +162,9 @@ def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
 
 
 def test_the_newest_json_form_of_slurm_24_11_is_chosen(slurm, batch):
-    forms = slurm_forms.form_numbers_of_plugins(batch._option_output('--json=list'))
+    forms = slurm_forms.form_numbers_of_plugins(
+        batch._option_output('--json=list')
+    )
     best = f'--json=v0.0.{slurm_forms.choose_form(forms)}'
     assert all(best in question for question in batch._chosen())
     assert plugins.load_batch('slurm').read_hosts().places.keys() == {
