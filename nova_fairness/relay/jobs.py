@@ -458,7 +458,7 @@ def of_broker(
     ]
 
 
-def counted(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
+def count_outcomes(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
     """Return the number of messages by outcome; see :data:`OUTCOMES`."""
     total = collections.Counter(dict.fromkeys(OUTCOMES, 0))
     for each in jobs:

@@ -247,7 +247,9 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         answer: messages.Answer,
         left: Callable[[], None] = lambda: None,
     ) -> None:
-        payload = port.encoded(answer, self._settings.max_message_size)
+        payload = port.encode_or_failure(
+            answer, self._settings.max_message_size
+        )
         self._tasks.put(
             functools.partial(self._rpc.send, receiver, payload, left)
         )
