@@ -303,7 +303,8 @@ def _remedy(facts: situation.SituationFacts) -> str:
         )
         return (
             f' The greatest part comes from {name}: '
-            f'{_possessive(facts)} VMs use {used} in all, and {_possessive(facts)} part of all nodes is '
+            f'{_possessive(facts)} VMs use {used} in all, and '
+            f'{_possessive(facts)} part of all nodes is '
             f'{part}. If they use less of it, this VM gets more.'
         )
     return ''
