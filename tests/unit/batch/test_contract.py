@@ -40,7 +40,7 @@ class Careless(fake_batch.FakeBatch):
     """Takes over what others closed."""
 
     def close(self, host, text):
-        self._place(host)
+        self._find_status(host)
         self.drain(host, f'nova-fairness: {text}')
 
 
