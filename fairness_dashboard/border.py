@@ -35,7 +35,7 @@ _MOVING = ('cloud_asked', 'leaving_batch', 'batch_asked', 'leaving_cloud')
 
 
 class BorderPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Border"."""
 
     name = gettext_lazy('Border')
     slug = 'fairness_border'

@@ -36,7 +36,7 @@ _OUTCOMES = {
 
 
 class EvictionsPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Evictions"."""
 
     name = gettext_lazy('Evictions')
     slug = 'fairness_evictions'

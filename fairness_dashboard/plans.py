@@ -13,7 +13,7 @@ from fairness_dashboard import parts
 
 
 class PlansPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Plans"."""
 
     name = gettext_lazy('Plans')
     slug = 'fairness_plans'

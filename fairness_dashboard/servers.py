@@ -23,7 +23,7 @@ _REQUESTS = 1000
 
 
 class ServersPanel(pages.NodePanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "My Servers"."""
 
     name = gettext_lazy('My Servers')
     slug = 'fairness_servers'

@@ -21,7 +21,7 @@ _NUMBERS = {
         'no host has one',
     ),
     'instances_count': parts.COUNT,
-    'usage_quotas': parts.MAYBE_NUMBERS,
+    'usage_quotas': parts.MAYBE_NUMBER_MAP,
     'hosts': parts.TEXTS,
 }
 _SINCE = dict.fromkeys(('shadow_metric', 'shadow_heaviness_quotas'), '1.8')

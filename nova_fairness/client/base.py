@@ -345,8 +345,8 @@ class HostCommand(Lister):
         """
         answer = self.api.act_on_host(host, action, argument)
         away, refused = answer.get('not_reached'), answer.get('refused')
-        self.log_missing('was not reached', resources.reasons(away))
-        self.log_missing('refused', resources.reasons(refused))
+        self.log_missing('was not reached', resources.reasons_by_host(away))
+        self.log_missing('refused', resources.reasons_by_host(refused))
         for item in answer.get('hosts', ()):
             if item.get('problem'):
                 text = f'{item.get("name")}: {item["problem"]}'

@@ -104,7 +104,7 @@ class Withdrawal:
     def _drained_nodes(self) -> Iterator[_Removable]:
         if self._batch is None:
             return
-        for host, place in sorted(self._batch.look().places.items()):
+        for host, place in sorted(self._batch.read_hosts().places.items()):
             if place.ours:
                 yield (
                     f'node {host}: undrained, was: {place.reason}',

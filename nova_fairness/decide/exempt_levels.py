@@ -220,7 +220,10 @@ class MixedRows:
         return log
 
     def amounts_by_weights(self, log: Scalars) -> Scalars:
-        """Return the amounts that a kernel gives rows by weights, (p,)."""
+        """Return the amounts that the kernel gives to each row, (p,).
+
+        :param log: (p,) logarithms of the weights.
+        """
         supply = np.where(self.short, self.supply, np.inf)
         got, _ = filling.fill(
             supply, self.node, self.wanted, self.size * np.exp(log)

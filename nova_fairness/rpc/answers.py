@@ -393,7 +393,7 @@ class PluginsFields(TypedDict):
     """Installed policies, sorted by name."""
 
 
-class UserPartsFields(TypedDict):
+class UserUsageFractions(TypedDict):
     """A user or project."""
 
     usage_parts: dict[ResourceKey, float | None]
@@ -413,7 +413,7 @@ class UsageFields(TypedDict):
     """
     entity: str
     """``user`` or ``project``."""
-    users: dict[UserKey, UserPartsFields]
+    users: dict[UserKey, UserUsageFractions]
     """Use by id of the user or project."""
 
 

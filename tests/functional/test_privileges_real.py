@@ -163,7 +163,7 @@ def test_a_capability_that_the_process_lacks_cannot_be_lent():
     def act():
         become(())
         try:
-            privileged_client.lend_capabilities([capabilities.CAP_NET_ADMIN])
+            privileged_client.pass_capabilities([capabilities.CAP_NET_ADMIN])
         except OSError as error:
             return f'NoNewPrivs: {error.errno}'
         return ''

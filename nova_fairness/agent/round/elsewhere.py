@@ -30,7 +30,9 @@ def estimated_elsewhere(
     :raises PluginMisbehaved: if the metric fails.
     """
     view = measured.view
-    known = measure_foresight.told(view, measured.usage.interval_s, reported)
+    known = measure_foresight.cells_of_reports(
+        view, measured.usage.interval_s, reported
+    )
     weighing = measure_foresight.HeavinessProbe(
         metric, known, of_all.quota, of_all.supply
     )

@@ -57,7 +57,7 @@ class IdleMemory:
         self._speed = speed_factor
         self._clock = clock
         self._quiet: dict[str, idleness.Quiet] = file.kept(
-            _quiet, {}, 'all VMs count as busy until now'
+            _parse_quiet_states, {}, 'all VMs count as busy until now'
         )
         self._vms: tuple[instance.Incarnation, ...] = ()
         self._work = np.zeros((2, 0))
@@ -136,7 +136,7 @@ class IdleMemory:
         }
 
 
-def _quiet(told: Mapping[str, Any]) -> dict[str, idleness.Quiet]:
+def _parse_quiet_states(told: Mapping[str, Any]) -> dict[str, idleness.Quiet]:
     return {str(uuid): _parse_entry(each) for uuid, each in told.items()}
 
 

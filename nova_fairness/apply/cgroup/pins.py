@@ -221,7 +221,7 @@ def _knob(place: Place) -> allocation.Knob:
 
 
 def _place(knob: allocation.Knob) -> Place:
-    key, number = found_values.vm_and_part(knob)
+    key, number = found_values.split_knob_key(knob)
     return key, int(number)
 
 

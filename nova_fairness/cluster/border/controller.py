@@ -289,7 +289,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         """
         away, batch, cloud = [], None, None
         try:
-            batch = self._batch.look()
+            batch = self._batch.read_hosts()
         except exception.BatchError as error:
             away.append(str(error))
         except Exception as error:  # noqa: BLE001 - it gives no answer

@@ -203,7 +203,7 @@ class PledgeKeeper:
         wrong = []
         for account, share in sorted(give.items()):
             try:
-                self._batch.give(account, share)
+                self._batch.set_share(account, share)
             except exception.BatchError as error:
                 wrong.append(f'account {account}: {error}')
             else:

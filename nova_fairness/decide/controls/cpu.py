@@ -320,11 +320,11 @@ class CpuScale(scale.Scale):
             and self.is_steered(facts.vms[row].instance)
         )
 
-    def part(self, units: int) -> float:
+    def weight_of_units(self, units: int) -> float:
         """Return the kernel's share for units, also for an idle group."""
         return self._units.idle if units == allocation.IDLE else float(units)
 
-    def previous(
+    def weights_in_force(
         self,
         held: Sequence[int | None],
         last: Sequence[scale.LastDecision | None],

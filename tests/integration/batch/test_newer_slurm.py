@@ -138,7 +138,9 @@ def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
     slurm.drain('node3', 'nova-fairness: it goes')
     patience.wait_for_value(lambda: 'None' not in slurm.reasons())
     nodes, jobs = batch._chosen()
-    forms = slurm_forms.plugins(batch._option_output('--json=list'))
+    forms = slurm_forms.form_numbers_of_plugins(
+        batch._option_output('--json=list')
+    )
     assert len(forms) >= 3
     seen = {}
     for form in forms:
@@ -148,7 +150,7 @@ def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
             for ask in (nodes, jobs)
         ]
         assert f'"job_id": {ended},' in texts[1]
-        seen[form] = slurm_json.seen(*texts, 2e9)
+        seen[form] = slurm_json.parse_snapshot(*texts, 2e9)
         assert seen[form].faults == ()
     silent = seen.pop(slurm_forms.SILENT, None)
     first, *others = seen.values()
@@ -160,9 +162,11 @@ def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
 
 
 def test_the_newest_json_form_of_slurm_24_11_is_chosen(slurm, batch):
-    forms = slurm_forms.plugins(batch._option_output('--json=list'))
-    best = f'--json=v0.0.{slurm_forms.best(forms)}'
+    forms = slurm_forms.form_numbers_of_plugins(
+        batch._option_output('--json=list')
+    )
+    best = f'--json=v0.0.{slurm_forms.choose_form(forms)}'
     assert all(best in question for question in batch._chosen())
-    assert plugins.load_batch('slurm').look().places.keys() == {
+    assert plugins.load_batch('slurm').read_hosts().places.keys() == {
         *slurm_cluster.NODES
     }

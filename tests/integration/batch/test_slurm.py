@@ -99,12 +99,12 @@ def test_slurmrestd_agrees_with_the_commands(slurm, batch, rest, monkeypatch):
     monkeypatch.setenv(slurmrestd.URL, rest)
     slurm.submit('-N2', '-n3', '--time=60')
     patience.wait_for_value(
-        lambda: any(each.work for each in batch.look().places.values())
+        lambda: any(each.work for each in batch.read_hosts().places.values())
     )
     slurm.drain('node4', 'bad disk')
     slurm.submit('-N4', '--exclusive', '--time=60')
     patience.wait_for_value(lambda: 'None' not in slurm.reasons())
-    assert plugins.load_batch('slurmrestd').look() == batch.look()
+    assert plugins.load_batch('slurmrestd').read_hosts() == batch.read_hosts()
 
 
 def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
@@ -121,11 +121,11 @@ def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
     monkeypatch.undo()
     monkeypatch.setenv(slurmrestd.URL, 'unix:/nowhere')
     with pytest.raises(exception.BatchAway, match='unix:/nowhere does not'):
-        batch.look()
+        batch.read_hosts()
 
 
 def used(batch, host):
-    return batch.look().places[host].work
+    return batch.read_hosts().places[host].work
 
 
 def test_a_job_on_several_nodes_is_listed_on_each_node(slurm, batch):
@@ -133,7 +133,7 @@ def test_a_job_on_several_nodes_is_listed_on_each_node(slurm, batch):
     found = patience.wait_for_value(
         lambda: {
             host: place.work
-            for host, place in batch.look().places.items()
+            for host, place in batch.read_hosts().places.items()
             if place.work
         }
     )
@@ -171,7 +171,7 @@ def test_every_job_that_waits_for_room_is_listed(slurm, batch, options, cores):
     slurm.submit('--time=60', *options)
     slurm.submit('-n2', '--job-name=last')
     patience.wait_for_value(lambda: 'None' not in slurm.reasons())
-    seen = batch.look()
+    seen = batch.read_hosts()
     told = sorted(
         want.cores for want in seen.wants if want.since <= time.time()
     )
@@ -182,12 +182,12 @@ def test_a_job_that_waits_for_a_limit_is_no_demand(slurm, batch):
     first = slurm.submit('-n1', '--time=5')
     slurm.submit('-n1', f'--dependency=afterok:{first}')
     patience.wait_for_value(lambda: 'Dependency' in slurm.reasons())
-    assert batch.look().wants == ()
+    assert batch.read_hosts().wants == ()
 
 
 def test_a_node_whose_daemon_is_away_is_down(slurm, batch):
     slurm.run('scontrol', 'update', 'nodename=node4', 'state=down', 'reason=x')
-    place = batch.look().places['node4']
+    place = batch.read_hosts().places['node4']
     assert (place.takes, place.up, place.ours) == (False, False, False)
 
 
@@ -195,7 +195,7 @@ def test_slurm_is_unavailable_while_its_controller_is_away(slurm, batch):
     slurm.end('slurmctld')
     slow = plugins.load_batch('slurm', {'timeout_s': 1.0})
     try:
-        for call in (slow.look, lambda: slow.open('node1')):
+        for call in (slow.read_hosts, lambda: slow.open('node1')):
             with pytest.raises(exception.BatchAway, match='sinfo --json'):
                 call()
     finally:
@@ -205,7 +205,7 @@ def test_slurm_is_unavailable_while_its_controller_is_away(slurm, batch):
 
 def _places(batch):
     with contextlib.suppress(exception.BatchAway):
-        return set(batch.look().places)
+        return set(batch.read_hosts().places)
     return None
 
 
@@ -238,7 +238,7 @@ class Mover:
     def cycle(self):
         seen = border_module.SideSnapshot(self.cloud)
         snapshot = border_module.Snapshot(
-            (self.node,), self._batch.look(), seen
+            (self.node,), self._batch.read_hosts(), seen
         )
         for action in planner.plan(
             snapshot, 1.0, demand.BorderRules()

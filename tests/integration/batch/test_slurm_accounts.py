@@ -116,7 +116,7 @@ class TestSlurm(batch_contract.BatchContract):
         with pytest.raises(exception.BatchAway):
             batch.accounting(0.0, 1.0)
         # Hosts are told as before.
-        assert len(batch.look().places) == len(slurm_cluster.NODES)
+        assert len(batch.read_hosts().places) == len(slurm_cluster.NODES)
         self.slurm.start_accounts()
 
     def test_a_job_whose_end_accounting_never_saw_is_not_charged(self, forget):

@@ -182,7 +182,7 @@ def test_an_answer_that_is_no_list_gives_no_500(tmp_path, name, odd):
 
 @pytest.mark.parametrize('number', [math.nan, math.inf, -math.inf])
 def test_no_answer_contains_nan_or_infinity(number):
-    schema = parts.record({'a': {'type': 'array', 'items': parts.NUMBERS}})
+    schema = parts.record({'a': {'type': 'array', 'items': parts.NUMBER_MAP}})
     reader = validation.AnswerReader(schema, 'a')
     reader.read({'a': [{'b': 1.5}]}, 'answer')
     with pytest.raises(faults.BadRequest, match='not a number in JSON'):

@@ -251,13 +251,13 @@ def empty(tmp_path, monkeypatch):
 
 
 def test_the_helper_writes_an_empty_group_by_its_number(empty):
-    assert privileged.lower_empty(empty.number, '4096') == 0
+    assert privileged.protect_empty_group(empty.number, '4096') == 0
     assert empty.low == '4096'
 
 
 def test_the_helper_refuses_a_group_with_a_process(empty):
     empty.events.write_text('populated 1\nfrozen 0\n')
-    assert privileged.lower_empty(empty.number, '9') == errno.EBUSY
+    assert privileged.protect_empty_group(empty.number, '9') == errno.EBUSY
     assert empty.low == '0'
 
 
@@ -281,7 +281,7 @@ def test_the_helper_writes_empty_groups_of_vms_only(empty, name, expected):
     (group / LOW).write_text('0\n')
     (group / 'cgroup.events').write_text('populated 0\nfrozen 0\n')
     number = group.stat().st_ino
-    assert privileged.lower_empty(number, '4096') == expected
+    assert privileged.protect_empty_group(number, '4096') == expected
     shown = (group / LOW).read_text().strip()
     assert shown == ('0' if expected else '4096')
 
@@ -290,7 +290,7 @@ def test_the_helper_writes_no_empty_group_that_another_user_made(
     empty, monkeypatch
 ):
     monkeypatch.setattr(privileged.os, 'geteuid', lambda: 4711)
-    assert privileged.lower_empty(empty.number, '4096') == errno.EPERM
+    assert privileged.protect_empty_group(empty.number, '4096') == errno.EPERM
     assert empty.low == '0'
 
 
@@ -308,7 +308,7 @@ def test_the_helper_writes_no_group_that_came_in_the_place_of_one(
         return path
 
     monkeypatch.setattr(privileged, '_find_group', found)
-    assert privileged.lower_empty(empty.number, '4096') == errno.ENOENT
+    assert privileged.protect_empty_group(empty.number, '4096') == errno.ENOENT
     assert empty.low == '0'
 
 
@@ -317,20 +317,20 @@ def test_the_helper_follows_no_link_in_a_group(empty, tmp_path):
     victim.write_text('untouched')
     (empty.group / LOW).unlink()
     (empty.group / LOW).symlink_to(victim)
-    assert privileged.lower_empty(empty.number, '4096') == errno.ELOOP
+    assert privileged.protect_empty_group(empty.number, '4096') == errno.ELOOP
     assert victim.read_text() == 'untouched'
 
 
 def test_the_helper_knows_no_group_of_another_number(empty):
-    assert privileged.lower_empty(1, '4096') == errno.ENOENT
+    assert privileged.protect_empty_group(1, '4096') == errno.ENOENT
 
 
 @pytest.mark.parametrize('text', ['', '-1', '1\n', 'max 1', '1' * 30])
 def test_the_helper_refuses_values_that_are_no_limit(empty, text):
-    assert privileged.lower_empty(empty.number, text) == errno.EINVAL
+    assert privileged.protect_empty_group(empty.number, text) == errno.EINVAL
     assert empty.low == '0'
 
 
 def test_a_group_is_searched_in_the_v2_hierarchy_only(empty):
     pathlib.Path(privileged.MOUNTINFO).write_text('')
-    assert privileged.lower_empty(empty.number, '1') == errno.ENOENT
+    assert privileged.protect_empty_group(empty.number, '1') == errno.ENOENT

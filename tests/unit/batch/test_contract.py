@@ -40,7 +40,7 @@ class Careless(fake_batch.FakeBatch):
     """Takes over what others closed."""
 
     def close(self, host, text):
-        self._place(host)
+        self._find_status(host)
         self.drain(host, f'nova-fairness: {text}')
 
 
@@ -55,17 +55,17 @@ class Killing(fake_batch.FakeBatch):
 class Blind(fake_batch.FakeBatch):
     """Sees nothing that waits."""
 
-    def look(self):
-        seen = super().look()
+    def read_hosts(self):
+        seen = super().read_hosts()
         return type(seen)(seen.places)
 
 
 class Generous(fake_batch.FakeBatch):
     """Gives all what one is to get."""
 
-    def give(self, account, share):
+    def set_share(self, account, share):
         for name in self.accounts:
-            super().give(name, share)
+            super().set_share(name, share)
 
 
 class Forgetful(fake_batch.FakeBatch):
@@ -81,7 +81,7 @@ class Poor(fake_batch.FakeBatch):
 
     accounting = system.BatchSystem.accounting
     shares = system.BatchSystem.shares
-    give = system.BatchSystem.give
+    give = system.BatchSystem.set_share
 
 
 class TestPoor(Contract):
@@ -147,7 +147,7 @@ def test_no_host_is_changed_while_the_batch_system_is_unavailable():
 
 def test_a_batch_plugin_needs_all_three_methods():
     assert system.BatchSystem.__abstractmethods__ == {
-        'look',
+        'read_hosts',
         'drain',
         'undrain',
     }

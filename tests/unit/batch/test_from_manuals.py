@@ -58,7 +58,7 @@ def test_the_manual_says_that_the_plugin_was_never_run(name):
 def test_a_batch_system_without_its_commands_is_unavailable(name, monkeypatch):
     monkeypatch.setenv('PATH', '/nowhere')
     with pytest.raises(exception.BatchAway, match='cannot run'):
-        plugins.load_batch(name).look()
+        plugins.load_batch(name).read_hosts()
 
 
 @pytest.mark.parametrize('name', ['condor', 'lsf'])
@@ -91,7 +91,7 @@ def in_queue(**changes):
 
 
 def of_condor(slots, jobs=()):
-    return condor.seen(json.dumps([*slots]), json.dumps([*jobs]))
+    return condor.parse_snapshot(json.dumps([*slots]), json.dumps([*jobs]))
 
 
 DRAINS = {'Draining': True, 'DrainReason': MARKED}
@@ -128,7 +128,9 @@ def test_a_job_of_condor_without_cpus_keeps_its_host_from_being_empty():
 
 
 def test_queues_of_condor_without_jobs_are_empty():
-    found = condor.seen(json.dumps([slot()]), 'All queues are empty\n')
+    found = condor.parse_snapshot(
+        json.dumps([slot()]), 'All queues are empty\n'
+    )
     assert found.places['n1'].takes
     assert not found.wants
 
@@ -172,7 +174,7 @@ def test_the_allowed_duration_of_a_condor_job_is_its_end():
 )
 def test_output_of_condor_in_an_unknown_form_is_refused(slots, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
-        condor.seen(slots, jobs)
+        condor.parse_snapshot(slots, jobs)
 
 
 def host(**changes):
@@ -200,7 +202,7 @@ def records(command, listed):
 
 
 def of_lsf(hosts, jobs=(), comments=''):
-    return lsf.seen(
+    return lsf.parse_snapshot(
         records('bhosts', hosts), comments, records('bjobs', jobs), NOW
     )
 
@@ -301,7 +303,7 @@ HOSTS, JOBS = records('bhosts', [host()]), records('bjobs', [bjob()])
 )
 def test_output_of_lsf_in_an_unknown_form_is_refused(hosts, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
-        lsf.seen(hosts, '', jobs, NOW)
+        lsf.parse_snapshot(hosts, '', jobs, NOW)
 
 
 ODD = (None, [], {}, '', 'x', -1, float('nan'), True, '\ud800', [{}])

@@ -19,7 +19,7 @@ RUNS = {'2': None}
 
 
 def told(text, known=RUNS, since=900.0, now=2000.0):
-    return slurm_accounts.accounting(text, known, since, now)
+    return slurm_accounts.parse_accounting(text, known, since, now)
 
 
 def test_accounting_lists_jobs_that_ran_in_the_period():
@@ -56,7 +56,7 @@ def test_a_job_without_an_end_is_charged_while_slurm_lists_it(
 def test_jobs_that_slurmctld_lists_run_or_have_an_end():
     text = '1|RUNNING|3000\n2|COMPLETING|1500\n3|PENDING|N/A\n'
     text += '4|COMPLETED|1600\n5|FAILED|N/A\n6|SUSPENDED|N/A\nodd\n\n'
-    assert slurm_accounts.listed(text) == {
+    assert slurm_accounts.parse_listed_jobs(text) == {
         '1': None,
         '2': None,
         '4': 1600.0,
@@ -87,7 +87,7 @@ def test_slurm_accounts_are_listed_without_users():
         'site|optics||physics|parent\nsite|physics|ann||1\n'
         'other|physics||root|9\n'
     )
-    assert slurm_accounts.shares(text, 'site') == {
+    assert slurm_accounts.parse_shares(text, 'site') == {
         'root': pledge.BatchShare('', 1),
         'physics': pledge.BatchShare('root', 600),
         'optics': pledge.BatchShare('physics', 0),
@@ -96,9 +96,9 @@ def test_slurm_accounts_are_listed_without_users():
 
 def test_the_name_of_the_slurm_cluster_is_read():
     text = 'Configuration data\nClusterName             = site\nX = y\n'
-    assert slurm_accounts.cluster(text) == 'site'
+    assert slurm_accounts.parse_cluster_name(text) == 'site'
     with pytest.raises(exception.BatchUnreadable, match='ClusterName'):
-        slurm_accounts.cluster('X = y')
+        slurm_accounts.parse_cluster_name('X = y')
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_slurm_without_accounting_is_named(asked, command, text):
 
 def test_a_share_is_set_in_the_own_slurm_cluster_only(asked):
     found, answers = asked
-    slurm.Slurm().give('physics', 750)
+    slurm.Slurm().set_share('physics', 750)
     assert found[-1][-5:] == (
         'where',
         'name=physics',
@@ -164,7 +164,7 @@ def test_a_share_is_set_in_the_own_slurm_cluster_only(asked):
     )
     answers['sacctmgr'] = exception.BatchAway('sacctmgr ended with 1: no')
     with pytest.raises(exception.BatchRefused, match='no'):
-        slurm.Slurm().give('physics', 750)
+        slurm.Slurm().set_share('physics', 750)
     answers['sacctmgr'] = exception.BatchAway('sacctmgr gave no answer')
     with pytest.raises(exception.BatchAway):
-        slurm.Slurm().give('physics', 750)
+        slurm.Slurm().set_share('physics', 750)

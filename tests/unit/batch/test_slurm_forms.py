@@ -48,7 +48,7 @@ WHOLE = Job(11, cpus=2, nodes=2, whole=True)
 
 
 def seen(form, nodes=NODES, jobs=JOBS, rest=False):
-    return slurm_json.seen(
+    return slurm_json.parse_snapshot(
         slurm_written.answer(form, 'nodes', nodes, rest),
         slurm_written.answer(form, 'jobs', jobs, rest),
         NOW,
@@ -172,13 +172,13 @@ def test_an_optional_field_of_slurm_may_be_missing(form, key, field):
         for each, entries in (('nodes', NODES), ('jobs', JOBS))
     }
     texts[key] = without(form, key, field)
-    assert slurm_json.seen(**texts, now=NOW) == seen(form)
+    assert slurm_json.parse_snapshot(**texts, now=NOW) == seen(form)
 
 
 @pytest.mark.parametrize('form', slurm_written.FORMS)
 @pytest.mark.parametrize('field', slurm_written.MATTER['nodes'])
 def test_a_node_without_a_needed_field_is_named_and_set_aside(form, field):
-    found = slurm_json.seen(
+    found = slurm_json.parse_snapshot(
         without(form, 'nodes', field),
         slurm_written.answer(form, 'jobs', JOBS),
         NOW,
@@ -236,7 +236,7 @@ def test_a_job_without_a_needed_field_is_named_and_set_aside(
     ],
 )
 def test_a_number_is_read_as_plain_and_as_object(value, expected):
-    assert slurm_forms.maybe(value) == expected
+    assert slurm_forms.optional_number(value) == expected
     if expected == 3.0:
         assert slurm_forms.number({'a': value}, 'a') == expected
     else:
@@ -255,7 +255,7 @@ def test_a_number_is_read_as_plain_and_as_object(value, expected):
 )
 def test_value_that_is_no_number_is_refused(value):
     with pytest.raises(exception.UNREADABLE):
-        slurm_forms.maybe(value)
+        slurm_forms.optional_number(value)
 
 
 def test_a_job_in_no_state_or_in_two_is_set_aside():
@@ -282,15 +282,18 @@ OFFERED = {
 
 @pytest.mark.parametrize(('offered', 'expected'), OFFERED.values())
 def test_the_best_form_of_each_slurm_is_chosen(offered, expected):
-    assert slurm_forms.best(offered) == expected
+    assert slurm_forms.choose_form(offered) == expected
     listed = '\n'.join(
         f'scontrol: data_parser/v0.0.{form}' for form in offered
     )
     text = f'scontrol: Possible data_parser plugins:\n{listed}\n'
-    assert slurm_forms.plugins(text) == offered
+    assert slurm_forms.form_numbers_of_plugins(text) == offered
     paths = {f'/slurm/v0.0.{form}/nodes/': {} for form in offered}
     paths |= {'/slurmdb/v0.0.99/jobs/': {}, '/slurm/v0.0.98/diag/': {}}
-    assert slurm_forms.paths(json.dumps({'paths': paths})) == offered
+    assert (
+        slurm_forms.form_numbers_of_paths(json.dumps({'paths': paths}))
+        == offered
+    )
 
 
 @pytest.mark.parametrize(
@@ -300,10 +303,10 @@ def test_a_slurm_of_unknown_forms_is_named_with_them(offered, named):
     with pytest.raises(
         exception.BatchUnreadable, match=f'it offers {named}, and known'
     ):
-        slurm_forms.best(offered)
+        slurm_forms.choose_form(offered)
 
 
 @pytest.mark.parametrize('text', ['', '[]', '{"paths": 7}', '{}'])
 def test_paths_that_are_no_list_are_named(text):
     with pytest.raises(exception.BatchUnreadable, match='no list of its'):
-        slurm_forms.paths(text)
+        slurm_forms.form_numbers_of_paths(text)

@@ -49,7 +49,7 @@ def job(**changes):
 
 
 def seen(nodes=(), jobs=(), now=1000.0):
-    return slurm_json.seen(
+    return slurm_json.parse_snapshot(
         written('nodes', [*nodes]), written('jobs', [*jobs]), now
     )
 
@@ -200,7 +200,7 @@ NEWER = written('nodes', [node()], form='data_parser/v0.0.46')
 )
 def test_output_of_slurm_in_an_unknown_form_is_refused(nodes, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
-        slurm_json.seen(nodes, jobs, 0.0)
+        slurm_json.parse_snapshot(nodes, jobs, 0.0)
 
 
 ODD = (None, [], {}, '', 'x', -1, 10**400, float('nan'), True, '\ud800', [{}])

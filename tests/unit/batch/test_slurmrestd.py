@@ -66,7 +66,7 @@ def server(monkeypatch):
 
 
 def look():
-    return plugins.load_batch('slurmrestd', {'timeout_s': 60.0}).look()
+    return plugins.load_batch('slurmrestd', {'timeout_s': 60.0}).read_hosts()
 
 
 def test_the_user_is_sent_only_with_a_token(server, monkeypatch):
@@ -115,7 +115,7 @@ def test_slurmrestd_is_asked_in_the_newest_known_form(server, offered, chosen):
     server.answers['/openapi/v3'] = offers(*offered)
     batch = plugins.load_batch('slurmrestd', {'timeout_s': 60.0})
     for _ in range(2):
-        assert batch.look().faults == ()
+        assert batch.read_hosts().faults == ()
     root = f'/slurm/v0.0.{chosen}'
     lists = [f'{root}/nodes/', f'{root}/jobs/']
     assert server.asked == ['/openapi/v3', *lists, *lists]
@@ -123,13 +123,13 @@ def test_slurmrestd_is_asked_in_the_newest_known_form(server, offered, chosen):
 
 def test_a_changed_slurmrestd_is_asked_again_for_its_forms(server):
     batch = plugins.load_batch('slurmrestd', {'timeout_s': 60.0})
-    batch.look()
+    batch.read_hosts()
     server.answers['/openapi/v3'] = offers(44)
     for key in ('nodes', 'jobs'):
         del server.answers[f'/slurm/v0.0.38/{key}/']
     with pytest.raises(exception.BatchAway, match='404'):
-        batch.look()
-    assert batch.look().places == {}
+        batch.read_hosts()
+    assert batch.read_hosts().places == {}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_hosts_that_the_service_closed_are_opened_and_no_others(left):
         True,
         False,
     ]
-    places = left.batch.look().places
+    places = left.batch.read_hosts().places
     assert [places[node].takes for node in ('n1', 'n2', 'n3')] == [
         True,
         False,
@@ -119,7 +119,7 @@ def test_an_unavailable_batch_system_does_not_block_withdrawal_in_nova(left):
     assert left.metadata(marked) == {}
     left.batch.is_away = False
     assert left.remove() == []
-    assert left.batch.look().places['n1'].takes
+    assert left.batch.read_hosts().places['n1'].takes
 
 
 def test_an_unavailable_nova_does_not_block_undraining_nodes(
@@ -133,7 +133,7 @@ def test_an_unavailable_nova_does_not_block_undraining_nodes(
     assert [each.partition(':')[0] for each in left.remove()] == [
         'hosts of Nova', 'metadata of servers'
     ]  # fmt: skip
-    assert left.batch.look().places['n1'].takes
+    assert left.batch.read_hosts().places['n1'].takes
 
 
 def test_every_key_that_the_product_writes_is_removed():

@@ -113,7 +113,7 @@ def test_a_waiting_thread_is_woken_when_half_of_the_credit_is_back(scene):
 
 def test_an_answer_that_does_not_fit_becomes_a_failure():
     answer = messages.Answer(messages.REPLY, 'id', 'x' * 2000)
-    got = messages.decode_answer(port.encoded(answer, 1500), 1500)
+    got = messages.decode_answer(port.encode_or_failure(answer, 1500), 1500)
     assert 'max_message_size' in got.failure
 
 

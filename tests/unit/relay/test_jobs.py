@@ -154,7 +154,7 @@ def test_messages_are_counted_by_their_outcome():
     keeper.do(found, delivery())
     with contextlib.suppress(exception.BrokerAway):
         keeper.settle(FakeLink())
-    counts = jobs.counted([sorter, keeper])
+    counts = jobs.count_outcomes([sorter, keeper])
     assert counts.keys() == set(jobs.OUTCOMES)
     seen = {name: count for name, count in counts.items() if count}
     assert seen == {

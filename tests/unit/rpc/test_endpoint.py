@@ -231,4 +231,6 @@ def test_a_text_that_is_no_request_id_never_reaches_the_log(
     caplog.set_level('INFO')
     ask(agent, 'reset', {'request_id': given})
     assert caplog.messages[1].startswith('req-')
-    assert len(caplog.messages[1].split(': ')[0]) == len(request_ids.made())
+    assert len(caplog.messages[1].split(': ')[0]) == len(
+        request_ids.new_request_id()
+    )

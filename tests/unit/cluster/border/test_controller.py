@@ -394,14 +394,14 @@ def test_a_move_that_was_cancelled_just_now_is_not_made(
     border.moving.move('h1')
     if verb is V.CLOSE:
         border.go()
-    look = border.batch.look
+    look = border.batch.read_hosts
 
     def cancelling():
         border.moving.cancel('h1')
         monkeypatch.undo()
         return look()
 
-    monkeypatch.setattr(border.batch, 'look', cancelling)
+    monkeypatch.setattr(border.batch, 'read_hosts', cancelling)
     border.go()
     assert border.batch.places['b-h1'].takes
     assert border.node('h1').state is N.BATCH
@@ -420,7 +420,7 @@ def test_nothing_moves_while_one_side_is_away(
     if side == 'batch':
         border.batch.is_away = True
     elif side == 'other form':
-        monkeypatch.setattr(border.batch, 'look', _unreadable)
+        monkeypatch.setattr(border.batch, 'read_hosts', _unreadable)
     else:
         path = {'nova': 'GET /os-services', 'placement': 'GET /resource'}
         border.world.cloud.broken[path[side]] = 503
@@ -770,7 +770,7 @@ def test_a_batch_system_that_fails_gives_no_answer_and_ends_nothing(
     def fails():
         raise error
 
-    monkeypatch.setattr(border.batch, 'look', fails)
+    monkeypatch.setattr(border.batch, 'read_hosts', fails)
     border.go()
     assert 'the batch system: its answer cannot be read' in border.faults()
     assert border.service.quarantine.counts()['part'] == 1
