@@ -86,7 +86,9 @@ rules = st.builds(
     price=st.sampled_from([0.0, 0.0005, 0.1]),
     most=st.none(),
     at_once=st.builds(
-        moving.waves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
+        moving.waves_module.MoveConcurrency,
+        st.integers(1, 4),
+        st.integers(1, 2),
     ),
 )
 
