@@ -191,17 +191,6 @@ least 1. Nova's own ``max_concurrent_live_migrations`` applies, too. Raise it
 if the network of the hosts is fast enough.
 """,
     ),
-    cfg.FloatOpt(
-        'longest_move',
-        default=0.0,
-        min=0.0,
-        advanced=True,
-        help="""
-Seconds after which a live migration of a plan is aborted, and its server stays
-on its host; 0: only Nova's own limits apply. Set it if servers write memory
-faster than it is sent, and Nova does not abort such migrations.
-""",
-    ),
     cfg.IntOpt(
         'spare',
         default=1,

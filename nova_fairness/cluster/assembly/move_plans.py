@@ -103,7 +103,7 @@ def build_plan_controller(
     api = clients.connect(queue.cloud, queue.region_name).nova
     nova, mobility = nova_module.Nova(api), live_migrations.LiveMigrations(api)
     limits = plan_executor.ExecutionLimits(
-        options.at_once, options.at_once_per_host, options.longest_move
+        options.at_once, options.at_once_per_host
     )
     return plan_controller.PlanController(
         store,

@@ -43,18 +43,15 @@ _C, _E, _S = model.PlanCause, model.MoveEvent, model.MoveState
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """Limits of simultaneous moves, and of the duration of a move.
+    """Limits of simultaneous moves.
 
     :ivar cloud: largest number of live migrations in the whole cloud, by any
         caller, >= 1.
     :ivar host: largest number of live migrations to or from one host, >= 1.
-    :ivar longest_s: seconds after which a live migration is cancelled; 0 for
-        never.
     """
 
     cloud: int = 4
     host: int = 1
-    longest_s: float = 0.0
 
 
 class PlanExecutor:
@@ -80,7 +77,6 @@ class PlanExecutor:
         self._mobility = mobility
         self._limits = limits
         self._clock = clock
-        self._cancelled: set[tuple[str, int]] = set()
 
     def watch(
         self, plan: model.MigrationPlan, epoch: int
@@ -271,20 +267,11 @@ class PlanExecutor:
     def _after_progress(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
-        """Store the amount of memory sent so far, and cancel a move that
-        takes too long.
-        """
+        """Store the amount of memory sent so far."""
         move = plan.moves[number]
         found = self._mobility.progress(move.server)
         if found is None or found.number <= move.after:
             return plan
-        took_s = self._clock() - (move.asked_at or 0.0)
-        key = (move.server, found.number)
-        if 0 < self._limits.longest_s < took_s and key not in self._cancelled:
-            self._cancelled.add(key)
-            named = self._nova.log_name(move.server)
-            LOG.warning('server %s: it moves for %.0f s', named, took_s)
-            self._mobility.cancel(move.server, found.number)
         if found.sent_mb <= (move.sent_mb or 0):
             return plan
         seen = dataclasses.replace(move, sent_mb=found.sent_mb)

@@ -86,13 +86,6 @@ class LiveMigrations:
     def __init__(self, api: clients.Api) -> None:
         self._api = api
 
-    def cancel(self, server: str, number: int) -> None:
-        """Cancel a live migration; the server stays on its host.
-
-        :raises CloudError: if it is unknown whether Nova accepted the call.
-        """
-        self._api.delete(f'/servers/{server}/migrations/{number}')
-
     def migrations_of_server(self, server: str) -> list[Migration]:
         """Return the live migrations of a server, the newest first.
 

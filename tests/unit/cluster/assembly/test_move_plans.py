@@ -91,7 +91,6 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
         dearest=9,
         at_once=10,
         at_once_per_host=11,
-        longest_move=12.0,
         spare=13,
         disable_empty=True,
         power_command=['/bin/power', '-q'],
@@ -109,7 +108,7 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
         other._rules.history_s,
     )
     assert other._interval_s == 2.0
-    assert other._moving._limits == plan_executor.ExecutionLimits(10, 11, 12.0)
+    assert other._moving._limits == plan_executor.ExecutionLimits(10, 11)
     assert other._resting._rules == host_power.HostPowerOptions(
         True, 3.0, 13, ('/bin/power', '-q')
     )

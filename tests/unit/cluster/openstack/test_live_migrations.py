@@ -32,7 +32,7 @@ def test_migrations_of_a_server_come_newest_first(cloud):
     assert running.is_running
     with pytest.raises(exception.CloudRefused):
         nova.live_migrate('s1', 'h2')
-    asked.cancel('s1', 1)
+    cloud.end_migration('s1', 'cancelled')
     assert asked.progress('s1') is None
     assert asked.running_migrations(0.0) == []
     nova.live_migrate('s1', 'h2')
