@@ -55,7 +55,7 @@ class Tree:
     @property
     def commit(self) -> str:
         """Which commit it is of, and whether something was changed since."""
-        return _told(
+        return _print_command_error(
             *('git', '-C', str(self.root), 'describe', '--always', '--dirty'),
             *('--abbrev=40', '--exclude=*'),
         )
@@ -70,12 +70,14 @@ class Tree:
         one_thread = dict.fromkeys(
             ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'), '1'
         )
-        return _told(
+        return _print_command_error(
             *self.command(name), *arguments, env={**os.environ, **one_thread}
         )
 
 
-def _told(*command: str, env: dict[str, str] | None = None) -> str:
+def _print_command_error(
+    *command: str, env: dict[str, str] | None = None
+) -> str:
     return subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, env=env
     ).stdout.strip()
@@ -87,20 +89,22 @@ def tree_of(commit: str) -> Iterator[Tree]:
     with tempfile.TemporaryDirectory(dir='/var/tmp') as directory:
         root = pathlib.Path(directory, 'tree')
         git = ('git', '-C', str(ROOT), 'worktree')
-        _told(*git, 'add', '--detach', str(root), commit)
+        _print_command_error(*git, 'add', '--detach', str(root), commit)
         try:
             yield Tree(root, _environment(root))
         finally:
-            _told(*git, 'remove', '--force', str(root))
+            _print_command_error(*git, 'remove', '--force', str(root))
 
 
 def _environment(root: pathlib.Path) -> str:
-    _told(sys.executable, '-m', 'venv', '--without-pip', str(root / '.venv'))
+    _print_command_error(
+        sys.executable, '-m', 'venv', '--without-pip', str(root / '.venv')
+    )
     python = str(root / '.venv/bin/python')
     seen = [path for path in sys.path if path.endswith('-packages')]
     (own,) = (root / '.venv').glob('lib/python*/site-packages')
     (own / 'seen.pth').write_text('\n'.join(seen))
-    _told(
+    _print_command_error(
         *(sys.executable, '-m', 'pip', '--python', python, 'install', '-q'),
         *('--no-deps', '-e', str(root)),
         env={**os.environ, 'PBR_VERSION': '0.0.1.dev0'},
@@ -108,7 +112,7 @@ def _environment(root: pathlib.Path) -> str:
     return python
 
 
-def of_simulator(tree: Tree) -> Figures:
+def cost_of_simulator(tree: Tree) -> Figures:
     """Cost of a simulation."""
     found = {}
     for nodes, policy in SIMULATED:
@@ -118,7 +122,7 @@ def of_simulator(tree: Tree) -> Figures:
     return found
 
 
-def of_mesh(tree: Tree) -> Figures:
+def cost_of_mesh(tree: Tree) -> Figures:
     """Cost of a round for nodes that exchange their reports.
 
     Memory is not measured: many nodes share a process here, unlike agents.
@@ -133,7 +137,7 @@ def of_mesh(tree: Tree) -> Figures:
     }
 
 
-def of_rows(rows: list[dict[str, float]]) -> Figures:
+def cost_of_rounds(rows: list[dict[str, float]]) -> Figures:
     """Cost of rounds, by the part of VMs that change."""
     return {
         f'{row["changed"]:.0%} changed ours_us_per_vm': row['ours_us_per_vm']
@@ -141,7 +145,7 @@ def of_rows(rows: list[dict[str, float]]) -> Figures:
     }
 
 
-def of_agent(agent: dict[str, float]) -> Figures:
+def memory_of_agent(agent: dict[str, float]) -> Figures:
     """Memory of an agent that is run as operators run it, and of its helpers.
 
     Its CPU time is counted in ticks of ten milliseconds, too few to compare.
@@ -151,7 +155,7 @@ def of_agent(agent: dict[str, float]) -> Figures:
 
 
 @contextlib.contextmanager
-def in_turn(
+def measure_trees_in_turn(
     measured: Callable[[Tree], Figures],
 ) -> Iterator[Callable[[Tree], Figures]]:
     """Measurement that needs nothing in common."""
@@ -163,8 +167,8 @@ def rounds_on_one_node() -> Iterator[Callable[[Tree], Figures]]:
     """Rounds of all trees with the same guests."""
     with node_cycle.one_node() as (node, where):
         node_cycle.start_guests(node, 0, VMS, where)
-        yield lambda tree: of_rows(
-            node_cycle.inside(
+        yield lambda tree: cost_of_rounds(
+            node_cycle.run_inner_half(
                 node,
                 *('--vms', str(VMS), '--rounds', str(ROUNDS)),
                 command=tree.command('node_cycle_rounds'),
@@ -177,7 +181,7 @@ def agents_on_one_node() -> Iterator[Callable[[Tree], Figures]]:
     """Agents of all trees with the same guests."""
     with node_cycle.one_node() as (node, where):
         node_cycle.start_guests(node, 0, VMS, where)
-        yield lambda tree: of_agent(
+        yield lambda tree: memory_of_agent(
             node_cycle.agent_cost(node, WINDOW_S, where, python=tree.python)
         )
 
@@ -186,19 +190,21 @@ PARTS: dict[
     str, Callable[[], contextlib.AbstractContextManager[
         Callable[[Tree], Figures]]]
 ] = {
-    'simulator': lambda: in_turn(of_simulator),
-    'mesh': lambda: in_turn(of_mesh),
+    'simulator': lambda: measure_trees_in_turn(cost_of_simulator),
+    'mesh': lambda: measure_trees_in_turn(cost_of_mesh),
     'node_cycle': rounds_on_one_node,
     'agent': agents_on_one_node,
 }  # fmt: skip
 
 
-def limit(name: str) -> float:
+def largest_ratio(name: str) -> float:
     """Largest ratio that is allowed of what has this name."""
     return MEMORY_LIMIT if name.endswith('pss_mib') else LIMIT
 
 
-def compared(runs: list[tuple[Figures, Figures]]) -> list[dict[str, object]]:
+def compare_figures(
+    runs: list[tuple[Figures, Figures]],
+) -> list[dict[str, object]]:
     """Values before and now, by figure.
 
     The ratio is the median of the ratios of all turns: a disturbance of some
@@ -217,7 +223,7 @@ def compared(runs: list[tuple[Figures, Figures]]) -> list[dict[str, object]]:
                 'before': statistics.median(before),
                 'now': statistics.median(now),
                 'ratio': statistics.median(new / old for old, new in pairs),
-                'limit': limit(name),
+                'limit': largest_ratio(name),
                 'before_runs': before,
                 'now_runs': now,
             }
@@ -246,7 +252,7 @@ def measure(
             'cpus': os.cpu_count(),
             'python': platform.python_version(),
         },
-        'rows': compared(runs),
+        'rows': compare_figures(runs),
     }
 
 

@@ -64,7 +64,7 @@ class Agent(agent_process.Agent):
 
 
 @contextlib.contextmanager
-def started(
+def run_in_node(
     node: lab_node.TestNode, words: list[str], log: pathlib.Path
 ) -> Iterator[None]:
     """Run a program in the node until the block ends."""
@@ -84,7 +84,7 @@ def started(
 
 
 @contextlib.contextmanager
-def guests() -> Iterator[list[lab_guest.Guest]]:
+def six_guests() -> Iterator[list[lab_guest.Guest]]:
     """Six guests on one CPU of a node of their own."""
     run = qemu.begin_run(os.getpid())
     cpu = min(os.sched_getaffinity(0))
@@ -102,7 +102,7 @@ def guests() -> Iterator[list[lab_guest.Guest]]:
         connection.close()
         for each in made:
             each.await_ready(BOOT_S)
-        crowd(node)
+        restrict_cpus(node)
         yield made
         for each in made:
             each.hang_up()
@@ -111,7 +111,7 @@ def guests() -> Iterator[list[lab_guest.Guest]]:
         qemu.finish_run(run)
 
 
-def crowd(node: lab_node.TestNode) -> None:
+def restrict_cpus(node: lab_node.TestNode) -> None:
     """Leave the guests one CPU, and the agent all that there are."""
     for directory in node.groups.directories():
         machine = directory / 'machine'
@@ -122,7 +122,7 @@ def crowd(node: lab_node.TestNode) -> None:
 
 
 @contextlib.contextmanager
-def steered(
+def run_agent(
     made: list[lab_guest.Guest], where: pathlib.Path
 ) -> Iterator[Agent]:
     """An agent by which all guests but the first are best effort."""
@@ -132,12 +132,12 @@ def steered(
     shares.write_text('accounts: []\n')
     words = [sys.executable, '-m', 'tests.functional.share_service']
     with (
-        started(
+        run_in_node(
             node,
             ['redis-server', '--save', '', '--dir', str(where)],
             where / 'redis.log',
         ),
-        started(
+        run_in_node(
             node, [*words, URL, str(where), str(shares), str(servers)], log
         ),
     ):
@@ -162,7 +162,7 @@ def steered(
             agent.close()
 
 
-def measured(
+def measure_first_guest(
     made: list[lab_guest.Guest], others: float, seconds: float
 ) -> dict[str, float]:
     """Measure the first guest while it wants all, then a little.
@@ -193,7 +193,7 @@ def measured(
     return found
 
 
-def gauges(agent: Agent) -> dict[str, float]:
+def effect_metrics(agent: Agent) -> dict[str, float]:
     """Effect of weights as the agent reports it."""
     lines = agent.get('/metrics').splitlines()
     wanted = ('control_effect_ratio', 'control_works_bool{control="cpu"}')
@@ -215,12 +215,12 @@ def main() -> int:
     rows, told = {}, {}
     with tempfile.TemporaryDirectory(dir='/var/tmp') as directory:
         where = pathlib.Path(directory)
-        with guests() as made:
-            rows[WAYS[0]] = measured(made, 0.0, options.seconds)
-            rows[WAYS[1]] = measured(made, 1.0, options.seconds)
-            with steered(made, where) as agent:
-                rows[WAYS[2]] = measured(made, 1.0, options.seconds)
-                told = gauges(agent)
+        with six_guests() as made:
+            rows[WAYS[0]] = measure_first_guest(made, 0.0, options.seconds)
+            rows[WAYS[1]] = measure_first_guest(made, 1.0, options.seconds)
+            with run_agent(made, where) as agent:
+                rows[WAYS[2]] = measure_first_guest(made, 1.0, options.seconds)
+                told = effect_metrics(agent)
     alone, last = rows[WAYS[0]], rows[WAYS[2]]
     kept = last['busy_cpus'] / alone['busy_cpus']
     later_ms = last['late_ms'] - alone['late_ms']

@@ -53,7 +53,7 @@ def wait_for(port: int, seconds: float) -> None:
 
 
 @contextlib.contextmanager
-def running(command: list[str], port: int, **environment: str):
+def run_server(command: list[str], port: int, **environment: str):
     """Run a server until the block ends."""
     server = subprocess.Popen(
         command,
@@ -74,7 +74,7 @@ def redis_server(directory: str):
     port = free_port()
     command = ['redis-server', '--port', str(port), '--bind', '127.0.0.1',
                '--save', '', '--dir', directory]  # fmt: skip
-    with running(command, port):
+    with run_server(command, port):
         yield f'zmq+redis://127.0.0.1:{port}/?insecure=true'
 
 
@@ -98,8 +98,8 @@ def rabbit_server(directory: str):
     # Started by the server itself, the name daemon would outlive it.
     daemon = ['epmd', '-port', str(names), '-address', '127.0.0.1']
     with (
-        running(daemon, names),
-        running([program], port, **environment),
+        run_server(daemon, names),
+        run_server([program], port, **environment),
     ):
         yield f'rabbit://guest:guest@127.0.0.1:{port}/'
 

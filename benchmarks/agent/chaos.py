@@ -21,7 +21,7 @@ from xml.etree import ElementTree as ET
 TOP = pathlib.Path(__file__).resolve().parents[2]
 
 
-def lived_through(report: pathlib.Path) -> dict[str, list[int]]:
+def rounds_by_fault(report: pathlib.Path) -> dict[str, list[int]]:
     """Rounds by fault, of each time that it happened.
 
     :param report: of pytest, in JUnit's format.
@@ -57,7 +57,7 @@ def main() -> int:
         )
         if ended.returncode:
             return ended.returncode
-        found = lived_through(report)
+        found = rounds_by_fault(report)
     result = {
         'version': 1,
         'command': ' '.join(['python', *sys.orig_argv[1:]]),

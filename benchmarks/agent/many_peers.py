@@ -55,14 +55,16 @@ def peer_report(number: int) -> report.NodeReport:
     return made
 
 
-def _not_asked(*_: object) -> endpoint.Answer:
+def _unexpected_question(*_: object) -> endpoint.Answer:
     raise AssertionError('a peer of this benchmark is asked for nothing')
 
 
 Unasked = type(
     'Unasked',
     (endpoint.AgentCalls,),
-    dict.fromkeys(endpoint.AgentCalls.__abstractmethods__, _not_asked),
+    dict.fromkeys(
+        endpoint.AgentCalls.__abstractmethods__, _unexpected_question
+    ),
 )
 
 
@@ -129,7 +131,7 @@ def serve(url: str, peers: int) -> None:
         endpoint.FairnessEndpoint(agent),
     )
     serving.start()
-    print(json.dumps(_made_in(agent)), flush=True)
+    print(json.dumps(_cost_of_answers(agent)), flush=True)
     sys.stdin.read()
     serving.stop()
 
@@ -139,7 +141,7 @@ def _transport(url: str) -> oslo_messaging.Transport:
     return oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
 
 
-def _made_in(agent: Agent) -> dict[str, dict[str, float]]:
+def _cost_of_answers(agent: Agent) -> dict[str, dict[str, float]]:
     """Say how long each answer takes to make, and how large it is."""
     return {
         name: {

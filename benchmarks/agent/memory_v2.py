@@ -70,7 +70,7 @@ def main() -> int:
     if options.redraw:
         result = json.loads((options.out / 'result.json').read_text())
     else:
-        result = evaluated(options, measured(options))
+        result = evaluated(options, run_in_machine(options))
         text = json.dumps(result, indent=1) + '\n'
         (options.out / 'result.json').write_text(text)
     (options.out / 'run.png').write_bytes(picture(result))
@@ -78,7 +78,7 @@ def main() -> int:
     return 0 if result['passed'] else 1
 
 
-def measured(options: argparse.Namespace) -> dict[str, Any]:
+def run_in_machine(options: argparse.Namespace) -> dict[str, Any]:
     """Run the scenario in the machine."""
     with machine.running() as guest:
         out = guest.exchange / 'measured.json'
@@ -115,8 +115,8 @@ def evaluated(
                 rates['both, without agent'][user], 2
             ),
             'with_agent_per_s': round(rates['both, with agent'][user], 2),
-            'without_agent_ratio': ratio(rates, user, 'without'),
-            'with_agent_ratio': ratio(rates, user, 'with'),
+            'without_agent_ratio': wait_ratio(rates, user, 'without'),
+            'with_agent_ratio': wait_ratio(rates, user, 'with'),
         }
         for user in USERS
     }
@@ -143,7 +143,9 @@ def evaluated(
     }
 
 
-def ratio(rates: dict[str, dict[str, float]], user: str, how: str) -> float:
+def wait_ratio(
+    rates: dict[str, dict[str, float]], user: str, how: str
+) -> float:
     """How many times as many pages a user waited for as alone."""
     together = max(rates[f'both, {how} agent'][user], LEAST_RATE)
     return round(together / max(rates[f'{user} alone'][user], LEAST_RATE), 2)

@@ -23,7 +23,7 @@ agent_process.PATIENCE_S = vms.PATIENCE_S
 SAMPLE_S = 1.0
 
 
-class Stage:
+class MeasuredNode:
     """A node with an agent that at first only looks on."""
 
     def __init__(self, where, options):
@@ -82,7 +82,7 @@ class Stage:
             text.replace('enforce = False', 'enforce = True')
         )
         agent.send(agent_process.signal.SIGHUP)
-        agent.await_round(_is_steered)
+        agent.await_round(_is_agent_steering)
         self._measure('both, with agent', settle, light, heavy)
         steered = scarcity.read_memory_lows(light, heavy)
         newest = agent.rounds()[-1]
@@ -131,7 +131,7 @@ class Stage:
         )
 
 
-def _is_steered(done):
+def _is_agent_steering(done):
     return done['enforced'] and all(
         item['applied'].get('memory') for item in done['instances']
     )
@@ -151,7 +151,7 @@ def main():
         parser.add_argument(f'--{name}', type=int, required=True)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as where:
-        found = Stage(pathlib.Path(where), options).run()
+        found = MeasuredNode(pathlib.Path(where), options).run()
     options.out.write_text(json.dumps(found))
     return 0
 

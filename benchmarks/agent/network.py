@@ -67,7 +67,7 @@ def shares(
                     traffic.Flow(FIRST, direction, **first),
                     traffic.Flow(SECOND, direction, **second),
                 ]
-                got, tries = contended(run, flows, seconds)
+                got, tries = measure_contended(run, flows, seconds)
                 part = got[1] / sum(got)
                 wanted = ratio / (1 + ratio)
                 off = max(
@@ -84,7 +84,7 @@ def shares(
                 }
 
 
-def contended(
+def measure_contended(
     run: traffic.TrafficFlows, flows: list[traffic.Flow], seconds: float
 ) -> tuple[list[float], int]:
     """Measure both guests, again where they did not fill the link.
@@ -102,7 +102,7 @@ def contended(
     return found[-1], len(found)
 
 
-def alone(
+def measure_alone(
     run: traffic.TrafficFlows,
     agent: network_agent.NetworkAgent,
     seconds: float,
@@ -120,7 +120,7 @@ def alone(
 
 
 @contextlib.contextmanager
-def changing(
+def change_classes(
     agent: network_agent.NetworkAgent, counts: list[int]
 ) -> Iterator[None]:
     """Change both classes twenty times a second."""
@@ -141,7 +141,7 @@ def changing(
         thread.join()
 
 
-def losses(
+def measure_losses(
     run: traffic.TrafficFlows,
     agent: network_agent.NetworkAgent,
     seconds: float,
@@ -153,7 +153,7 @@ def losses(
             for place in (FIRST, SECOND)
         ]
         counts = [0]
-        passed = run.run(flows, seconds, changing(agent, counts))
+        passed = run.run(flows, seconds, change_classes(agent, counts))
         yield {
             'direction': direction,
             'changes': counts[0],
@@ -173,8 +173,8 @@ def measure(layout: str, record: pathlib.Path, seconds: float) -> Any:
         run = traffic.TrafficFlows(network)
         found: dict[str, Any] = {
             'shares': list(shares(run, agent, capacity, seconds)),
-            'alone': list(alone(run, agent, seconds)),
-            'while_changing': list(losses(run, agent, seconds)),
+            'alone': list(measure_alone(run, agent, seconds)),
+            'while_changing': list(measure_losses(run, agent, seconds)),
         }
         agent.ask('release')
         return found

@@ -71,7 +71,7 @@ def domain_xml(number: int, disk: pathlib.Path) -> str:
 </domain>"""
 
 
-def inside(
+def run_inner_half(
     node: lab_node.TestNode,
     *arguments: str,
     command: Sequence[str] = ROUNDS,
@@ -219,7 +219,7 @@ def measure(options: argparse.Namespace) -> dict[str, object]:
         for count in options.vms:
             start_guests(node, present, count, where)
             present = count
-            done = inside(
+            done = run_inner_half(
                 node, '--vms', str(count), '--rounds', str(options.rounds)
             )
             rows.extend(done['rows'])  # type: ignore[arg-type]

@@ -94,7 +94,7 @@ def _files(key: str) -> tuple[list[str], str]:
     ], str(control)
 
 
-class Floor:
+class MinimalRound:
     """Reads the same counters and writes the same controls, nothing else."""
 
     def __init__(self, keys: list[str]) -> None:
@@ -125,7 +125,9 @@ def _timed(function, *arguments) -> float:
     return (time.perf_counter() - start) * 1e6
 
 
-def _row(parts, part: float, vms: int, rounds: int, ask) -> dict[str, object]:
+def _measure_fraction(
+    parts, part: float, vms: int, rounds: int, ask
+) -> dict[str, object]:
     """Measure one share of changing VMs, all three ways interleaved."""
     loaded = cycle.Plugins(
         plugins.load_metric(defaults.METRIC), AlternatingPolicy(part)
@@ -134,7 +136,7 @@ def _row(parts, part: float, vms: int, rounds: int, ask) -> dict[str, object]:
     for _ in range(3):
         done = parts.node_cycle.round()
     assert not done.errors, done.errors
-    floor = Floor([item.key for item in done.incarnations])
+    floor = MinimalRound([item.key for item in done.incarnations])
     ours, floors, theirs, changes = [], [], [], []
     every = max(1, rounds // ask['original_rounds'])
     for number in range(rounds):
@@ -189,7 +191,7 @@ def main() -> int:
             'original_rounds': 5,
         }
         rows = [
-            _row(parts, part, options.vms, options.rounds, ask)
+            _measure_fraction(parts, part, options.vms, options.rounds, ask)
             for part in PARTS
         ]
         parts.node_cycle.restore()

@@ -43,7 +43,7 @@ def _statistics(domain: libvirt.virDomain) -> tuple[list[float], list[str]]:
     ], taps
 
 
-def _set(domain: libvirt.virDomain, number: int) -> None:
+def _set_values(domain: libvirt.virDomain, number: int) -> None:
     """Set all three values, as every round did."""
     live = libvirt.VIR_DOMAIN_AFFECT_LIVE
     domain.setSchedulerParametersFlags({'cpu_shares': 50 + number % 50}, live)
@@ -51,7 +51,7 @@ def _set(domain: libvirt.virDomain, number: int) -> None:
     domain.setBlkioParameters({'weight': 500 + number % 100}, live)
 
 
-def _shape(tap: str) -> None:
+def _rebuild_queueing(tap: str) -> None:
     """Remove the tap's queueing and build it again, in four processes."""
     for arguments in (
         f'qdisc del dev {tap} root',
@@ -75,7 +75,7 @@ def run_round(connection: libvirt.virConnect, number: int) -> int:
     )
     for domain in domains:
         _, taps = _statistics(domain)
-        _set(domain, number)
+        _set_values(domain, number)
         for tap in taps:
-            _shape(tap)
+            _rebuild_queueing(tap)
     return len(domains)

@@ -83,7 +83,7 @@ PAGES: Mapping[str, Page] = {
 }
 
 
-class Counted:
+class CountedOpenStack:
     """The fake OpenStack, and how often and how long it was asked.
 
     :ivar calls: since it was made.
@@ -130,7 +130,7 @@ def cpu() -> float:
     return found
 
 
-def logged_in(site: str, user: str) -> requests.Session:
+def log_in(site: str, user: str) -> requests.Session:
     """A user of Horizon.
 
     :raises RuntimeError: if Horizon refuses the login.
@@ -154,8 +154,8 @@ def logged_in(site: str, user: str) -> requests.Session:
     return session
 
 
-def loaded(
-    session: requests.Session, site: str, page: Page, behind: Counted
+def load_page(
+    session: requests.Session, site: str, page: Page, behind: CountedOpenStack
 ) -> Load:
     """Load a page.
 
@@ -181,16 +181,18 @@ def loaded(
     )
 
 
-def measured(site: str, behind: Counted, loads: int) -> dict[str, Any]:
+def measure_pages(
+    site: str, behind: CountedOpenStack, loads: int
+) -> dict[str, Any]:
     """Load all pages in turn."""
     users = {
-        user: logged_in(site, user)
+        user: log_in(site, user)
         for user in {page.user for page in PAGES.values()}
     }
     taken: dict[str, list[Load]] = {name: [] for name in PAGES}
     for number in range(-WARM_UP, loads):
         for name, page in PAGES.items():
-            load = loaded(users[page.user], site, page, behind)
+            load = load_page(users[page.user], site, page, behind)
             if number >= 0:
                 taken[name].append(load)
     base_s = float(np.median([each.seconds for each in taken[EMPTY]]))
@@ -234,11 +236,13 @@ def clouds(
         fake_openstack.serving() as endpoint,
     ):
         cloud = fake_openstack.FakeOpenStack(place, size=size)
-        behind = Counted(cloud)
+        behind = CountedOpenStack(cloud)
         endpoint.show(behind)
 
         @contextlib.contextmanager
-        def started(state: pathlib.Path) -> Iterator[tuple[str, Counted]]:
+        def started(
+            state: pathlib.Path,
+        ) -> Iterator[tuple[str, CountedOpenStack]]:
             with horizon_site.serving(endpoint.keystone, state) as site:
                 yield site, behind
 
@@ -248,7 +252,7 @@ def clouds(
             cloud.world.close()
 
 
-def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
+def range_over_runs(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Smallest and largest figures of each page over all runs."""
     return {
         name: {
@@ -266,7 +270,7 @@ def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _given() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = recorded.parser(__doc__)
     parser.add_argument('--requests', type=int, default=1000)
     parser.add_argument('--hosts', type=int, default=500)
@@ -277,7 +281,7 @@ def _given() -> argparse.Namespace:
 
 def main() -> int:
     """Measure, and write what was found."""
-    given = _given()
+    given = _parse_arguments()
     runs: list[dict[str, Any]] = []
     with (
         clouds(given.requests, given.hosts) as started,
@@ -285,9 +289,9 @@ def main() -> int:
     ):
         for _ in range(given.runs):
             with started(pathlib.Path(state)) as (site, behind):
-                runs.append(measured(site, behind, given.loads))
+                runs.append(measure_pages(site, behind, given.loads))
             print(runs[-1], flush=True)
-    pages = spread(runs)
+    pages = range_over_runs(runs)
     slow = [name for name in PAGES if pages[name]['p95_s'][1] >= BAR_S]
     recorded.write(
         given.out,

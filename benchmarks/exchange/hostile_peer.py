@@ -153,7 +153,7 @@ class Peaks(threading.Thread):
         self.join()
 
 
-def under(
+def measure_attack(
     name: str,
     victim: Victim,
     asking: client.FairnessClient,
@@ -218,10 +218,10 @@ def measure(directory: pathlib.Path, url: str, options: object) -> dict:
             asking = client.FairnessClient(opened, TIMEOUT_S, DOMAIN)
             asking.call(many_peers.HOST, 'get_status')
             arguments = victim, asking, places['evil'], options.seconds
-            quiet = under('nothing', *arguments)
-            attacked = under(name, *arguments)
+            quiet = measure_attack('nothing', *arguments)
+            attacked = measure_attack(name, *arguments)
             time.sleep(RECOVERY_S)
-            found[name] = _compared(name, quiet, attacked) | {
+            found[name] = _compare_with_quiet(name, quiet, attacked) | {
                 'resident_after_bytes': victim.resident(),
                 'descriptors_after': victim.descriptors(),
             }
@@ -229,12 +229,12 @@ def measure(directory: pathlib.Path, url: str, options: object) -> dict:
             opened.cleanup()
             rounds = victim.stop()
         for each in (quiet, attacked):
-            each['rounds'] = _within(rounds, *each.pop('lasted_s'))
+            each['rounds'] = _rounds_in_period(rounds, *each.pop('lasted_s'))
         print(json.dumps({name: found[name]}, indent=1), flush=True)
     return found
 
 
-def _within(
+def _rounds_in_period(
     rounds: list[tuple[float, float]], began_s: float, ended_s: float
 ) -> dict:
     """Those due in a time, and how long after that each was done."""
@@ -251,7 +251,7 @@ def _within(
     }
 
 
-def _compared(name: str, quiet: dict, attacked: dict) -> dict:
+def _compare_with_quiet(name: str, quiet: dict, attacked: dict) -> dict:
     return {
         'has_key': name in attacks.WITH_KEY,
         'what': attacks.ATTACKS[name].__doc__.splitlines()[0],

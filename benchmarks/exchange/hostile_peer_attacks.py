@@ -201,7 +201,9 @@ def small(target: Target) -> dict:
         while (passed := time.monotonic() - began_s) < target.seconds:
             for turn in itertools.islice(turns, SENDERS):
                 due = int(passed * SMALL_PER_S) - offered
-                offered += _sent(made[turn], payload, min(due, WAITING))
+                offered += _send_until_full(
+                    made[turn], payload, min(due, WAITING)
+                )
             time.sleep(_PAUSE_S)
         left = target.taken_bytes() // (len(payload) + _AROUND)
     return {
@@ -212,7 +214,7 @@ def small(target: Target) -> dict:
     }
 
 
-def _sent(sender: zmq.Socket, payload: bytes, most: int) -> int:
+def _send_until_full(sender: zmq.Socket, payload: bytes, most: int) -> int:
     """How many times it was sent before its queue was full."""
     for count in range(most):
         try:
@@ -236,7 +238,7 @@ def small_anew(target: Target) -> dict:
                 each = target.peer(context, known=True)
                 each.setsockopt(zmq.LINGER, LINGER_MS)
                 each.connect(target.endpoint)
-                _sent(each, payload, BURST)
+                _send_until_full(each, payload, BURST)
                 made.append(each)
                 count += 1
             while len(made) > SENDERS:
@@ -252,7 +254,9 @@ def small_anew(target: Target) -> dict:
     }
 
 
-def _ended(target: Target, send: Callable[[zmq.Socket], None]) -> int:
+def _count_ended_connections(
+    target: Target, send: Callable[[zmq.Socket], None]
+) -> int:
     """How many connections with a good key ended by what was sent."""
     lost = 0
     with curve_cloud.context() as context:
@@ -272,7 +276,9 @@ def _ended(target: Target, send: Callable[[zmq.Socket], None]) -> int:
 def large(target: Target) -> dict:
     """Messages of 100 MB with a good key."""
     payload = bytes(LARGE)
-    lost = _ended(target, lambda sender: sender.send(payload, copy=False))
+    lost = _count_ended_connections(
+        target, lambda sender: sender.send(payload, copy=False)
+    )
     return {'connections_ended': lost, 'bytes_each': LARGE}
 
 
@@ -285,7 +291,7 @@ def frames(target: Target) -> dict:
             sender.send(frame, zmq.SNDMORE, copy=False)
         sender.send(b'')
 
-    lost = _ended(target, send)
+    lost = _count_ended_connections(target, send)
     return {'connections_ended': lost, 'bytes_each': FRAMES * FRAME}
 
 

@@ -115,13 +115,13 @@ def run(
         for first in range(0, total, NODES_PER_PROCESS)
     ]
     try:
-        return _conducted(workers, kind, total, users, rounds, server_cpu_s)
+        return _run_workers(workers, kind, total, users, rounds, server_cpu_s)
     finally:
         for worker in workers:
             worker.end()
 
 
-def _conducted(
+def _run_workers(
     workers: list[Worker],
     kind: str,
     total: int,
@@ -161,7 +161,7 @@ def _conducted(
         'server_cpu_ms_per_round': 1e3 * server_s / rounds,
         'descriptors_per_node': sums['descriptors'] / total,
         'pss_kib_per_node': sums['pss_kib'] / total,
-        **_heard(results),
+        **_arrival_figures(results),
     }
 
 
@@ -177,7 +177,7 @@ def _connect(workers: list[Worker], case: str) -> None:
         raise RuntimeError(f'{case}: not everybody was heard')
 
 
-def _heard(results: list[dict]) -> dict:
+def _arrival_figures(results: list[dict]) -> dict:
     """Return how many reports arrived, and when they were used."""
     delays = [n for item in results for n in item['rounds_until_used']]
     return {

@@ -77,7 +77,7 @@ def node_report(
     )
 
 
-class Heard:
+class NewestReports:
     """Newest sequence number and its time of arrival, by host."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class PubSubNode:
         del url
         self._message = codec.encode(first, as_bytes=True)
         self.number = number
-        self.heard = Heard()
+        self.heard = NewestReports()
         self._context = context
         self._publisher = context.socket(zmq.PUB)
         port = self._publisher.bind_to_random_port('tcp://127.0.0.1')
@@ -160,7 +160,7 @@ class DriverNode:
         del context
         self._message = codec.encode(first, as_bytes=True)
         self.number = number
-        self.heard = Heard()
+        self.heard = NewestReports()
         self._transport = transport(url)
         self._driver = self._transport._driver  # noqa: SLF001
         self._everybody = oslo_messaging.Target(topic=TOPIC, fanout=True)

@@ -20,13 +20,13 @@ SETTLE_S = 120.0
 WARM_UP_PERIOD_S = 2.0
 
 
-def say(**answer: object) -> None:
+def write_answer(**answer: object) -> None:
     """Answer the parent."""
     sys.stdout.write(json.dumps(answer) + '\n')
     sys.stdout.flush()
 
 
-def hear() -> dict:
+def read_order() -> dict:
     """Wait for what the parent wants."""
     line = sys.stdin.readline()
     if not line:
@@ -156,17 +156,19 @@ class Worker:
 def main() -> None:
     """Do what the parent says."""
     worker = Worker(json.loads(sys.argv[1]))
-    say(addresses=[node.address for node in worker.nodes])
-    addresses = hear()['addresses']
+    write_answer(addresses=[node.address for node in worker.nodes])
+    addresses = read_order()['addresses']
     for node in worker.nodes:
         node.connect(addresses)
-    say(settled=worker.warm_up())
-    order = hear()
-    say(**worker.measure(order['start_s'], order['rounds'], order['period_s']))
-    hear()
+    write_answer(settled=worker.warm_up())
+    order = read_order()
+    write_answer(
+        **worker.measure(order['start_s'], order['rounds'], order['period_s'])
+    )
+    read_order()
     for node in worker.nodes:
         node.stop()
-    say(stopped=True)
+    write_answer(stopped=True)
 
 
 if __name__ == '__main__':

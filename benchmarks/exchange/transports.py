@@ -60,7 +60,7 @@ def rabbit_server() -> Iterator[tuple[str, int]]:
 SERVERS = {'zmq': zmq_server, 'rabbit': rabbit_server}
 
 
-def measured(name: str, total: int, rounds: int) -> dict:
+def measure_transport(name: str, total: int, rounds: int) -> dict:
     """A row of one transport with ``total`` nodes."""
     with SERVERS[name]() as (url, pid):
         row = mesh.run(
@@ -108,7 +108,7 @@ def main() -> int:
     for total in options.nodes:
         for _ in range(options.repetitions):
             for name in SERVERS:
-                rows.append(measured(name, total, options.rounds))
+                rows.append(measure_transport(name, total, options.rounds))
                 print(json.dumps(rows[-1]), flush=True)
     result = {
         'version': 1,

@@ -86,35 +86,40 @@ def latencies(client: nova_requests.Client, rounds: int) -> Mapping[str, Any]:
             'user': nova_requests.KINDS[name].user,
             'p50_ms': round(float(np.median(column)), 2),
             'p99_ms': round(float(np.percentile(column, 99)), 2),
-            **beyond(name, columns),
+            **compare_with_cheapest(name, columns),
         }
         for name, column in columns.items()
     }
 
 
-def beyond(name: str, columns: Mapping[str, Times]) -> Mapping[str, Any]:
+def compare_with_cheapest(
+    name: str, columns: Mapping[str, Times]
+) -> Mapping[str, Any]:
     """Compare with a request that is only authenticated."""
     own = nova_requests.KINDS[name]
     base = next(
         columns[other]
         for other, request in nova_requests.KINDS.items()
-        if request == nova_requests.nothing(own.service, own.user)
+        if request == nova_requests.cheapest_request(own.service, own.user)
     )
     if base is columns[name]:
         return {}
-    value, between = compared(columns[name], base, np.subtract)
+    value, between = compare_medians(columns[name], base, np.subtract)
     return {'beyond_authentication_ms': value, 'interval_95': between}
 
 
 def ratios(cloud: cloud_module.Cloud, rounds: int) -> Mapping[str, Any]:
     """Compare pairs of processes, one with the filter and one without."""
     taken = np.stack(
-        [pair(cloud, number, rounds // PAIRS) for number in range(PAIRS)]
+        [
+            measure_pair(cloud, number, rounds // PAIRS)
+            for number in range(PAIRS)
+        ]
     )
     found = {}
     for kind, name in enumerate(nova_requests.COMPARED):
         with_filter, without = taken[:, :, kind, 0], taken[:, :, kind, 1]
-        value, between = compared(with_filter, without, np.divide)
+        value, between = compare_medians(with_filter, without, np.divide)
         found[name] = {
             'with_p50_ms': round(float(np.median(with_filter)), 2),
             'without_p50_ms': round(float(np.median(without)), 2),
@@ -124,15 +129,17 @@ def ratios(cloud: cloud_module.Cloud, rounds: int) -> Mapping[str, Any]:
     return found
 
 
-def pair(cloud: cloud_module.Cloud, number: int, rounds: int) -> Times:
+def measure_pair(cloud: cloud_module.Cloud, number: int, rounds: int) -> Times:
     """Send the same to two new processes, by turns.
 
     :returns: by round, kind, with the filter or without, twice.
     """
     sides = SERVICES if number % 2 else SERVICES[::-1]
     taken = np.empty((rounds, len(nova_requests.COMPARED), len(sides), 2))
-    with started(cloud, dict(zip(sides, (True, False), strict=True))) as of:
-        of.ask(nova_requests.users(sides[0], 'admin'))
+    with start_processes(
+        cloud, dict(zip(sides, (True, False), strict=True))
+    ) as of:
+        of.ask(nova_requests.users_request(sides[0], 'admin'))
         for row in range(-WARM_UP, rounds):
             for kind, request in enumerate(nova_requests.COMPARED.values()):
                 for turn, again in ((0, 0), (1, 0), (1, 1), (0, 1)):
@@ -146,7 +153,7 @@ def pair(cloud: cloud_module.Cloud, number: int, rounds: int) -> Times:
 
 
 @contextlib.contextmanager
-def started(
+def start_processes(
     cloud: cloud_module.Cloud, services: Mapping[str, bool]
 ) -> Iterator[nova_requests.Client]:
     """Have further processes of nova-api run.
@@ -166,7 +173,7 @@ def started(
             cloud.plane.stop_program(service)
 
 
-def compared(
+def compare_medians(
     one: Times, other: Times, how: Callable[..., Any]
 ) -> tuple[float, list[float]]:
     """Compare medians.
@@ -200,12 +207,14 @@ def condition(
     owners = {user for user, _ in fixtures.SERVERS.values()}
     found: dict[str, Any] = {'guests': image}
     with nova_requests.servers(cloud, image):
-        with started(cloud, {nova_requests.AFRESH: True}) as client:
+        with start_processes(cloud, {nova_requests.AFRESH: True}) as client:
             machine.await_true(
                 lambda: all(
                     cloud.users[name].user.encode()
                     in client.ask(
-                        nova_requests.users(nova_requests.AFRESH, 'admin')
+                        nova_requests.users_request(
+                            nova_requests.AFRESH, 'admin'
+                        )
                     )[1]
                     for name in owners
                 ),
@@ -217,7 +226,7 @@ def condition(
     return found
 
 
-def misses(found: Mapping[str, Any]) -> Iterator[str]:
+def failed_bars(found: Mapping[str, Any]) -> Iterator[str]:
     """Name what does not hold."""
     for name, request in found['requests'].items():
         more_ms = request.get('beyond_authentication_ms', 0.0)
@@ -235,14 +244,14 @@ def misses(found: Mapping[str, Any]) -> Iterator[str]:
             yield f'{found["guests"]} guests, {name}: x {item["ratio"]}'
 
 
-def measured(rounds: int) -> Mapping[str, Any]:
+def measure_cloud(rounds: int) -> Mapping[str, Any]:
     """Bring a cloud up and measure in it."""
     with fixtures.running(print) as cloud:
         found = [
             condition(cloud, image, rounds)
             for image in (guest_image.IDLE, guest_image.BUSY)
         ]
-    missed = [text for item in found for text in misses(item)]
+    missed = [text for item in found for text in failed_bars(item)]
     return {
         'version': 1,
         'command': COMMAND,
@@ -268,7 +277,7 @@ def main() -> int:
     parser.add_argument('--out', type=pathlib.Path)
     parser.add_argument('--rounds', type=int, default=200)
     options = parser.parse_args()
-    result = measured(options.rounds)
+    result = measure_cloud(options.rounds)
     text = json.dumps(result, indent=1) + '\n'
     print(text, end='')
     if options.out:

@@ -33,35 +33,35 @@ class Request:
     status: int = 200
 
 
-def nothing(service: str, user: str) -> Request:
+def cheapest_request(service: str, user: str) -> Request:
     """Cheapest request that is authenticated."""
     return Request(service, user, '/v2.1/nothing', 404)
 
 
-def users(service: str, user: str) -> Request:
+def users_request(service: str, user: str) -> Request:
     """Request that the bar is about."""
     own = '' if user == 'admin' else '/me'
     return Request(service, user, f'/v2.1/fairness/users{own}')
 
 
 KINDS: Mapping[str, Request] = {
-    'authentication, admin': nothing('compute', 'admin'),
-    'authentication, alice': nothing('compute', 'alice'),
-    'authentication, admin, process 2': nothing(AFRESH, 'admin'),
-    'authentication, alice, process 2': nothing(AFRESH, 'alice'),
+    'authentication, admin': cheapest_request('compute', 'admin'),
+    'authentication, alice': cheapest_request('compute', 'alice'),
+    'authentication, admin, process 2': cheapest_request(AFRESH, 'admin'),
+    'authentication, alice, process 2': cheapest_request(AFRESH, 'alice'),
     'servers, admin': Request(
         'compute', 'admin', '/v2.1/servers?all_tenants=1'
     ),
     'servers, alice': Request('compute', 'alice', '/v2.1/servers'),
-    'users, admin, kept': users('compute', 'admin'),
-    'users, alice, kept': users('compute', 'alice'),
-    'users, admin, afresh': users(AFRESH, 'admin'),
-    'users, alice, afresh': users(AFRESH, 'alice'),
+    'users, admin, kept': users_request('compute', 'admin'),
+    'users, alice, kept': users_request('compute', 'alice'),
+    'users, admin, afresh': users_request(AFRESH, 'admin'),
+    'users, alice, afresh': users_request(AFRESH, 'alice'),
 }
 
 COMPARED: Mapping[str, Request] = {
     'GET /': Request('', '', '/'),
-    'GET /v2.1/nothing': nothing('', 'alice'),
+    'GET /v2.1/nothing': cheapest_request('', 'alice'),
     'GET /v2.1/servers': Request('', 'alice', '/v2.1/servers'),
 }
 

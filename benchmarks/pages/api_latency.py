@@ -50,20 +50,26 @@ def requests(conditions: list[dict[str, Any]]) -> list[str]:
     header = ['Milliseconds: median, 99 % within, median beyond']
     header += [GUESTS[item['guests']] for item in conditions]
     rows = [
-        [shown, *(taken(item['requests'][name]) for item in conditions)]
+        [
+            shown,
+            *(
+                describe_durations(item['requests'][name])
+                for item in conditions
+            ),
+        ]
         for name, shown in ROWS.items()
     ]
     return manual_table.lines(header, rows)
 
 
-def taken(request: dict[str, Any]) -> str:
+def describe_durations(request: dict[str, Any]) -> str:
     """Say what one kind of request takes."""
     text = f'{request["p50_ms"]:.1f}, {request["p99_ms"]:.1f}'
     more_ms = request.get('beyond_authentication_ms')
     return text if more_ms is None else f'{text}, {more_ms:+.1f}'
 
 
-def filtered(conditions: list[dict[str, Any]]) -> list[str]:
+def filter_table(conditions: list[dict[str, Any]]) -> list[str]:
     """Table of what others pay for the filter."""
     rows = [
         [
@@ -84,7 +90,7 @@ def page(result: dict[str, Any]) -> str:
     asked = ASKED.format(cpus=result['machine']['cpus'], **result)
     lines = [
         *(asked, '', *requests(conditions)),
-        *(PASSING.format(**result), '', *filtered(conditions)),
+        *(PASSING.format(**result), '', *filter_table(conditions)),
     ]
     return '\n'.join(lines)
 

@@ -39,11 +39,11 @@ TITLES = {
 def _row(title: str, page: dict[str, Any]) -> list[str]:
     return [
         title,
-        manual_table.between(page['p50_s'], '.2f'),
-        manual_table.between(page['p95_s'], '.2f'),
-        manual_table.between(page['p50_cpu_s'], '.2f'),
-        manual_table.between(page['ratio'], '.1f'),
-        manual_table.between(page['calls'], 'd'),
+        manual_table.range_text(page['p50_s'], '.2f'),
+        manual_table.range_text(page['p95_s'], '.2f'),
+        manual_table.range_text(page['p50_cpu_s'], '.2f'),
+        manual_table.range_text(page['ratio'], '.1f'),
+        manual_table.range_text(page['calls'], 'd'),
         f'{max(page["bytes"]) / 1000:.0f}',
     ]
 

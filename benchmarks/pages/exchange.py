@@ -63,7 +63,7 @@ def costs(mesh: dict) -> list[tuple[str, ...]]:
     ]
 
 
-def sizes(mesh: dict) -> str:
+def describe_sizes(mesh: dict) -> str:
     """Say how large the report of a node is."""
     by_users = {item['users']: item['bytes'] for item in mesh['message_bytes']}
     told = ', '.join(
@@ -73,7 +73,7 @@ def sizes(mesh: dict) -> str:
     return f'A report takes {told}, however many VMs they have.'
 
 
-def used_after(mesh: dict) -> str:
+def describe_delay(mesh: dict) -> str:
     """Say when all nodes have used a change that one saw."""
     most = max(
         row['rounds_until_used_max']
@@ -86,7 +86,7 @@ def used_after(mesh: dict) -> str:
     )
 
 
-def modelled(mesh: dict) -> str:
+def describe_extrapolation(mesh: dict) -> str:
     """Say what a straight line through the results gives."""
     found = [row for row in mesh['model'] if row['kind'] == 'exchange']
     told = ', '.join(
@@ -121,9 +121,9 @@ def page(mesh: dict, calls: dict) -> str:
         INTRODUCTION,
         '',
         *manual_table.lines(HEADER, costs(mesh)),
-        sizes(mesh),
-        used_after(mesh),
-        modelled(mesh),
+        describe_sizes(mesh),
+        describe_delay(mesh),
+        describe_extrapolation(mesh),
         '',
         *latencies(calls),
     ]

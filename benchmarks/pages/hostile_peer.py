@@ -52,18 +52,18 @@ def rows(attacks: dict) -> list[tuple[str, ...]]:
         (
             ('' if found['has_key'] else 'no key: ')
             + DID[name].format(**found['attacked']['did']),
-            _both(found, '{cpu_share:.2f}'),
+            _values_of_both(found, '{cpu_share:.2f}'),
             f'{max(0, found["resident_more_bytes"]) / 1e6:.0f} MB',
             f'{found["attacked"]["descriptors_peak"]}',
-            _both(found, '{p50_ms:.0f}'),
-            _both(found, '{longest_ms:.0f}'),
-            _both(found, '{rounds[longest_ms]:.0f}'),
+            _values_of_both(found, '{p50_ms:.0f}'),
+            _values_of_both(found, '{longest_ms:.0f}'),
+            _values_of_both(found, '{rounds[longest_ms]:.0f}'),
         )
         for name, found in attacks.items()
     ]
 
 
-def _both(found: dict, form: str) -> str:
+def _values_of_both(found: dict, form: str) -> str:
     attacked, quiet = found['attacked'], found['quiet']
     return f'{form.format(**attacked)} ({form.format(**quiet)})'
 

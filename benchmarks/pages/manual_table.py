@@ -14,7 +14,7 @@ def lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [*made, '']
 
 
-def between(values: Iterable[float], form: str) -> str:
+def range_text(values: Iterable[float], form: str) -> str:
     """The smallest and the largest value of all runs; one if they agree."""
     found = sorted(values)
     ends = (format(each, form) for each in (found[0], found[-1]))

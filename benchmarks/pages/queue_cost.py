@@ -134,8 +134,8 @@ def answers(found: dict) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            manual_table.between(values, '.3f'),
-            manual_table.between(flat[name], '.2f') if name in flat else '',
+            manual_table.range_text(values, '.3f'),
+            manual_table.range_text(flat[name], '.2f') if name in flat else '',
         )
         for name, values in found['p95_cpu_s'].items()
     ]

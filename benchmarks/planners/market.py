@@ -62,7 +62,7 @@ def market_of(hosts: int, with_classes: bool) -> market.MarketState:
     )
 
 
-def after(
+def market_after_plan(
     given: market.MarketState, plan: market.MarketPlan
 ) -> market.MarketState:
     """The market once the plan was carried out."""
@@ -83,7 +83,7 @@ def after(
     return dataclasses.replace(given, cloud=cloud)
 
 
-def changed(given: market.MarketState) -> market.MarketState:
+def market_after_change(given: market.MarketState) -> market.MarketState:
     """The market when the rate of one of a hundred servers doubled."""
     bids = {
         uuid: dataclasses.replace(bid, rate=bid.rate * (1 + (n % 100 == 0)))
@@ -92,13 +92,13 @@ def changed(given: market.MarketState) -> market.MarketState:
     return dataclasses.replace(given, bids=bids)
 
 
-def measured(hosts: int, with_classes: bool) -> dict[str, float]:
+def measure_plans(hosts: int, with_classes: bool) -> dict[str, float]:
     """Seconds of CPU of the first plan, and of one as rates changed."""
     given = market_of(hosts, with_classes)
     begun_s = time.process_time()
     plan = planner.plan(given, 0.0)
     first_s = time.process_time() - begun_s
-    given = changed(after(given, plan))
+    given = market_after_change(market_after_plan(given, plan))
     begun_s = time.process_time()
     second = planner.plan(given, 0.0, planner.MarketRules(margin=0.0))
     second_s = time.process_time() - begun_s
@@ -129,7 +129,7 @@ def main() -> None:
     planner.plan(market_of(5, with_classes=True), 0.0)
     found = {}
     for name, with_classes in (('four rates', True), ('own rates', False)):
-        rows = [measured(n, with_classes) for n in (125, 250, 500, 1000)]
+        rows = [measure_plans(n, with_classes) for n in (125, 250, 500, 1000)]
         found[name] = {'exponent': exponent(rows), 'plans': rows}
     recorded.write(out, found)
 

@@ -70,7 +70,7 @@ def cloud(hosts: int, vcpus: int) -> cluster.ClusterSnapshot:
     )
 
 
-def rescue(snapshot: cluster.ClusterSnapshot) -> rules.ConsolidationPlan:
+def plan_rescue(snapshot: cluster.ClusterSnapshot) -> rules.ConsolidationPlan:
     """Make room for a request that needs a whole host."""
     needs = demand(*map(int, snapshot.inventory.capacity[0]))
     asked = request.Request('r', 'p', 'u', ('r',), needs, 0.0)
@@ -89,12 +89,12 @@ GOALS: dict[
     'repack': (repack.repack, HALF),
     'repack, nearly full': (repack.repack, FULL),
     'balance': (balance.balance, HALF),
-    'rescue, nearly full': (rescue, FULL),
+    'rescue, nearly full': (plan_rescue, FULL),
 }
 """Planner of each goal, and VCPUs of hosts."""
 
 
-def measured(name: str) -> dict[str, Any]:
+def measure_plans(name: str) -> dict[str, Any]:
     """Cost of plans for a goal."""
     plan_for, vcpus = GOALS[name]
     rows = []
@@ -118,7 +118,7 @@ def measured(name: str) -> dict[str, Any]:
 def main() -> None:
     """Measure and record."""
     out = recorded.parser(__doc__ or '').parse_args().out
-    recorded.write(out, {name: measured(name) for name in GOALS})
+    recorded.write(out, {name: measure_plans(name) for name in GOALS})
 
 
 if __name__ == '__main__':

@@ -69,7 +69,7 @@ def cloud(hosts: int, waiting: int) -> cluster.ClusterSnapshot:
     )
 
 
-def decisions() -> list[dict[str, float]]:
+def measure_decisions() -> list[dict[str, float]]:
     """Cost of plans of every size, in seconds of CPU."""
     found = []
     for waiting in (1, 50):
@@ -104,7 +104,7 @@ def exponent(rows: list[dict[str, float]], waiting: int) -> float:
     return float(np.polyfit(*zip(*logs, strict=True), 1)[0])
 
 
-def gaps() -> dict[str, float]:
+def distances_from_best() -> dict[str, float]:
     """How much more the choice one by one costs than the best, on each.
 
     ``by_default`` is the largest of the choice as it is installed, which asks
@@ -135,11 +135,11 @@ def gaps() -> dict[str, float]:
 def main() -> None:
     """Measure and record."""
     out = recorded.parser(__doc__ or '').parse_args().out
-    rows = decisions()
+    rows = measure_decisions()
     found = {
         'decisions': rows,
         'exponent': {str(n): exponent(rows, n) for n in (1, 50)},
-        'gap': gaps(),
+        'gap': distances_from_best(),
     }
     recorded.write(out, found)
 

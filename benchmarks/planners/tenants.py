@@ -74,7 +74,7 @@ def cloud(hosts: int) -> tenants.Tenants:
     return tenants.Tenants(snapshot, wants, dict.fromkeys(names, CPUS))
 
 
-def measured(hosts: int, rules: planner.TenantRules) -> dict[str, float]:
+def measure_plan(hosts: int, rules: planner.TenantRules) -> dict[str, float]:
     """Cost and result of a plan."""
     given = cloud(hosts)
     begun_s = time.process_time()
@@ -108,7 +108,7 @@ def main() -> None:
     out = recorded.parser(__doc__ or '').parse_args().out
     found = {}
     for name, rules in RULES.items():
-        rows = [measured(hosts, rules) for hosts in SIZES]
+        rows = [measure_plan(hosts, rules) for hosts in SIZES]
         found[name] = {'exponent': exponent(rows), 'plans': rows}
     recorded.write(out, found)
 

@@ -67,7 +67,7 @@ def evaluate(recorded: recording_module.Recording) -> dict:
     line = timeline.Timeline(recorded)
     used = {vm: parts(line, vm) for vm in line.places}
     owner = {vm: line.places[vm].user for vm in used}
-    entries = compared(used, owner)
+    entries = dominant_shares(used, owner)
     worst = max(entry['distance'] for entry in entries.values())
     return {
         'scenario': 'all-at-once',
@@ -82,11 +82,11 @@ def evaluate(recorded: recording_module.Recording) -> dict:
     }
 
 
-def compared(
+def dominant_shares(
     used: dict[str, np.ndarray], owner: dict[str, str]
 ) -> dict[str, dict[str, float]]:
     """Each user's dominant share, the best one, and the distance."""
-    ideal = all_at_once_ideal.filled(used, owner)
+    ideal = all_at_once_ideal.ideal_shares(used, owner)
     entries = {}
     for user, best in ideal.items():
         own = [used[vm] for vm in used if owner[vm] == user]

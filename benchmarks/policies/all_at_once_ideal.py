@@ -29,7 +29,7 @@ MORE = 1e-4
 """Least gain beside the others by which a user can still rise."""
 
 
-def filled(
+def ideal_shares(
     used: Mapping[str, Floats], owner: Mapping[str, str]
 ) -> dict[str, float]:
     """Fill progressively: the smallest dominant share first.
@@ -44,9 +44,9 @@ def filled(
     fixed: dict[str, float] = {}
     while len(fixed) < len(users):
         waiting = [user for user in users if user not in fixed]
-        level = program.largest(fixed, waiting)
+        level = program.largest_common_share(fixed, waiting)
         shares = {user: fixed.get(user, level) for user in users}
-        stuck = [u for u in waiting if program.is_stuck(u, level, shares)]
+        stuck = [u for u in waiting if program.is_limited(u, level, shares)]
         fixed.update(dict.fromkeys(stuck or waiting, level))
     return {user: fixed[user] for user in users}
 
@@ -83,7 +83,9 @@ class _Program:
             rows=(needed / np.where(whole > 0, whole, 1.0)).T,
         )
 
-    def largest(self, fixed: Levels, waiting: Sequence[str]) -> float:
+    def largest_common_share(
+        self, fixed: Levels, waiting: Sequence[str]
+    ) -> float:
         """Find the largest share of some, when others have at least theirs."""
         model = highspy.Highs()
         model.silent()
@@ -113,7 +115,7 @@ class _Program:
         model.maximize(level)
         return float(model.val(level))
 
-    def is_stuck(self, user: str, level: float, shares: Levels) -> bool:
+    def is_limited(self, user: str, level: float, shares: Levels) -> bool:
         """Tell whether a user cannot have more when others keep theirs."""
         others = {name: s for name, s in shares.items() if name != user}
-        return self.largest(others, [user]) <= level + MORE
+        return self.largest_common_share(others, [user]) <= level + MORE

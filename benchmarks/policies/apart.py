@@ -28,7 +28,7 @@ SCENARIOS = ('cpu-and-disk', 'all-resources')
 
 
 def apart(out: pathlib.Path) -> None:
-    rows = [found(experiment.find(name)) for name in SCENARIOS]
+    rows = [dominant_lacks(experiment.find(name)) for name in SCENARIOS]
     runs.write_csv(
         out / 'apart.csv',
         [
@@ -42,7 +42,7 @@ def apart(out: pathlib.Path) -> None:
     )
 
 
-def found(scenario: cloud_module.Experiment) -> list[str]:
+def dominant_lacks(scenario: cloud_module.Experiment) -> list[str]:
     made = running.setup(scenario, running.RunOptions(policy='none'))
     moment = next(iter(engine.simulate(scenario.cloud, made)))
     wishes = measures.Measures(scenario.cloud, made).wishes(moment)

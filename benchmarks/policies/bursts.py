@@ -44,24 +44,24 @@ def bursts(out: pathlib.Path) -> None:
 
     The latter of feedback, whose decay factor it is about.
     """
-    found = [_of_seed(seed) for seed in SEEDS]
+    found = [_row_of_seed(seed) for seed in SEEDS]
     rows = [list(map(str, row.values())) for row in found]
     runs.write_csv(out / 'bursts.csv', [list(found[0]), *rows])
-    steady = [_of_steady(decay) for decay in DECAY]
+    steady = [_row_of_steady_runs(decay) for decay in DECAY]
     head = ['decay factor of feedback', 'mean rounds', 'settled %']
     runs.write_csv(
         out / 'bursts-steady.csv', [[*head, 'overshoot %'], *steady]
     )
 
 
-def _of_seed(seed: int) -> Mapping[str, str]:
+def _row_of_seed(seed: int) -> Mapping[str, str]:
     scenario = experiment.find('bursty', {'seed': str(seed)})
     thesis, foresight = (
-        _settled(scenario, policy, DECAY[0])
+        _settled_lack(scenario, policy, DECAY[0])
         for policy in ('thesis', 'foresight')
     )
     feedback = {
-        f'feedback {decay}': _settled(scenario, 'feedback', decay)
+        f'feedback {decay}': _settled_lack(scenario, 'feedback', decay)
         for decay in DECAY
     }
     result = {
@@ -70,13 +70,15 @@ def _of_seed(seed: int) -> Mapping[str, str]:
         **{name: runs.percent(value) for name, value in feedback.items()},
         'foresight': runs.percent(foresight),
         'part': f'{foresight / thesis:.2f}',
-        'the ideal of the round before': runs.percent(_late(scenario)),
+        'the ideal of the round before': runs.percent(
+            _lack_one_round_later(scenario)
+        ),
     }
     print(result, flush=True)
     return result
 
 
-def _settled(
+def _settled_lack(
     scenario: cloud_module.Experiment, policy: str, decay: float
 ) -> float:
     found = _result(scenario, policy, decay)
@@ -94,7 +96,7 @@ def _result(
     return judge.result()
 
 
-def _late(scenario: cloud_module.Experiment) -> float:
+def _lack_one_round_later(scenario: cloud_module.Experiment) -> float:
     """Say what is lacking with the ideal of one round in the next one."""
     made = running.setup(scenario, running.RunOptions(policy='none'))
     best = _ideals(scenario, made)
@@ -116,7 +118,7 @@ def _ideals(
     )
 
 
-def _of_steady(decay: float) -> list[str]:
+def _row_of_steady_runs(decay: float) -> list[str]:
     found = [
         _result(experiment.find(name), 'feedback', decay) for name in STEADY
     ]

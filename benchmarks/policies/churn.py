@@ -143,7 +143,7 @@ class Cloud:
         """Start or delete a VM."""
         self.tell([self.vms.change(self.chance, self.cpus)])
 
-    def disturb(self) -> None:
+    def vary_demands(self) -> None:
         """Let all VMs want a little more or less than at first."""
         kept = self.vms.wants
         noise = np.exp(self.chance.normal(0.0, NOISE, len(kept)))
@@ -271,7 +271,7 @@ def _shares(
     return np.bincount(known.user[demand.cell], got)
 
 
-def _lacks(
+def _lack_without_deadline(
     view: foresight_model.SharedView, known: foresight_model.CpuKnowledge
 ) -> float:
     """Lack of the worst user below the result without a deadline, 0..1."""
@@ -283,7 +283,9 @@ def _lacks(
 KINDS = ('steady', 'churn', 'noisy')
 
 
-def followed(nodes: int, seed: int, kind: str, rounds: int) -> dict[str, Any]:
+def measure_agent(
+    nodes: int, seed: int, kind: str, rounds: int
+) -> dict[str, Any]:
     """Let an agent foresee for some rounds from a cold start.
 
     :param kind: one of :data:`KINDS`.
@@ -294,13 +296,15 @@ def followed(nodes: int, seed: int, kind: str, rounds: int) -> dict[str, Any]:
         if kind != 'steady':
             cloud.change()
         if kind == 'noisy':
-            cloud.disturb()
+            cloud.vary_demands()
         view, round_s, foresight_s = agent.round(cloud.knowledge)
         decides.append(view is not None)
         spent_s.append(round_s)
         alone_s.append(foresight_s)
         if view is not None and number % EVERY == EVERY - 1:
-            lacks.append(_lacks(view, cloud.knowledge().knowledge))
+            lacks.append(
+                _lack_without_deadline(view, cloud.knowledge().knowledge)
+            )
     first = decides.index(True) if True in decides else None
     warm = slice(0 if first is None else first, None)
     return {
@@ -322,7 +326,7 @@ APART = 8
 """Rounds between two of them, where it is seen how they pass."""
 
 
-def _small(
+def _draw_small_cloud(
     seed: int, nodes: int, rounds: int, apart: int
 ) -> cloud_module.Experiment:
     """Draw a small cloud for the simulator.
@@ -361,7 +365,7 @@ def _small(
     return cloud_module.Experiment(made, scenario_module.AgentSpec())
 
 
-def _lacking(
+def _distances_from_ideal(
     experiment: cloud_module.Experiment, policy: str, large: int
 ) -> dict[str, Floats]:
     """Distance from the bounded ideal, round by round, per cent.
@@ -405,11 +409,13 @@ TRIED = (
 """Name, policy, and nodes of the cloud as which it is charged."""
 
 
-def simulated(seed: int, nodes: int, rounds: int) -> dict[str, Any]:
+def simulate_small_cloud(seed: int, nodes: int, rounds: int) -> dict[str, Any]:
     """Simulate a small cloud that searches as slowly as one of 1,000 nodes."""
     row: dict[str, Any] = {}
     for label, policy, large in TRIED:
-        found = _lacking(_small(seed, nodes, rounds, 1), policy, large)
+        found = _distances_from_ideal(
+            _draw_small_cloud(seed, nodes, rounds, 1), policy, large
+        )
         row[label] = {
             name: {
                 'without_churn_%': values[CHURN_FROM - 1],
@@ -420,8 +426,8 @@ def simulated(seed: int, nodes: int, rounds: int) -> dict[str, Any]:
         }
         count = (rounds - CHURN_FROM) // APART
         end = CHURN_FROM + count * APART
-        few = _small(seed, nodes, end, APART)
-        worst = _lacking(few, policy, large)['worst'][CHURN_FROM:]
+        few = _draw_small_cloud(seed, nodes, end, APART)
+        worst = _distances_from_ideal(few, policy, large)['worst'][CHURN_FROM:]
         after = np.median(worst.reshape(count, APART), axis=0)
         row[label]['worst_by_rounds_since_a_change_%'] = {
             str(since): part for since, part in enumerate(after[:AFTER])
@@ -446,7 +452,7 @@ def _spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _told(values: Sequence[float | None]) -> str:
+def _middle_and_largest(values: Sequence[float | None]) -> str:
     """The middle one of several seeds, and the largest."""
     if None in values:
         return 'never'
@@ -477,7 +483,7 @@ def pages(found: Mapping[str, Any]) -> dict[str, list[list[str]]]:
             'most_ms',
             'lacks_%',
         )
-        told = [_told(row[name]) for name in names]
+        told = [_middle_and_largest(row[name]) for name in names]
         agent.append([str(row['nodes']), row['kind'], *told])
     small = [
         [
@@ -493,12 +499,12 @@ def pages(found: Mapping[str, Any]) -> dict[str, list[list[str]]]:
     for row in found.get('simulated', ()):
         for label, _, _ in TRIED:
             told = [
-                _told(row[label][name][when])
+                _middle_and_largest(row[label][name][when])
                 for name in ('worst', 'distance')
                 for when in ('without_churn_%', 'churn_%')
             ]
             after = row[label]['worst_by_rounds_since_a_change_%'].values()
-            told += [_told(part) for part in after]
+            told += [_middle_and_largest(part) for part in after]
             small.append([str(row['nodes']), label, *told])
     tables = {'agent': agent, 'simulated': small}
     return {name: rows for name, rows in tables.items() if name in found}
@@ -519,14 +525,17 @@ def main() -> None:
     for nodes in options.nodes:
         for kind in options.kinds:
             rows = [
-                followed(nodes, seed, kind, options.rounds) for seed in seeds
+                measure_agent(nodes, seed, kind, options.rounds)
+                for seed in seeds
             ]
             found.setdefault('agent', []).append(
                 {'nodes': nodes, 'kind': kind, **_spread(rows)}
             )
             print(found['agent'][-1], flush=True)
     for nodes in options.small:
-        rows = [simulated(seed, nodes, options.rounds) for seed in seeds]
+        rows = [
+            simulate_small_cloud(seed, nodes, options.rounds) for seed in seeds
+        ]
         found.setdefault('simulated', []).append(
             {'nodes': nodes, **_spread(rows)}
         )

@@ -110,7 +110,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def drawn(name: str, seed: int, number: int) -> cloud_module.Experiment:
+def draw_cloud(name: str, seed: int, number: int) -> cloud_module.Experiment:
     """Draw a cloud and its agents."""
     kind = KINDS[name]
     chance = np.random.default_rng([seed, number, *name.encode()])
@@ -226,7 +226,7 @@ def _agents(
     )
 
 
-class Last:
+class LastRoundObserver:
     """Observer that keeps the last round."""
 
     def __init__(self) -> None:
@@ -258,14 +258,14 @@ class LastRound:
         made = running.setup(
             scenario, running.RunOptions(metric=METRIC, policy=policy)
         )
-        last = Last()
+        last = LastRoundObserver()
         running.observe(scenario.cloud, made, [last])
         judge = measures.Measures(scenario.cloud, made)
         return cls.seen(judge, last, made.max_weight_ratio)
 
     @classmethod
     def seen(
-        cls, judge: measures.Measures, last: Last, ratio: float
+        cls, judge: measures.Measures, last: LastRoundObserver, ratio: float
     ) -> 'LastRound':
         """Return the last round that was observed."""
         assert last.moment is not None
@@ -303,15 +303,18 @@ def worst_lack(had: np.ndarray, best: np.ndarray) -> float:
     return float(distance.largest_lack(had[np.newaxis], best[np.newaxis])[0])
 
 
-def tried(name: str, seed: int, number: int) -> dict[str, Any]:
+def simulate_policies(name: str, seed: int, number: int) -> dict[str, Any]:
     """Simulate a cloud with each policy."""
-    scenario = drawn(name, seed, number)
+    scenario = draw_cloud(name, seed, number)
     row: dict[str, Any] = {'kind': name, 'number': number}
     for policy in POLICIES:
         made = running.setup(
             scenario, running.RunOptions(metric=METRIC, policy=policy)
         )
-        last, judge = Last(), measures.Measures(scenario.cloud, made)
+        last, judge = (
+            LastRoundObserver(),
+            measures.Measures(scenario.cloud, made),
+        )
         running.observe(scenario.cloud, made, [judge, last])
         table = judge.result()['series']['measures']
         place = table['columns'].index('worst_bounded')
@@ -329,13 +332,15 @@ def tried(name: str, seed: int, number: int) -> dict[str, Any]:
     return row
 
 
-def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
+def find_remedies(
+    name: str, seed: int, number: int, policy: str
+) -> dict[str, Any]:
     """Work out the lack of users at the end, and their remedy.
 
     All are parts of an ideal, and the largest of any user: ``lacks`` of the
     ideal, ``strict`` and ``remedy`` of the strict one.
     """
-    end = LastRound.of(drawn(name, seed, number), policy)
+    end = LastRound.of(draw_cloud(name, seed, number), policy)
     best, strict = end.ideal.share, end.strict_shares()
     strict = best if strict is None else strict
     had, could = remedy.harmless_shares(end.wishes, end.received, end.ratio)
@@ -346,7 +351,7 @@ def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
     }
 
 
-def remedies(path: pathlib.Path) -> list[dict[str, Any]]:
+def find_all_remedies(path: pathlib.Path) -> list[dict[str, Any]]:
     """Look again at clouds in which users lack more than :data:`WITHIN`.
 
     :param path: of a ``clouds.json``.
@@ -358,7 +363,7 @@ def remedies(path: pathlib.Path) -> list[dict[str, Any]]:
             'number': row['number'],
             'seed': head['seed'],
             **{
-                policy: remedied(
+                policy: find_remedies(
                     row['kind'], head['seed'], row['number'], policy
                 )
                 for policy in POLICIES
@@ -370,7 +375,7 @@ def remedies(path: pathlib.Path) -> list[dict[str, Any]]:
     ]
 
 
-def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+def summary_of_kind(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Sum up the clouds of a kind."""
     lacks = {
         policy: [row[policy]['lacks'] for row in rows] for policy in POLICIES
@@ -394,12 +399,12 @@ def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
         *(runs.percent(max(lacks[each])) for each in POLICIES),
         *worse,
         sum(row['foresight']['strict'] is not None for row in rows),
-        part([strict <= NEAR for strict in strictly_lacking(rows)]),
-        runs.percent(max(strictly_lacking(rows))),
+        part([strict <= NEAR for strict in lacks_of_strict_ideal(rows)]),
+        runs.percent(max(lacks_of_strict_ideal(rows))),
     ]
 
 
-def recorded(
+def read_rows(
     path: pathlib.Path, seed: int
 ) -> dict[tuple[str, int], dict[str, Any]]:
     """Rows of an earlier run, by kind and number; none of another seed."""
@@ -415,7 +420,7 @@ SAVED = 10
 """Clouds after which what was found is written."""
 
 
-def strictly_lacking(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+def lacks_of_strict_ideal(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """Lacks with foresight beside the strict ideal."""
     mine = [row['foresight'] for row in rows]
     return [
@@ -461,14 +466,14 @@ def main() -> None:
     parser.add_argument('--processes', type=int, default=2)
     options = parser.parse_args()
     if options.remedies:
-        found = remedies(options.remedies)
+        found = find_all_remedies(options.remedies)
         runs.write(options.out / 'remedies.json', found)
         return
     seed = secrets.randbelow(2**31) if options.fresh else options.seed
     print(f'seed {seed}', flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / 'clouds.json'
-    known = recorded(path, seed)
+    known = read_rows(path, seed)
     rows: list[dict[str, Any]] = []
     table = [HEAD]
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
@@ -477,14 +482,17 @@ def main() -> None:
             found = [known[name, n] for n in numbers if (name, n) in known]
             missing = [n for n in numbers if (name, n) not in known]
             for row in pool.map(
-                tried, [name] * len(missing), [seed] * len(missing), missing
+                simulate_policies,
+                [name] * len(missing),
+                [seed] * len(missing),
+                missing,
             ):
                 found.append(row)
                 if len(found) % SAVED == 0:
                     runs.write(path, [{'seed': seed}, *rows, *found])
             found.sort(key=lambda row: int(row['number']))
             rows += found
-            table.append(summed(name, found))
+            table.append(summary_of_kind(name, found))
             print(*table[-1], flush=True)
             runs.write(path, [{'seed': seed}, *rows])
             runs.write_csv(options.out / 'clouds.csv', table)

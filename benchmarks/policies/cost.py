@@ -90,7 +90,7 @@ WRITTEN = {
 def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
     """Time foresight on random graphs."""
     results = [
-        _timed(nodes, cloud, metric())
+        _measure_foresight(nodes, cloud, metric())
         for nodes in sizes
         for cloud in CPUS
         for metric, most in METRICS.items()
@@ -104,7 +104,7 @@ def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
     runs.write_csv(out / 'foresight-cost.csv', [list(WRITTEN), *rows])
 
 
-def drawn(
+def draw_knowledge(
     nodes: int, cloud: str, metric: metric_base.Metric
 ) -> foresight_model.CpuKnowledge:
     """Draw a cloud in which every user is on four nodes.
@@ -120,7 +120,7 @@ def drawn(
     )
     whole[:, resources.RESOURCES.index('memory')] = MEMORY_BYTES
     of_cell = whole[node] / EACH
-    asked = _asked(rng, cloud, len(node))
+    asked = _draw_wants(rng, cloud, len(node))
     wanted = of_cell.copy()
     wanted[:, decide_foresight.CPU_TIME] = asked.sum(axis=1) * INTERVAL_S
     used = np.minimum(wanted, of_cell)
@@ -146,7 +146,7 @@ def drawn(
     )
 
 
-def _asked(
+def _draw_wants(
     rng: np.random.Generator, cloud: str, count: int
 ) -> npt.NDArray[np.float64]:
     """Draw how many CPUs the VMs of each cell want, (count, VMS)."""
@@ -188,14 +188,16 @@ def _places(
     return node[order], user[order]
 
 
-def _timed(
+def _measure_foresight(
     nodes: int, cloud: str, metric: metric_base.Metric
 ) -> Mapping[str, Any]:
     """Take CPU time and memory of foresight, at once and round by round."""
-    given = drawn(nodes, cloud, metric)
-    found = [_spent(given) for _ in range(1 if nodes >= FEW else TIMES)]
+    given = draw_knowledge(nodes, cloud, metric)
+    found = [
+        _foresee_at_once(given) for _ in range(1 if nodes >= FEW else TIMES)
+    ]
     whole_s = statistics.median(spent_s for spent_s, _ in found)
-    rounds = _rounds(given)
+    rounds = _foresee_in_rounds(given)
     row = {
         'nodes': nodes,
         'pairs': len(given.node),
@@ -212,7 +214,7 @@ def _timed(
     return row
 
 
-def _rounds(given: foresight_model.CpuKnowledge) -> list[float]:
+def _foresee_in_rounds(given: foresight_model.CpuKnowledge) -> list[float]:
     """Foresee as an agent does, in as many rounds as it takes, seconds."""
     spent: list[float] = []
     course = decide_foresight.AgentSearch()
@@ -242,7 +244,7 @@ def _peak_bytes(given: foresight_model.CpuKnowledge) -> int:
     return peak
 
 
-def _spent(
+def _foresee_at_once(
     given: foresight_model.CpuKnowledge,
 ) -> tuple[float, foresight_model.CpuTarget]:
     """Foresee at once: CPU time, seconds, and what was found."""

@@ -43,20 +43,20 @@ def defaults(out: pathlib.Path, only: str) -> None:
         for name in programs.SIMULATOR.names()
         if only in name and name not in LEFT_OUT
     ]
-    found = {name: lacking(name) for name in names}
+    found = {name: lacks_by_pair(name) for name in names}
     out.mkdir(parents=True, exist_ok=True)
-    runs.write_csv(out / 'defaults.csv', rows(found))
-    runs.write_csv(out / 'defaults-pairs.csv', pairs(found))
+    runs.write_csv(out / 'defaults.csv', scenario_rows(found))
+    runs.write_csv(out / 'defaults-pairs.csv', pair_rows(found))
 
 
-def lacking(name: str) -> tuple[dict[Pair, float], float]:
+def lacks_by_pair(name: str) -> tuple[dict[Pair, float], float]:
     """Lack of the worst user with each pair, and with none, 0..1."""
     scenario = experiment.find(name)
 
     def settled(metric: str, policy: str) -> float:
         choice = running.RunOptions(metric=metric, policy=policy)
-        result = runs.tried(scenario, choice)
-        runs.show(result)
+        result = runs.simulate(scenario, choice)
+        runs.print_result(result)
         return float(result['measures']['bounded']['worst']['settled'])
 
     found = {
@@ -67,7 +67,7 @@ def lacking(name: str) -> tuple[dict[Pair, float], float]:
     return found, settled(runs.METRICS[0], references.NONE)
 
 
-def rows(found: Found) -> list[list[str]]:
+def scenario_rows(found: Found) -> list[list[str]]:
     """A row per scenario and pair."""
     return [
         ['scenario', 'metric', 'policy', 'lacking', 'none', 'worse'],
@@ -85,11 +85,14 @@ def rows(found: Found) -> list[list[str]]:
     ]
 
 
-def pairs(found: Found) -> list[list[str]]:
+def pair_rows(found: Found) -> list[list[str]]:
     """A row per pair: the means, and where users are worse off."""
     return [
         ['metric', 'policy', 'lacking', 'none', 'worse in', 'scenarios'],
-        *([*pair, *summed(values)] for pair, values in by_pair(found)),
+        *(
+            [*pair, *summary_of_pair(values)]
+            for pair, values in by_pair(found)
+        ),
     ]
 
 
@@ -105,7 +108,7 @@ def by_pair(
         )
 
 
-def summed(values: Mapping[str, Sequence[float]]) -> list[str]:
+def summary_of_pair(values: Mapping[str, Sequence[float]]) -> list[str]:
     """Means with and without agents, and the scenarios that are worse."""
     worse = [name for name, both in values.items() if is_worse(*both)]
     return [

@@ -62,13 +62,13 @@ HEAD = (
 Row = Mapping[str, Any]
 
 
-def tried(seed: int, number: int) -> dict[str, Any]:
+def simulate_policies(seed: int, number: int) -> dict[str, Any]:
     """Simulate one cloud with each policy.
 
     :returns: what the worst user lacks of either ideal, 0..1, and whether the
         lightest have more than in the bound, by policy.
     """
-    scenario = clouds.drawn('exempt', seed, number)
+    scenario = clouds.draw_cloud('exempt', seed, number)
     steered = dataclasses.replace(scenario.cloud, exempt=None)
     row: dict[str, Any] = {'number': number}
     for policy in clouds.POLICIES:
@@ -79,25 +79,27 @@ def tried(seed: int, number: int) -> dict[str, Any]:
             OF_BOUND: measures.Measures(scenario.cloud, made),
             OF_STEERED: measures.Measures(steered, made),
         }
-        last = clouds.Last()
+        last = clouds.LastRoundObserver()
         running.observe(scenario.cloud, made, [*judges.values(), last])
         end = clouds.LastRound.seen(
             judges[OF_BOUND], last, made.max_weight_ratio
         )
         row[policy] = {
-            **{beside: _at_end(judge) for beside, judge in judges.items()},
+            **{
+                beside: _lack_at_end(judge) for beside, judge in judges.items()
+            },
             LIGHTEST: has_more(end.shares, end.ideal.share),
         }
     row[BOUND] = {
         OF_BOUND: 0.0,
-        OF_STEERED: price(seed, number),
+        OF_STEERED: lack_by_exemption(seed, number),
         LIGHTEST: False,
     }
     print(row, flush=True)
     return row
 
 
-def worse(path: pathlib.Path) -> list[dict[str, Any]]:
+def clouds_worse_than_feedback(path: pathlib.Path) -> list[dict[str, Any]]:
     """Compare foresight with feedback where the worst user lacks more.
 
     :param path: of an ``exempt.json``.
@@ -115,7 +117,7 @@ def worse(path: pathlib.Path) -> list[dict[str, Any]]:
 
 def _lightest(seed: int, row: Row) -> str | None:
     """Policy with which the lightest users of a cloud have more, if any."""
-    scenario = clouds.drawn('exempt', seed, row['number'])
+    scenario = clouds.draw_cloud('exempt', seed, row['number'])
     mine, other = (
         clouds.LastRound.of(scenario, policy).shares
         for policy in ('foresight', 'feedback')
@@ -125,14 +127,14 @@ def _lightest(seed: int, row: Row) -> str | None:
     return 'feedback' if has_more(other, mine) else None
 
 
-def _at_end(judge: measures.Measures) -> float:
+def _lack_at_end(judge: measures.Measures) -> float:
     """The most that a user lacks in one of the last rounds."""
     table = judge.result()['series']['measures']
     place = table['columns'].index('worst_bounded')
     return max(row[place] for row in table['rows'][-clouds.SETTLED :])
 
 
-def _found(wishes: columns.Wishes, ratio: float) -> np.ndarray:
+def _bounded_shares(wishes: columns.Wishes, ratio: float) -> np.ndarray:
     """Shares of users in the bounded ideal, (u,)."""
     return ideal.cached_ideal(ideal.DOMINANT, ratio)(wishes).share
 
@@ -148,20 +150,21 @@ def has_more(shares: np.ndarray, than: np.ndarray) -> bool:
     return bool(differ[first] and one[first] > other[first])
 
 
-def price(seed: int, number: int) -> float:
+def lack_by_exemption(seed: int, number: int) -> float:
     """Part that the worst user loses because VMs are exempt."""
-    scenario = clouds.drawn('exempt', seed, number)
+    scenario = clouds.draw_cloud('exempt', seed, number)
     made = running.setup(scenario, running.RunOptions(policy='none'))
     moment = next(iter(engine.simulate(scenario.cloud, made)))
     wishes = measures.Measures(scenario.cloud, made).wishes(moment)
     steered = dataclasses.replace(wishes, exempt=np.zeros_like(wishes.exempt))
     bound, best = (
-        _found(each, made.max_weight_ratio) for each in (wishes, steered)
+        _bounded_shares(each, made.max_weight_ratio)
+        for each in (wishes, steered)
     )
     return clouds.worst_lack(bound, best)
 
 
-def summed(rows: Sequence[Row]) -> list[list[str]]:
+def summary_rows(rows: Sequence[Row]) -> list[list[str]]:
     """A line for each policy, and one for the bound."""
     return [_summed(name, rows) for name in (*clouds.POLICIES, BOUND)]
 
@@ -202,16 +205,21 @@ def main() -> None:
     parser.add_argument('--processes', type=int, default=2)
     options = parser.parse_args()
     if options.worse:
-        runs.write(options.out / 'worse.json', worse(options.worse))
+        runs.write(
+            options.out / 'worse.json',
+            clouds_worse_than_feedback(options.worse),
+        )
         return
     seed = secrets.randbelow(2**31) if options.fresh else options.seed
     print(f'seed {seed}')
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
         rows = list(
-            pool.map(tried, [seed] * options.count, range(options.count))
+            pool.map(
+                simulate_policies, [seed] * options.count, range(options.count)
+            )
         )
     runs.write(options.out / 'exempt.json', [{'seed': seed}, *rows])
-    runs.write_csv(options.out / 'exempt.csv', [HEAD, *summed(rows)])
+    runs.write_csv(options.out / 'exempt.csv', [HEAD, *summary_rows(rows)])
 
 
 if __name__ == '__main__':

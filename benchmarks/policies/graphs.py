@@ -52,7 +52,7 @@ LARGE_GRAPHS = (recipes.Graph.CHAIN, recipes.Graph.STAR)
 """... on graphs whose bounded ideal takes less than ten minutes."""
 
 
-def grown(
+def draw_graph(
     graph: recipes.Graph,
     nodes: int,
     speeds: tuple[float, ...] = (1.0,),
@@ -108,7 +108,7 @@ def _add_missing(results: Results, graph: recipes.Graph, nodes: int) -> None:
     ]
     if not missing:
         return
-    cloud = grown(graph, nodes)
+    cloud = draw_graph(graph, nodes)
     for label, policy, parameters in missing:
         points = results[graph.value, label]
         points.append(_point(cloud, policy, parameters))
@@ -124,7 +124,7 @@ def _point(
     cloud: cloud_module.Cloud, policy: str, parameters: Mapping[str, float]
 ) -> Point:
     began_s = time.process_time()
-    found = runs.tried(
+    found = runs.simulate(
         cloud_module.Experiment(cloud, scenario_module.AgentSpec()),
         running.RunOptions(
             metric=runs.METRICS[0],
@@ -154,21 +154,21 @@ def write_graphs(out: pathlib.Path, results: Results) -> None:
         ],
     )
     for name, quantity in (
-        ('graphs', lambda point: runs.late(point[runs.ROUNDS])),
+        ('graphs', lambda point: runs.round_text(point[runs.ROUNDS])),
         ('graphs-overshoot', lambda point: runs.percent(point['overshoot'])),
         (
             'graphs-settled',
             lambda point: runs.percent(point['bounded']['worst']['settled']),
         ),
     ):
-        rows = _by_size(results, quantity)
+        rows = _rows_by_size(results, quantity)
         if name == 'graphs':
-            powers = ['p', *map(_power, map(exponent, results.values()))]
+            powers = ['p', *map(_power_text, map(exponent, results.values()))]
             rows = [[*row, p] for row, p in zip(rows, powers, strict=True)]
         runs.write_csv(out / f'{name}.csv', rows)
 
 
-def _by_size(
+def _rows_by_size(
     results: Results, quantity: Callable[[Point], str]
 ) -> list[list[str]]:
     """A row for each graph and policy, a column for each size."""
@@ -193,14 +193,14 @@ def exponent(points: Iterable[Point]) -> float | None:
     return distance.exponent(*zip(*known, strict=True))
 
 
-def _power(value: float | None) -> str:
+def _power_text(value: float | None) -> str:
     return '-' if value is None else f'{value:.2f}'
 
 
-def small(out: pathlib.Path) -> None:
+def draw_small_graphs(out: pathlib.Path) -> None:
     """Draw many clouds of up to five nodes."""
     results = [
-        _drawn(policy, graph, nodes)
+        _run_small_clouds(policy, graph, nodes)
         for policy in COMPARED
         for graph in recipes.Graph
         for nodes in range(2, 6)
@@ -219,15 +219,16 @@ def small(out: pathlib.Path) -> None:
                 'median overshoot %',
                 'largest overshoot %',
             ],
-            *(_of_many(item) for item in results),
+            *(_summary_row(item) for item in results),
         ],
     )
 
 
-def _drawn(policy: str, graph: recipes.Graph, nodes: int) -> Point:
+def _run_small_clouds(policy: str, graph: recipes.Graph, nodes: int) -> Point:
     """Run a policy on all small clouds of one size."""
     points = [
-        _point(grown(graph, nodes, seed=seed), policy, {}) for seed in SEEDS
+        _point(draw_graph(graph, nodes, seed=seed), policy, {})
+        for seed in SEEDS
     ]
     rounds = [point[runs.ROUNDS] for point in points]
     print(policy, graph.value, nodes, rounds, flush=True)
@@ -239,12 +240,12 @@ def _drawn(policy: str, graph: recipes.Graph, nodes: int) -> Point:
     }
 
 
-def _of_many(item: Mapping[str, Any]) -> list[str]:
+def _summary_row(item: Mapping[str, Any]) -> list[str]:
     points = item['points']
     return [
         item['policy'],
         item['graph'],
         str(item['nodes']),
         str(len(points)),
-        *runs.of_many(points),
+        *runs.summary_of_runs(points),
     ]

@@ -125,7 +125,9 @@ class Outcome:
 
 
 @functools.lru_cache(maxsize=1024)
-def worked(cloud: attacks.Cloud, policy: str, most_ratio: float) -> Outcome:
+def simulate_work(
+    cloud: attacks.Cloud, policy: str, most_ratio: float
+) -> Outcome:
     """Simulate a cloud.
 
     :param most_ratio: of the largest to the smallest weight of a node, >= 1.
@@ -144,7 +146,7 @@ def worked(cloud: attacks.Cloud, policy: str, most_ratio: float) -> Outcome:
     return Outcome(np.asarray(users), at_end)
 
 
-def compared(honest: Outcome, attacked: Outcome) -> dict[str, Any]:
+def gain_and_losses(honest: Outcome, attacked: Outcome) -> dict[str, Any]:
     """Say what an attack brings and takes.
 
     :param attacked: of the same users and maybe more.
@@ -166,7 +168,7 @@ def compared(honest: Outcome, attacked: Outcome) -> dict[str, Any]:
     }
 
 
-def tried(
+def simulate_attack(
     name: str, seed: int, most_ratio: float, number: int
 ) -> dict[str, Any]:
     """Simulate a pair with each policy."""
@@ -175,19 +177,19 @@ def tried(
         'attack': name,
         'number': number,
         **{
-            policy: compared(
-                *(worked(cloud, policy, most_ratio) for cloud in pair)
+            policy: gain_and_losses(
+                *(simulate_work(cloud, policy, most_ratio) for cloud in pair)
             )
             for policy in POLICIES
         },
     }
 
 
-def tried_all(
+def simulate_attacks(
     names: Sequence[str], seed: int, most_ratio: float, number: int
 ) -> list[dict[str, Any]]:
     """Try attacks on the clouds of one number; many of them are alike."""
-    found = [tried(name, seed, most_ratio, number) for name in names]
+    found = [simulate_attack(name, seed, most_ratio, number) for name in names]
     print(f'cloud {number}', flush=True)
     return found
 
@@ -210,7 +212,9 @@ HEAD = (
 """The first are the default policy's; losses of others are means."""
 
 
-def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def summary_of_attack(
+    name: str, rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
     """Sum up the clouds of an attack."""
     mine = [row[POLICIES[0]] for row in rows]
     gains = {
@@ -257,7 +261,7 @@ def main() -> None:
     options = parser.parse_args()
     names = [options.only] if options.only else list(attacks.ATTACKS)
     every = functools.partial(
-        tried_all, names, options.seed, options.max_weight_ratio
+        simulate_attacks, names, options.seed, options.max_weight_ratio
     )
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
         clouds = list(pool.map(every, range(options.count)))
@@ -265,7 +269,7 @@ def main() -> None:
     table: list[Sequence[str]] = [HEAD]
     for found in zip(*clouds, strict=True):
         rows += found
-        table.append(summed(found[0]['attack'], found))
+        table.append(summary_of_attack(found[0]['attack'], found))
         print(*table[-1], flush=True)
     runs.write(options.out / 'incentives.json', rows)
     runs.write_csv(options.out / 'incentives.csv', table)

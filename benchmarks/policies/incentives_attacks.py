@@ -88,33 +88,35 @@ class Cloud:
     parts: int = 1
     quotas: tuple[float, ...] = ()
 
-    def mine(self) -> list[Vm]:
+    def attacker_vms(self) -> list[Vm]:
         """The attacker's VMs."""
         return [vm for vm in self.vms if vm.user in self.attackers]
 
-    def with_mine(self, vms: list[Vm]) -> 'Cloud':
+    def with_attacker_vms(self, vms: list[Vm]) -> 'Cloud':
         """Replace the attacker's VMs."""
         others = [vm for vm in self.vms if vm.user not in self.attackers]
         return dataclasses.replace(self, vms=(*vms, *others))
 
-    def each(self, change: Callable[[Vm], Vm]) -> 'Cloud':
+    def with_each_changed(self, change: Callable[[Vm], Vm]) -> 'Cloud':
         """Change each of the attacker's VMs."""
-        return self.with_mine([change(vm) for vm in self.mine()])
+        return self.with_attacker_vms(
+            [change(vm) for vm in self.attacker_vms()]
+        )
 
-    def is_short(self) -> bool:
+    def does_attacker_lack_cpus(self) -> bool:
         """Tell whether the attacker's work lacks CPUs somewhere."""
         asked = np.zeros(len(self.cpus))
         for vm in self.vms:
             asked[vm.node] += vm.works
         short = asked > BUSY * np.array(self.cpus)
-        return any(short[vm.node] for vm in self.mine())
+        return any(short[vm.node] for vm in self.attacker_vms())
 
 
 Pair = tuple[Cloud, Cloud]
 """The honest one, and the one with the attack."""
 
 
-def drawn(seed: int, number: int, mine: int, vcpus: int) -> Cloud:
+def draw_cloud(seed: int, number: int, mine: int, vcpus: int) -> Cloud:
     """Draw a cloud in which the attacker competes with others.
 
     :param mine: VMs of the attacker.
@@ -135,7 +137,7 @@ def drawn(seed: int, number: int, mine: int, vcpus: int) -> Cloud:
             for _ in range(mine)
         ]
         found = Cloud(cpus, users, (*own, *_others(chance, nodes, users)))
-        if found.is_short():
+        if found.does_attacker_lack_cpus():
             return found
 
 
@@ -155,11 +157,13 @@ def _others(
 
 def idle_spin(cloud: Cloud) -> Pair:
     """Idle VMs, one beside each busy one and one on each node, burn CPU."""
-    mine = cloud.mine()
+    mine = cloud.attacker_vms()
     nodes = [vm.node for vm in mine] + list(range(len(cloud.cpus)))
     idle = [_idle(node) for node in nodes]
     burning = [dataclasses.replace(vm, spins=2.0) for vm in idle]
-    return cloud.with_mine(mine + idle), cloud.with_mine(mine + burning)
+    return cloud.with_attacker_vms(mine + idle), cloud.with_attacker_vms(
+        mine + burning
+    )
 
 
 def _idle(node: int) -> Vm:
@@ -169,12 +173,12 @@ def _idle(node: int) -> Vm:
 def idle_everywhere(cloud: Cloud) -> Pair:
     """An idle VM more on each node."""
     idle = [_idle(node) for node in range(len(cloud.cpus))]
-    return cloud, cloud.with_mine(cloud.mine() + idle)
+    return cloud, cloud.with_attacker_vms(cloud.attacker_vms() + idle)
 
 
 def busy_spin(cloud: Cloud) -> Pair:
     """Busy VMs burn what their programs leave of their vCPUs."""
-    return cloud, cloud.each(_spinning)
+    return cloud, cloud.with_each_changed(_spinning)
 
 
 def _spinning(vm: Vm) -> Vm:
@@ -183,10 +187,10 @@ def _spinning(vm: Vm) -> Vm:
 
 def many_threads(cloud: Cloud) -> Pair:
     """Of each vCPU, many threads seem to wait."""
-    return cloud, cloud.each(_crowded)
+    return cloud, cloud.with_each_changed(_with_many_threads)
 
 
-def _crowded(vm: Vm) -> Vm:
+def _with_many_threads(vm: Vm) -> Vm:
     return dataclasses.replace(
         vm, loop=demand_module.CpuLoad.POOL, threads=MANY
     )
@@ -194,10 +198,10 @@ def _crowded(vm: Vm) -> Vm:
 
 def split(cloud: Cloud) -> Pair:
     """Large VMs become VMs of one vCPU each, which do as much together."""
-    return cloud, cloud.with_mine(
+    return cloud, cloud.with_attacker_vms(
         [
             dataclasses.replace(vm, vcpus=1, works=vm.works / vm.vcpus)
-            for vm in cloud.mine()
+            for vm in cloud.attacker_vms()
             for _ in range(vm.vcpus)
         ]
     )
@@ -205,12 +209,12 @@ def split(cloud: Cloud) -> Pair:
 
 def split_uneven(cloud: Cloud) -> Pair:
     """Large VMs become small ones; as few as possible do all the work."""
-    return cloud, cloud.with_mine(
+    return cloud, cloud.with_attacker_vms(
         [
             dataclasses.replace(
                 vm, vcpus=1, works=min(1.0, max(vm.works - done, 0.0))
             )
-            for vm in cloud.mine()
+            for vm in cloud.attacker_vms()
             for done in range(vm.vcpus)
         ]
     )
@@ -232,12 +236,12 @@ def sybil(ids: int, whole: float = 0.0) -> Callable[[Cloud], Pair]:
         names = (ATTACKER, *range(cloud.users, cloud.users + ids - 1))
         vms = [
             dataclasses.replace(vm, user=names[place % ids])
-            for place, vm in enumerate(cloud.mine())
+            for place, vm in enumerate(cloud.attacker_vms())
         ]
         part = whole / ids if whole else 1.0
         old = (1.0,) * (cloud.users - 1)
         attacked = dataclasses.replace(
-            cloud.with_mine(vms),
+            cloud.with_attacker_vms(vms),
             users=cloud.users + ids - 1,
             attackers=names,
             quotas=(part, *old, *(part,) * (ids - 1)),
@@ -253,11 +257,13 @@ def spread(cloud: Cloud) -> Pair:
         range(len(cloud.cpus)),
         key=lambda node: sum(vm.works for vm in cloud.vms if vm.node == node),
     )
-    honest = cloud.each(lambda vm: dataclasses.replace(vm, node=home))
-    return honest, cloud.with_mine(
+    honest = cloud.with_each_changed(
+        lambda vm: dataclasses.replace(vm, node=home)
+    )
+    return honest, cloud.with_attacker_vms(
         [
             dataclasses.replace(vm, node=place % len(cloud.cpus))
-            for place, vm in enumerate(cloud.mine())
+            for place, vm in enumerate(cloud.attacker_vms())
         ]
     )
 
@@ -270,17 +276,19 @@ def phased(*phases: float) -> Callable[[Cloud], Pair]:
     """
 
     def made(cloud: Cloud) -> Pair:
-        honest = dataclasses.replace(cloud.each(_calm), parts=QUARTERS)
+        honest = dataclasses.replace(
+            cloud.with_each_changed(_with_room_for_phases), parts=QUARTERS
+        )
         mean = sum(phases) / len(phases)
         factors = tuple(each / mean for each in phases)
-        return honest, honest.each(
+        return honest, honest.with_each_changed(
             lambda vm: dataclasses.replace(vm, phases=factors)
         )
 
     return made
 
 
-def _calm(vm: Vm) -> Vm:
+def _with_room_for_phases(vm: Vm) -> Vm:
     """Leave room for phases of twice the work."""
     return dataclasses.replace(vm, works=vm.works / 2)
 
@@ -289,9 +297,11 @@ def resting(*phases: float) -> Callable[[Cloud], Pair]:
     """Users who want all the time want nothing in some quarters."""
 
     def made(cloud: Cloud) -> Pair:
-        busy = cloud.each(lambda vm: dataclasses.replace(vm, works=vm.vcpus))
+        busy = cloud.with_each_changed(
+            lambda vm: dataclasses.replace(vm, works=vm.vcpus)
+        )
         honest = dataclasses.replace(busy, parts=QUARTERS)
-        return honest, honest.each(
+        return honest, honest.with_each_changed(
             lambda vm: dataclasses.replace(vm, phases=phases)
         )
 
@@ -300,10 +310,10 @@ def resting(*phases: float) -> Callable[[Cloud], Pair]:
 
 def oversized(cloud: Cloud) -> Pair:
     """VMs ask for four times the vCPUs that their work needs."""
-    honest = cloud.each(
+    honest = cloud.with_each_changed(
         lambda vm: dataclasses.replace(vm, vcpus=math.ceil(vm.works))
     )
-    return honest, honest.each(_larger)
+    return honest, honest.with_each_changed(_larger)
 
 
 def _larger(vm: Vm) -> Vm:
@@ -313,12 +323,12 @@ def _larger(vm: Vm) -> Vm:
 def oversized_spin(cloud: Cloud) -> Pair:
     """VMs ask for four times the vCPUs and burn what their work leaves."""
     honest, attacked = oversized(cloud)
-    return honest, attacked.each(_spinning)
+    return honest, attacked.with_each_changed(_spinning)
 
 
 def open_loop(cloud: Cloud) -> Pair:
     """Work comes at a rate of its own, and what is not done is done later."""
-    return cloud, cloud.each(
+    return cloud, cloud.with_each_changed(
         lambda vm: dataclasses.replace(vm, loop=demand_module.CpuLoad.OPEN)
     )
 
@@ -330,13 +340,15 @@ def alternating(quarters: int) -> Callable[[Cloud], Pair]:
     """
 
     def made(cloud: Cloud) -> Pair:
-        count = len(cloud.mine())
+        count = len(cloud.attacker_vms())
         calm = [
             dataclasses.replace(vm, works=vm.works / count)
-            for vm in cloud.mine()
+            for vm in cloud.attacker_vms()
         ]
-        honest = dataclasses.replace(cloud.with_mine(calm), parts=QUARTERS)
-        return honest, honest.with_mine(
+        honest = dataclasses.replace(
+            cloud.with_attacker_vms(calm), parts=QUARTERS
+        )
+        return honest, honest.with_attacker_vms(
             [
                 dataclasses.replace(vm, phases=_turn(place, count, quarters))
                 for place, vm in enumerate(calm)
@@ -393,7 +405,7 @@ ATTACKS: Mapping[str, tuple[int, int, Callable[[Cloud], Pair]]] = {
 def pair(name: str, seed: int, number: int) -> Pair:
     """Draw a cloud and the same with an attack."""
     mine, vcpus, made = ATTACKS[name]
-    return made(drawn(seed, number, mine, vcpus))
+    return made(draw_cloud(seed, number, mine, vcpus))
 
 
 def scenario(cloud: Cloud) -> cloud_module.Experiment:

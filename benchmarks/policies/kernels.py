@@ -40,7 +40,7 @@ TRIED: Sequence[tuple[str, str, Mapping[str, float]]] = (
 """Name, policy and its parameters."""
 
 
-class Inexact(array_policy.ArrayPolicy):
+class InexactKernels(array_policy.ArrayPolicy):
     """Has a policy steer kernels that do not divide quite as weights ask.
 
     :param policy: that steers; all VMs are there in every round.
@@ -108,13 +108,13 @@ def factors(vms: int) -> allocation.Weights:
     return np.asarray(np.exp(OFF * (2 * drawn - 1))[:, np.newaxis])
 
 
-def inexact(setup: model.Setup) -> model.Setup:
+def with_inexact_kernels(setup: model.Setup) -> model.Setup:
     """The same agents before kernels that are not exact."""
     policy = setup.policy_plugin
     assert isinstance(policy, array_policy.ArrayPolicy)
     return dataclasses.replace(
         setup,
-        policy_plugin=Inexact(policy, setup),
+        policy_plugin=InexactKernels(policy, setup),
         # Or else the product would be cut to what may be asked for.
         max_weight_ratio=setup.max_weight_ratio * np.exp(2 * OFF),
     )
@@ -126,14 +126,14 @@ def kernels(out: pathlib.Path) -> None:
     for label, policy, parameters in TRIED:
         for graph in recipes.Graph:
             found = [
-                judged(
-                    graphs.grown(graph, NODES, seed=seed),
+                compare_with_reachable(
+                    graphs.draw_graph(graph, NODES, seed=seed),
                     policy,
                     parameters,
                 )
                 for seed in graphs.SEEDS
             ]
-            rounds, settled, *overshoots = runs.of_many(found)
+            rounds, settled, *overshoots = runs.summary_of_runs(found)
             rows.append([label, graph.value, rounds, *overshoots, settled])
             print(rows[-1], flush=True)
     head = [
@@ -147,7 +147,7 @@ def kernels(out: pathlib.Path) -> None:
     runs.write_csv(out / 'kernels.csv', [head, *rows])
 
 
-def judged(
+def compare_with_reachable(
     cloud: cloud_module.Cloud, policy: str, parameters: Mapping[str, float]
 ) -> Mapping[str, Any]:
     """Compare a run with what exact kernels could divide at best."""
@@ -158,5 +158,5 @@ def judged(
         ),
     )
     judge = measures.Measures(cloud, made, 'cpu_time')
-    running.observe(cloud, inexact(made), [judge])
+    running.observe(cloud, with_inexact_kernels(made), [judge])
     return judge.result()

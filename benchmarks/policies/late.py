@@ -64,28 +64,28 @@ def late(out: pathlib.Path, only: str, *, more: bool) -> None:
     found = {row['scenario']: row for row in kept}
     for place, (name, _, _) in enumerate(RUNS):
         if only in name and name not in found:
-            found[name] = tried(place)
+            found[name] = simulate_late_policy(place)
     rows = [found[name] for name, _, _ in RUNS if name in found]
     runs.write(path, rows)
     head = [key for key in rows[0] if key != 'parameters']
     runs.write_csv(
         out / 'late.csv',
-        [head, *([_shown(row[key]) for key in head] for row in rows)],
+        [head, *([_percent_text(row[key]) for key in head] for row in rows)],
     )
 
 
-def _shown(value: str | float) -> str:
+def _percent_text(value: str | float) -> str:
     return value if isinstance(value, str) else runs.percent(value)
 
 
-def tried(place: int) -> dict[str, Any]:
+def simulate_late_policy(place: int) -> dict[str, Any]:
     """Lack of the worst user in one scenario, mean of its second half."""
     name, scenario, parameters = RUNS[place]
     found = experiment.find(scenario, parameters)
     made = running.setup(found, running.RunOptions(policy='none'))
     judge = measures.Measures(found.cloud, made)
     wishes = [
-        _kept(judge.wishes(moment))
+        _memory_of_wants(judge.wishes(moment))
         for moment in engine.simulate(found.cloud, made)
     ]
     half = len(wishes) // 2
@@ -104,7 +104,7 @@ def tried(place: int) -> dict[str, Any]:
     for memory in (0, *MEMORIES):
         row[_name(memory)] = lacks(
             [
-                given(wishes, number, memory, ratio)
+                shares_with_known_wants(wishes, number, memory, ratio)
                 for number in range(half, len(wishes))
             ]
         )
@@ -117,7 +117,7 @@ def _name(memory: int) -> str:
     return 'of the round before' if memory == 1 else f'of the last {memory}'
 
 
-def given(
+def shares_with_known_wants(
     wishes: Sequence[columns.Wishes], number: int, memory: int, ratio: float
 ) -> Floats:
     """Shares of a round, with the best weights for what is known.
@@ -133,7 +133,7 @@ def given(
     return late_module.shares(now, weights)
 
 
-def _kept(wishes: columns.Wishes) -> columns.Wishes:
+def _memory_of_wants(wishes: columns.Wishes) -> columns.Wishes:
     """The same, good after the next round."""
     return dataclasses.replace(
         wishes, demand=wishes.demand.copy(), node=wishes.node.copy()

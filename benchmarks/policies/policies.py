@@ -38,13 +38,13 @@ KINDS = {
     'table': lambda options: table.table(
         options.out, options.only, more=options.more
     ),
-    'summary': lambda options: table.summed(options.out),
+    'summary': lambda options: table.write_summaries(options.out),
     'apart': lambda options: apart.apart(options.out),
     'graphs': lambda options: graphs.graphs(
         options.out, options.sizes, more=options.more
     ),
-    'small': lambda options: graphs.small(options.out),
-    'sweep': lambda options: sweep.swept(options.out, options.only),
+    'small': lambda options: graphs.draw_small_graphs(options.out),
+    'sweep': lambda options: sweep.run_sweeps(options.out, options.only),
     'robust': lambda options: robust.robust(options.out),
     'bursts': lambda options: bursts.bursts(options.out),
     'late': lambda options: late.late(

@@ -59,15 +59,15 @@ def robust(out: pathlib.Path) -> None:
 def _run(
     name: str, graph: recipes.Graph, nodes: int, policy: str
 ) -> Mapping[str, Any]:
-    cloud = graphs.grown(graph, nodes, speeds=SPEEDS)
-    found = runs.tried(
+    cloud = graphs.draw_graph(graph, nodes, speeds=SPEEDS)
+    found = runs.simulate(
         cloud_module.Experiment(cloud, AGENTS[name]),
         running.RunOptions(
             metric=runs.METRICS[0], policy=policy, share='cpu_time'
         ),
     )
     print(name, end=' ')
-    runs.show(found)
+    runs.print_result(found)
     return {'reports': name, **found}
 
 
@@ -77,7 +77,7 @@ def _row(item: Mapping[str, Any]) -> list[str]:
         item['reports'],
         item['scenario'],
         item['policy'],
-        runs.late(found[runs.ROUNDS]),
+        runs.round_text(found[runs.ROUNDS]),
         runs.percent(found['bounded']['worst']['settled']),
         runs.percent(found['overshoot']),
     ]

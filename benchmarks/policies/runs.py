@@ -28,7 +28,7 @@ DIGITS = 6
 """Significant digits that are written."""
 
 
-def tried(
+def simulate(
     scenario: cloud_module.Experiment,
     choice: running.RunOptions,
     shares: Iterable[str] = (),
@@ -70,12 +70,12 @@ def _column(table: Mapping[str, Any], name: str) -> list[float | None]:
     return [row[place] for row in table['rows']]
 
 
-def rounded(value: Any) -> Any:
+def with_short_numbers(value: Any) -> Any:
     """Write numbers as short as they mean something."""
     if isinstance(value, Mapping):
-        return {key: rounded(item) for key, item in value.items()}
+        return {key: with_short_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(item) for item in value]
+        return [with_short_numbers(item) for item in value]
     if isinstance(value, float):
         return float(f'{value:.{DIGITS}g}')
     return value
@@ -84,7 +84,9 @@ def rounded(value: Any) -> Any:
 def write(path: pathlib.Path, results: Iterable[Any]) -> None:
     """Write results, one in a line, and how they were made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = ',\n'.join(json.dumps(rounded(item)) for item in results)
+    lines = ',\n'.join(
+        json.dumps(with_short_numbers(item)) for item in results
+    )
     head = {
         'package_version': version.release(),
         'command': ' '.join(['python', *sys.orig_argv[1:]]),
@@ -104,11 +106,11 @@ def percent(value: float | None) -> str:
     return '-' if value is None else f'{100 * value:.1f}'
 
 
-def late(rounds: int | None) -> str:
+def round_text(rounds: int | None) -> str:
     return 'later' if rounds is None else str(rounds)
 
 
-def of_many(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def summary_of_runs(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """Sum up measures of many runs.
 
     :returns: most rounds, largest settled distance, and the overshoot: the
@@ -118,14 +120,14 @@ def of_many(found: Sequence[Mapping[str, Any]]) -> list[str]:
     overshoots = [item['overshoot'] or 0.0 for item in found]
     settled = max(item['bounded']['worst']['settled'] for item in found)
     return [
-        late(None if None in rounds else max(rounds)),
+        round_text(None if None in rounds else max(rounds)),
         percent(settled),
         percent(statistics.median(overshoots)),
         percent(max(overshoots)),
     ]
 
 
-def show(result: Mapping[str, Any]) -> None:
+def print_result(result: Mapping[str, Any]) -> None:
     values = [
         '-' if value is None else item.form.format(value)
         for item in compare_simulated.QUANTITIES

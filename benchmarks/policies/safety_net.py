@@ -87,13 +87,13 @@ class Inverted(policy_base.Policy):
         return np.repeat(weights[:, np.newaxis], previous.shape[1], 1), {}
 
 
-def _blind() -> Plant:
+def _foresight_without_changes() -> Plant:
     """Foresight that sees no change of what is wanted."""
     same = foresight_model.CpuKnowledge.has_cells_of
     return mock.patch.object(foresight_model.CpuKnowledge, 'is_like', same)
 
 
-def _averages() -> Plant:
+def _reports_of_means() -> Plant:
     """Reports that tell the mean of what the vCPUs of a user want."""
 
     def graded(
@@ -107,7 +107,7 @@ def _averages() -> Plant:
     return mock.patch.object(demand_buckets, 'sum_by_grade', graded)
 
 
-def _inactive() -> Plant:
+def _ignored_small_vms() -> Plant:
     """Small VMs that wait do not count, as foresight once had it."""
     scene: Any = foresight_policy._SteeredVms  # noqa: SLF001
 
@@ -126,7 +126,9 @@ def _inactive() -> Plant:
     return mock.patch.multiple(scene, average_want=average, of=of)
 
 
-def _told(change: Callable[[Any, Any, resources.Mask], Any]) -> Plant:
+def _false_first_report(
+    change: Callable[[Any, Any, resources.Mask], Any],
+) -> Plant:
     """A first node that lies about its first user.
 
     :param change: of what is told, for the rows of that user.
@@ -143,7 +145,7 @@ def _told(change: Callable[[Any, Any, resources.Mask], Any]) -> Plant:
     return mock.patch.object(knowledge.SimulatedKnowledge, 'newest', newest)
 
 
-def _lies_of_wants() -> Plant:
+def _false_wants() -> Plant:
     """The first node has far more CPUs than it has, and its users want all."""
 
     def change(_known: Any, told: Any, _here: resources.Mask) -> Any:
@@ -165,14 +167,14 @@ def _lies_of_wants() -> Plant:
             self._cloud = honest
 
     both = contextlib.ExitStack()
-    both.enter_context(_told(change))
+    both.enter_context(_false_first_report(change))
     both.enter_context(
         mock.patch.object(knowledge.Searches, 'compute_knowledge', make)
     )
     return both
 
 
-def _lies_of_use() -> Plant:
+def _false_use() -> Plant:
     """The first user has all of the first node."""
 
     def change(known: Any, told: Any, here: resources.Mask) -> Any:
@@ -181,7 +183,7 @@ def _lies_of_use() -> Plant:
         used[here, _TIME] = whole / max(1, np.count_nonzero(here))
         return dataclasses.replace(told, usage=used)
 
-    return _told(change)
+    return _false_first_report(change)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,23 +200,27 @@ class Fault:
 
 FAULTS: Mapping[str, Fault] = {
     'gives to the heavy': Fault(None, ('partial', 'full')),
-    'sees no change': Fault(_blind, ('case user-stops', 'user-stops')),
-    'sees means only': Fault(_averages, ('case unlike-vms', 'unlike-vms')),
-    'leaves out small VMs': Fault(
-        _inactive, ('case wide-and-small', 'wide-and-small')
+    'sees no change': Fault(
+        _foresight_without_changes, ('case user-stops', 'user-stops')
     ),
-    'node lies about wants': Fault(_lies_of_wants, ('partial', 'full')),
-    'node lies about use': Fault(_lies_of_use, ('partial', 'full')),
+    'sees means only': Fault(
+        _reports_of_means, ('case unlike-vms', 'unlike-vms')
+    ),
+    'leaves out small VMs': Fault(
+        _ignored_small_vms, ('case wide-and-small', 'wide-and-small')
+    ),
+    'node lies about wants': Fault(_false_wants, ('partial', 'full')),
+    'node lies about use': Fault(_false_use, ('partial', 'full')),
 }
 
 
-def drawn(
+def draw_cloud(
     kind: str, seed: int, number: int, rounds: int = FAULTY_ROUNDS
 ) -> cloud_module.Experiment:
     """Draw a cloud, or take a known one."""
     family = kind.removeprefix('case ')
     if kind in clouds.KINDS:
-        scenario = clouds.drawn(kind, seed, number)
+        scenario = clouds.draw_cloud(kind, seed, number)
     elif family != kind:
         scenario = worst_clouds.CASES[family].experiment(kind)
     else:
@@ -224,7 +230,7 @@ def drawn(
     return dataclasses.replace(scenario, cloud=longer)
 
 
-class _Watch:
+class _NeutralNodesObserver:
     """Sees which nodes ever return to neutral."""
 
     def __init__(self, nodes: int) -> None:
@@ -237,7 +243,7 @@ class _Watch:
         return {}
 
 
-def simulated(
+def simulate_policy(
     scenario: cloud_module.Experiment,
     policy: str,
     *,
@@ -254,7 +260,7 @@ def simulated(
     if plugin is not None:
         made = dataclasses.replace(made, policy_plugin=plugin)
     judge = measures.Measures(scenario.cloud, made, ideal.DOMINANT)
-    watch = _Watch(len(scenario.cloud.nodes))
+    watch = _NeutralNodesObserver(len(scenario.cloud.nodes))
     running.observe(scenario.cloud, made, [judge, watch])
     table = judge.result()['series']['measures']
     place = table['columns'].index('worst_bounded')
@@ -262,18 +268,22 @@ def simulated(
     return max(lacks[-clouds.SETTLED :]), int(watch.ever.sum())
 
 
-def tried(job: tuple[str, str, str, int, int]) -> dict[str, Any]:
+def simulate_with_and_without(
+    job: tuple[str, str, str, int, int],
+) -> dict[str, Any]:
     """Simulate a cloud without agents, without the net, and with it."""
     fault, policy, kind, seed, number = job
     rounds = FAULTY_ROUNDS if fault else ROUNDS
-    scenario = drawn(kind, seed, number, rounds)
-    none, _ = simulated(scenario, 'none', net=False)
+    scenario = draw_cloud(kind, seed, number, rounds)
+    none, _ = simulate_policy(scenario, 'none', net=False)
     known = FAULTS.get(fault)
     plugin = Inverted() if known and known.plant is None else None
     plant = known.plant() if known and known.plant else mock.MagicMock()
     with plant:
-        without, _ = simulated(scenario, policy, net=False, plugin=plugin)
-        with_net, returned = simulated(
+        without, _ = simulate_policy(
+            scenario, policy, net=False, plugin=plugin
+        )
+        with_net, returned = simulate_policy(
             scenario, policy, net=True, plugin=plugin
         )
     return {
@@ -287,7 +297,7 @@ def tried(job: tuple[str, str, str, int, int]) -> dict[str, Any]:
     }
 
 
-def summed(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+def summary_row(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Sum up clouds that differ in their number only."""
     lacks = {
         side: np.array([row['lacks'][side] for row in rows])
@@ -462,10 +472,12 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
         for jobs in _jobs(seed, options.count, options.faulty):
-            found = list(pool.map(tried, jobs)) if jobs else []
+            found = (
+                list(pool.map(simulate_with_and_without, jobs)) if jobs else []
+            )
             rows += found
             if found:
-                table.append(summed(found))
+                table.append(summary_row(found))
                 print(*table[-1], flush=True)
     runs.write(options.out / 'net.json', [{'seed': seed}, *rows])
     runs.write_csv(options.out / 'net.csv', table)

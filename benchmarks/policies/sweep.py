@@ -79,17 +79,17 @@ SWEEPS = (
 )
 
 
-def swept(out: pathlib.Path, only: str = '') -> None:
+def run_sweeps(out: pathlib.Path, only: str = '') -> None:
     """Try the numbers of policies on small scenarios.
 
     :param only: part of the names of policies.
     """
     for sweep in SWEEPS:
         if only in sweep.policy:
-            _write(out, sweep, _tried(sweep))
+            _write(out, sweep, _run_sweep(sweep))
 
 
-def _tried(sweep: Sweep) -> list[Mapping[str, Any]]:
+def _run_sweep(sweep: Sweep) -> list[Mapping[str, Any]]:
     results: list[Mapping[str, Any]] = []
     scenarios = [experiment.find(name) for name in sweep.scenarios]
     for parameters in sweep.combinations():
@@ -98,8 +98,8 @@ def _tried(sweep: Sweep) -> list[Mapping[str, Any]]:
             policy=sweep.policy,
             parameters=parameters,
         )
-        found = [runs.tried(scenario, choice) for scenario in scenarios]
-        results.append({'parameters': parameters, **summed(found)})
+        found = [runs.simulate(scenario, choice) for scenario in scenarios]
+        results.append({'parameters': parameters, **summary_of_runs(found)})
         print(results[-1], flush=True)
     return results
 
@@ -116,7 +116,7 @@ def _write(
     runs.write_csv(out / f'{sweep.file}.csv', [head, *rows])
 
 
-def summed(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summary_of_runs(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Sum up runs of several scenarios with one policy."""
     found = [result['measures'] for result in results]
     rounds = [

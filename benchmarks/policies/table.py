@@ -59,7 +59,7 @@ def table(out: pathlib.Path, only: str, *, more: bool) -> None:
     found = [experiment.find(name) for name in names]
     for scenario in sorted(found, key=lambda item: len(item.cloud.vms)):
         path = out / 'table' / f'{scenario.name}.json'
-        known = recorded(path) if more and path.exists() else {}
+        known = read_results(path) if more and path.exists() else {}
         results = []
         for choice in columns():
             found = known.get((choice.metric, choice.policy))
@@ -67,7 +67,7 @@ def table(out: pathlib.Path, only: str, *, more: bool) -> None:
         runs.write(path, results)
 
 
-def recorded(path: pathlib.Path) -> dict[tuple[str, str], Result]:
+def read_results(path: pathlib.Path) -> dict[tuple[str, str], Result]:
     """Content of a file, by metric and policy."""
     results = json.loads(path.read_text(encoding='utf-8'))['results']
     return {(item['metric'], item['policy']): item for item in results}
@@ -77,8 +77,8 @@ def row_of(
     scenario: cloud_module.Experiment, choice: running.RunOptions
 ) -> Result:
     few = FEW_IDEALS.get(scenario.name)
-    found = runs.tried(scenario, choice, shares_of(scenario), few=few)
-    runs.show(found)
+    found = runs.simulate(scenario, choice, shares_of(scenario), few=few)
+    runs.print_result(found)
     return found
 
 
@@ -106,7 +106,7 @@ def shares_of(scenario: cloud_module.Experiment) -> tuple[str, ...]:
     return (ideal.ASSET, *map(str, names))
 
 
-def summed(out: pathlib.Path) -> None:
+def write_summaries(out: pathlib.Path) -> None:
     """Write what all files of scenarios say as tables and as a picture."""
     results = read(out)
     steered = [run for run in results if run['policy'] in POLICIES]
@@ -116,12 +116,14 @@ def summed(out: pathlib.Path) -> None:
             ('settled', compare_simulated.QUANTITIES[0]),
             ('mean', compare_simulated.QUANTITIES[1]),
         ):
-            runs.write_csv(out / f'{name}-{when}.csv', crossed(chosen, item))
+            runs.write_csv(
+                out / f'{name}-{when}.csv', cross_table(chosen, item)
+            )
     runs.write_csv(out / 'bars.csv', bars(results))
     runs.write_csv(out / 'bars-set.csv', whole_set(results))
     chosen = [run for run in results if column_of(run) in DRAWN]
     (out / 'table.png').write_bytes(
-        compare_simulated.compare([drawn(run) for run in chosen])
+        compare_simulated.compare([to_drawable_run(run) for run in chosen])
     )
 
 
@@ -135,7 +137,7 @@ def read(out: pathlib.Path) -> list[Result]:
     return [item for results in files for item in results]
 
 
-def drawn(result: Result) -> simulated.SimulatedRun:
+def to_drawable_run(result: Result) -> simulated.SimulatedRun:
     """Make a run of what was recorded; rounds without an ideal are no gap."""
     rows = tuple(
         {'round': str(k), 'worst_bounded': str(value)}
@@ -146,7 +148,7 @@ def drawn(result: Result) -> simulated.SimulatedRun:
     return simulated.SimulatedRun(page.name_of(result), result, series)
 
 
-def crossed(
+def cross_table(
     results: Sequence[Result], item: compare_simulated.Quantity
 ) -> list[list[str]]:
     """A row per scenario and a column per policy and metric, in %."""
@@ -183,8 +185,12 @@ def bars(results: Sequence[Result]) -> list[list[str]]:
     return [
         ['scenario', 'share', 'metric', *BAR, 'part', 'holds'],
         *(
-            [*key, *map(runs.percent, both.values()), *judged(key[1], both)]
-            for key, both in paired(results).items()
+            [
+                *key,
+                *map(runs.percent, both.values()),
+                *bar_result(key[1], both),
+            ]
+            for key, both in lacks_of_both_policies(results).items()
         ),
     ]
 
@@ -195,16 +201,18 @@ def whole_set(results: Sequence[Result]) -> list[list[str]]:
     A row for each share that counts several resources.
     """
     found: dict[tuple[str, str], dict[str, Mapping[str, float]]] = {}
-    for (scenario, share, metric), both in paired(results).items():
+    for (scenario, share, metric), both in lacks_of_both_policies(
+        results
+    ).items():
         if share not in resources.RESOURCES.names:
             found.setdefault((share, metric), {})[scenario] = both
     return [
         ['share', 'metric', 'scenarios', *BAR, 'part', 'worse in'],
-        *([*key, *compared(rows)] for key, rows in found.items()),
+        *([*key, *comparison_row(rows)] for key, rows in found.items()),
     ]
 
 
-def compared(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
+def comparison_row(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Number of scenarios, the means, the part, and where worse."""
     own, other = (
         float(np.mean([both[policy] for both in rows.values()]))
@@ -224,7 +232,7 @@ def compared(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
     ]
 
 
-def paired(
+def lacks_of_both_policies(
     results: Sequence[Result],
 ) -> dict[tuple[str, str, str], dict[str, float]]:
     """Lack of the settled worst user with both policies.
@@ -254,7 +262,7 @@ def fits(share: str, metric: str) -> bool:
     return metric == 'DominantShareMetric'
 
 
-def judged(share: str, both: Mapping[str, float]) -> tuple[str, str]:
+def bar_result(share: str, both: Mapping[str, float]) -> tuple[str, str]:
     """Part, and whether the bar holds.
 
     There is none for a single resource out of several: no metric asks for it.

@@ -60,7 +60,7 @@ class Vm:
 
 
 @dataclasses.dataclass(frozen=True)
-class Drawn:
+class ChangeableCloud:
     """A cloud that can be changed.
 
     :ivar cpus: of each node.
@@ -107,7 +107,7 @@ def _group(
     return [Vm(node, user, vcpus, wants)] * count
 
 
-def _cases() -> dict[str, Drawn]:
+def _known_clouds() -> dict[str, ChangeableCloud]:
     small = [Vm(node, 0, 1, 0.3, stops=node > 0) for node in range(10)]
     full = [
         Vm(node, 1 + 30 * node + user, 4, 4.0)
@@ -138,16 +138,16 @@ def _cases() -> dict[str, Drawn]:
         ),
     }
     return {
-        name: Drawn(tuple(cpus), tuple(vms))
+        name: ChangeableCloud(tuple(cpus), tuple(vms))
         for name, (cpus, vms) in found.items()
     }
 
 
-CASES: Mapping[str, Drawn] = _cases()
+CASES: Mapping[str, ChangeableCloud] = _known_clouds()
 """Clouds that a search found; the worst user of each lacked 8 to 73 %."""
 
 
-def _unlike(chance: Chance) -> Drawn:
+def _family_of_few_busy_vms(chance: Chance) -> ChangeableCloud:
     """Users with many VMs; few VMs are busy."""
     cpus = int(chance.choice([1, 4, 8, 16, 64]))
     nodes = int(chance.integers(1, 5))
@@ -160,10 +160,10 @@ def _unlike(chance: Chance) -> Drawn:
                 is_busy = chance.random() < busy
                 part = 1.0 if is_busy else chance.uniform(0.01, 0.1)
                 vms.append(Vm(node, user, vcpus, vcpus * part))
-    return Drawn((cpus,) * nodes, tuple(vms))
+    return ChangeableCloud((cpus,) * nodes, tuple(vms))
 
 
-def _waiter(chance: Chance) -> Drawn:
+def _family_of_one_large_vm(chance: Chance) -> ChangeableCloud:
     """One large VM among many that have what they want."""
     cpus = int(chance.choice([2, 4, 8, 16, 64, 256]))
     width = int(chance.integers(1, cpus + 1))
@@ -171,10 +171,10 @@ def _waiter(chance: Chance) -> Drawn:
     wants = min(1.0, cpus * chance.uniform(0.5, 1.0) / count)
     others = int(chance.integers(1, 4))
     vms = [Vm(0, 1 + n % others, 1, wants) for n in range(count)]
-    return Drawn((cpus,), (Vm(0, 0, width, float(width)), *vms))
+    return ChangeableCloud((cpus,), (Vm(0, 0, width, float(width)), *vms))
 
 
-def _large(chance: Chance) -> Drawn:
+def _family_of_large_nodes(chance: Chance) -> ChangeableCloud:
     """Large nodes, nearly full, and users with next to nothing there."""
     cpus = int(chance.choice([64, 128, 256]))
     nodes = int(chance.integers(1, 6))
@@ -189,10 +189,10 @@ def _large(chance: Chance) -> Drawn:
         for user in range(small):
             wants = float(chance.uniform(0.2, 1.0))
             vms.append(Vm(node, user, 1, wants, stops=stops and node > 0))
-    return Drawn((cpus,) * nodes, tuple(vms))
+    return ChangeableCloud((cpus,) * nodes, tuple(vms))
 
 
-def _wide(chance: Chance) -> Drawn:
+def _family_of_wide_vms(chance: Chance) -> ChangeableCloud:
     """VMs as wide as their node beside small ones."""
     cpus = int(chance.choice([2, 4, 8, 16, 64]))
     nodes = int(chance.integers(1, 4))
@@ -204,10 +204,10 @@ def _wide(chance: Chance) -> Drawn:
             for _ in range(int(chance.integers(1, 11))):
                 wants = float(chance.uniform(0.3, 1.0))
                 vms.append(Vm(node, user, 1, wants))
-    return Drawn((cpus,) * nodes, tuple(vms))
+    return ChangeableCloud((cpus,) * nodes, tuple(vms))
 
 
-def _stoppers(chance: Chance) -> Drawn:
+def _family_of_stopped_vms(chance: Chance) -> ChangeableCloud:
     """Users who stop most of their VMs."""
     cpus = int(chance.choice([1, 2, 4, 8, 64]))
     nodes = int(chance.integers(2, 11))
@@ -221,10 +221,10 @@ def _stoppers(chance: Chance) -> Drawn:
                 wants = vcpus * float(chance.uniform(0.2, 1.0))
                 gone = stops and chance.random() < 0.8
                 vms.append(Vm(int(node), user, vcpus, wants, stops=gone))
-    return Drawn((cpus,) * nodes, tuple(vms))
+    return ChangeableCloud((cpus,) * nodes, tuple(vms))
 
 
-def _giants(chance: Chance) -> Drawn:
+def _family_of_giant_vms(chance: Chance) -> ChangeableCloud:
     """VMs of more vCPUs than the kernel's range of weights is made for."""
     cpus = int(chance.choice([256, 384, 512]))
     nodes = int(chance.integers(1, 4))
@@ -244,28 +244,30 @@ def _giants(chance: Chance) -> Drawn:
                 Vm(node, user, int(vcpus), vcpus * chance.uniform(0.3, 1.0))
                 for vcpus in widths
             ]
-    return Drawn((cpus,) * nodes, tuple(vms))
+    return ChangeableCloud((cpus,) * nodes, tuple(vms))
 
 
-FAMILIES: Mapping[str, Callable[[Chance], Drawn]] = {
-    'unlike-vms': _unlike,
-    'one-waits': _waiter,
-    'small-on-large': _large,
-    'wide-and-small': _wide,
-    'user-stops': _stoppers,
-    'large-vms': _giants,
+FAMILIES: Mapping[str, Callable[[Chance], ChangeableCloud]] = {
+    'unlike-vms': _family_of_few_busy_vms,
+    'one-waits': _family_of_one_large_vm,
+    'small-on-large': _family_of_large_nodes,
+    'wide-and-small': _family_of_wide_vms,
+    'user-stops': _family_of_stopped_vms,
+    'large-vms': _family_of_giant_vms,
 }
 
 
-def judged(
-    drawn: Drawn, name: str, policies: Sequence[str] = clouds.POLICIES
+def lacks_by_policy(
+    drawn: ChangeableCloud,
+    name: str,
+    policies: Sequence[str] = clouds.POLICIES,
 ) -> dict[str, float]:
     """Lack of the worst user below the ideal with each policy, 0..1."""
     scenario = drawn.experiment(name)
     return {
         policy: max(
             value or 0.0
-            for value in runs.tried(
+            for value in runs.simulate(
                 scenario,
                 running.RunOptions(metric=clouds.METRIC, policy=policy),
             )['worst_bounded'][-clouds.SETTLED :]
@@ -274,13 +276,19 @@ def judged(
     }
 
 
-def _of_family(name: str, seed: int, number: int) -> dict[str, Any]:
+def _row_of_family(name: str, seed: int, number: int) -> dict[str, Any]:
     chance = np.random.default_rng([seed, number, *name.encode()])
     drawn = FAMILIES[name](chance)
-    return {'kind': name, 'number': number, 'lacks': judged(drawn, name)}
+    return {
+        'kind': name,
+        'number': number,
+        'lacks': lacks_by_policy(drawn, name),
+    }
 
 
-def changed(drawn: Drawn, chance: Chance) -> Drawn:
+def change_at_random(
+    drawn: ChangeableCloud, chance: Chance
+) -> ChangeableCloud:
     """Change a VM, copy or remove some, or give a node another size."""
     vms, what = list(drawn.vms), int(chance.integers(5))
     at = int(chance.integers(len(vms)))
@@ -301,7 +309,7 @@ def changed(drawn: Drawn, chance: Chance) -> Drawn:
         users = max(vm.user for vm in vms)
         other = int(chance.integers(users + 2))
         vms[at] = dataclasses.replace(vm, user=other)
-    return Drawn(drawn.cpus, tuple(vms))
+    return ChangeableCloud(drawn.cpus, tuple(vms))
 
 
 MOST_VMS = 400
@@ -311,7 +319,7 @@ PATIENCE = 25
 """Changes in a row that make nothing worse, after which a climb ends."""
 
 
-def climbed(seed: int, minutes: float) -> dict[str, Any]:
+def search_worst_clouds(seed: int, minutes: float) -> dict[str, Any]:
     """Climb from one drawn cloud after the other until the time is over.
 
     An interrupt (SIGINT) ends it early, and keeps the climbs that are done.
@@ -328,7 +336,7 @@ def climbed(seed: int, minutes: float) -> dict[str, Any]:
     with contextlib.suppress(KeyboardInterrupt):
         while time.process_time() < until_s:
             name = str(chance.choice(list(FAMILIES)))
-            top, tried = _top(name, chance, until_s)
+            top, tried = _climb_from_one_cloud(name, chance, until_s)
             tops.append(top)
             tries += tried
             print(name, top['lacks'], flush=True)
@@ -341,7 +349,7 @@ def climbed(seed: int, minutes: float) -> dict[str, Any]:
         'cpu_minutes': spent_s / 60,
         'climbs': len(tops),
         'tries': tries,
-        'lacks': judged(worst, 'search'),
+        'lacks': lacks_by_policy(worst, 'search'),
         'cloud': dataclasses.asdict(worst),
         'above_5_%': [
             {**top, 'cloud': dataclasses.asdict(top['cloud'])}
@@ -351,7 +359,7 @@ def climbed(seed: int, minutes: float) -> dict[str, Any]:
     }
 
 
-def _top(
+def _climb_from_one_cloud(
     name: str, chance: Chance, until_s: float
 ) -> tuple[dict[str, Any], int]:
     """Climb from one cloud of a family until nothing is worse.
@@ -360,12 +368,16 @@ def _top(
     :returns: where the climb ended, and how many changes were tried.
     """
     here = FAMILIES[name](chance)
-    lacks, idle, tries = judged(here, name, ['foresight'])['foresight'], 0, 0
+    lacks, idle, tries = (
+        lacks_by_policy(here, name, ['foresight'])['foresight'],
+        0,
+        0,
+    )
     while idle < PATIENCE and time.process_time() < until_s:
-        there = changed(here, chance)
+        there = change_at_random(here, chance)
         if len(there.vms) > MOST_VMS:
             break
-        found = judged(there, name, ['foresight'])['foresight']
+        found = lacks_by_policy(there, name, ['foresight'])['foresight']
         tries, idle = tries + 1, idle + 1
         if found > lacks:
             here, lacks, idle = there, found, 0
@@ -411,20 +423,22 @@ def main() -> None:
     told: dict[str, Any] = {'seed': seed}
     with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
         if options.cases:
-            found = pool.map(judged, CASES.values(), CASES)
+            found = pool.map(lacks_by_policy, CASES.values(), CASES)
             told['cases'] = dict(zip(CASES, found, strict=True))
         count = options.families
         families = [options.only] if options.only else FAMILIES
         for name in families if count else ():
             rows = pool.map(
-                _of_family, [name] * count, [seed] * count, range(count)
+                _row_of_family, [name] * count, [seed] * count, range(count)
             )
             told.setdefault('families', {})[name] = _summed(list(rows))
             print(name, told['families'][name], flush=True)
         if options.minutes:
             seeds = range(seed, seed + options.processes)
             minutes = [options.minutes] * options.processes
-            told['search'] = list(pool.map(climbed, seeds, minutes))
+            told['search'] = list(
+                pool.map(search_worst_clouds, seeds, minutes)
+            )
     options.out.mkdir(parents=True, exist_ok=True)
     runs.write(options.out / 'worst.json', [told])
 

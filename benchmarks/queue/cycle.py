@@ -78,7 +78,7 @@ class Conductor(dispatcher.Sender):
 
 
 @contextlib.contextmanager
-def stored() -> Iterator[store_module.Store]:
+def new_store() -> Iterator[store_module.Store]:
     """A store that this process leads with the epoch 1."""
     with tempfile.TemporaryDirectory() as place:
         keys = pathlib.Path(place) / 'keys'
@@ -88,7 +88,7 @@ def stored() -> Iterator[store_module.Store]:
         yield store_module.Store(engine, sealing.read_key_file(keys))
 
 
-def asked(
+def waiting_requests(
     waiting: int, flavors: int, seed: int | None = None
 ) -> tuple[request.Request, ...]:
     """Requests as they come from Nova: by UUIDs, up to the begin.
@@ -109,7 +109,7 @@ def asked(
     )
 
 
-def keep(store: store_module.Store, each: request.Request) -> None:
+def store_request(store: store_module.Store, each: request.Request) -> None:
     """A request whose message came."""
     spec = {
         'nova_object.name': 'RequestSpec',
@@ -156,7 +156,7 @@ class Cycles:
 
     def __init__(
         self,
-        served: large_cloud.Served,
+        served: large_cloud.ServedCloud,
         store: store_module.Store,
         limits: dict[str, cluster.Limits],
         accounts: tuple[cluster.Account, ...],
@@ -258,7 +258,7 @@ def measure(
     waiting: int, hosts: int, flavors: int, is_bounded: bool
 ) -> dict[str, Any]:
     """Some minutes of cycles: medians of whole ones and of those between."""
-    requests = asked(waiting, flavors)
+    requests = waiting_requests(waiting, flavors)
     limits = {
         f'p{n}': cluster.Limits({'VCPU': 10}, {'VCPU': 100_000})
         for n in range(0, fairqueue.PROJECTS, 2)
@@ -266,18 +266,18 @@ def measure(
     accounts = fairqueue.accounts(hosts) if is_bounded else ()
     spent: tuple[list[dict[str, float]], ...] = ([], [])
     with (
-        large_cloud.Served(
+        large_cloud.ServedCloud(
             large_cloud.FakeLargeCloud(hosts, requests)
         ) as served,
-        stored() as store,
+        new_store() as store,
     ):
         for each in requests:
-            keep(store, each)
+            store_request(store, each)
         cycles = Cycles(served, store, limits, accounts)
         # The first minute reads everything.
         started: list[tuple[str, str, dict[str, int]]] = []
         for number in range(round(scheduler.EVERY_S / PAUSE_S) * MINUTES + 1):
-            served.go_on(max(hosts // 100, 1), started)
+            served.replace_servers(max(hosts // 100, 1), started)
             cycles.now = BEGIN + PAUSE_S * number
             found = cycles.measured()
             started = cycles.started()

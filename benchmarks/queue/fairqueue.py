@@ -187,7 +187,7 @@ def accounts(hosts: int) -> tuple[cluster.Account, ...]:
     return (*top, *projects, *users)
 
 
-def bounded(
+def with_accounts_and_budgets(
     snapshot: cluster.ClusterSnapshot, now: float
 ) -> cluster.ClusterSnapshot:
     """The same cloud with accounts and what is left of their budgets."""
@@ -229,7 +229,7 @@ def measure(
     for waiting, count in SIZES:
         snapshot = cloud(waiting, count, min(flavors, waiting))
         if is_bounded:
-            snapshot = bounded(snapshot, NOW)
+            snapshot = with_accounts_and_budgets(snapshot, NOW)
         begun_s = time.process_time()
         plan = planner.plan(snapshot, NOW, order)
         cost_s = time.process_time() - begun_s

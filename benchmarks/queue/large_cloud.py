@@ -155,7 +155,7 @@ def _serve(cloud: FakeLargeCloud, pipe: Any) -> None:
             pipe.send(ended)
 
 
-class Served:
+class ServedCloud:
     """A cloud that is served by another process.
 
     :ivar ask: makes a client of it.
@@ -166,7 +166,7 @@ class Served:
         self._pipe, its = context.Pipe()
         self._process = context.Process(target=_serve, args=(cloud, its))
 
-    def __enter__(self) -> 'Served':
+    def __enter__(self) -> 'ServedCloud':
         self._process.start()
         url = f'http://127.0.0.1:{self._pipe.recv()}'
         plain = clients.with_cached_environment(
@@ -188,7 +188,7 @@ class Served:
             clients.glance_api(self.api),
         )
 
-    def go_on(
+    def replace_servers(
         self, ended: int, started: list[tuple[str, str, dict[str, int]]]
     ) -> None:
         """Let so many servers end, and others run: which, where, and what."""

@@ -28,7 +28,9 @@ from tests.fixtures.nova_cloud import fixtures
 HOSTS, VCPUS, REQUESTS = 30, 4, 500
 
 
-def told(seen: crowd_module.CrowdResult, asked: list[str]) -> dict[str, Any]:
+def figures_of_run(
+    seen: crowd_module.CrowdResult, asked: list[str]
+) -> dict[str, Any]:
     """Figures of what was seen."""
     waits = [
         seen.active[each] - seen.released[each]
@@ -56,7 +58,7 @@ def told(seen: crowd_module.CrowdResult, asked: list[str]) -> dict[str, Any]:
     }
 
 
-def measured() -> dict[str, Any]:
+def measure_cloud() -> dict[str, Any]:
     """Bring up, ask, look, and take down."""
     with fixtures.running(lambda text: print(text, flush=True)) as cloud:
         cloud.put_queue_in()
@@ -65,7 +67,7 @@ def measured() -> dict[str, Any]:
             crowd = crowd_module.ManyRequests(cloud, REQUESTS)
             asked_s = time.monotonic() - begun_s
             try:
-                figures = told(crowd.run(), crowd.asked)
+                figures = figures_of_run(crowd.run(), crowd.asked)
             finally:
                 crowd.delete()
     return {
@@ -80,7 +82,7 @@ def measured() -> dict[str, Any]:
 def main() -> int:
     """Measure, and write what was found."""
     out = recorded.parser(__doc__).parse_args().out
-    found = measured()
+    found = measure_cloud()
     recorded.write(out, found)
     names = ('lost', 'built_twice', 'beyond_capacity')
     return int(any(found[name] for name in names))

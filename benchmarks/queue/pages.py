@@ -94,7 +94,7 @@ class Client:
 
 
 @contextlib.contextmanager
-def served(answers: operations.ClusterOperations) -> Iterator[Client]:
+def run_http_server(answers: operations.ClusterOperations) -> Iterator[Client]:
     """The HTTP interface on loopback."""
     client = rpc.RequestsClient(fake_requests.FakeRpc(answers))
     cloud = fake_cloud.FakeCloud(None, connect_requests=lambda: client)
@@ -119,20 +119,20 @@ def queue(
 
     :returns: a client, and UUIDs of requests.
     """
-    asked = cycle.asked(waiting, FLAVORS, seed)
+    asked = cycle.waiting_requests(waiting, FLAVORS, seed)
     cloud = large_cloud.FakeLargeCloud(hosts, asked)
-    with large_cloud.Served(cloud) as behind, cycle.stored() as store:
+    with large_cloud.ServedCloud(cloud) as behind, cycle.new_store() as store:
         for each in asked:
-            cycle.keep(store, each)
+            cycle.store_request(store, each)
         running = cycle.Cycles(behind, store, {}, fairqueue.accounts(hosts))
         started: list[tuple[str, str, dict[str, int]]] = []
         for number in range(CYCLES):
-            behind.go_on(max(hosts // 100, 1), started)
+            behind.replace_servers(max(hosts // 100, 1), started)
             running.now = cycle.BEGIN + cycle.PAUSE_S * number
             running.measured()
             started = running.started()
         answers = operations.ClusterOperations(store, running.service)
-        with served(answers) as client:
+        with run_http_server(answers) as client:
             yield client, [each.uuid for each in asked]
 
 
@@ -191,7 +191,7 @@ def percentiles(taken: list[tuple[float, float]]) -> dict[str, float]:
     }
 
 
-def measured(
+def measure_answers(
     seed: int, waiting: int, hosts: int, rounds: int
 ) -> dict[str, Any]:
     """Seconds of all kinds in one run."""
@@ -217,7 +217,7 @@ def measured(
     return {'seed': seed, 'kinds': found, 'flat': flat}
 
 
-def spread(runs: list[dict[str, Any]], what: str) -> dict[str, Any]:
+def range_over_runs(runs: list[dict[str, Any]], what: str) -> dict[str, Any]:
     """Smallest and largest value of each kind over all runs."""
     return {
         name: [
@@ -245,10 +245,12 @@ def main() -> int:
     }
     runs: list[dict[str, Any]] = []
     for seed in given.seeds:
-        runs.append(measured(seed, given.requests, given.hosts, given.rounds))
-        cpu = spread(runs, 'p95_cpu_s')
+        runs.append(
+            measure_answers(seed, given.requests, given.hosts, given.rounds)
+        )
+        cpu = range_over_runs(runs, 'p95_cpu_s')
         slow = sorted(name for name, (_, most) in cpu.items() if most >= BAR_S)
-        found |= {'p95_cpu_s': cpu, 'p95_s': spread(runs, 'p95_s')}
+        found |= {'p95_cpu_s': cpu, 'p95_s': range_over_runs(runs, 'p95_s')}
         found |= {'slow': slow, 'passed': not slow, 'runs': runs}
         recorded.write(given.out, found)
     return 0 if found['passed'] else 1

@@ -103,7 +103,7 @@ def timed_ms(call: Callable[[], object]) -> float:
     return (time.monotonic() - begun_s) * 1000
 
 
-def passing(direct: Any, front: Any, count: int) -> dict[str, Any]:
+def measure_calls(direct: Any, front: Any, count: int) -> dict[str, Any]:
     """Milliseconds of calls past the relay, and of calls through it."""
     took: dict[str, list[float]] = {'directly': [], 'with_the_relay': []}
     for number in range(count + WARM_UP):
@@ -203,7 +203,7 @@ def main() -> None:
         client = ends.oslo_messaging.get_rpc_client(
             direct, ends.oslo_messaging.Target(topic='conductor')
         )
-        calls = passing(client, front, given.calls)
+        calls = measure_calls(client, front, given.calls)
         print(calls, flush=True)
         watching = link.Link(broker.url, places)
         holding = Holding(front, pid, engine, watching, places.held)

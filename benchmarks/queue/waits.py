@@ -99,7 +99,7 @@ def rows(
     }
 
 
-def fill(engine: sa.Engine) -> None:
+def write_requests(engine: sa.Engine) -> None:
     """Write requests and their events."""
     chance = random.Random(0)
     for first in range(0, REQUESTS, AT_ONCE):
@@ -135,7 +135,7 @@ def measure(url: str, keys: pathlib.Path) -> dict[str, Any]:
     """
     engine = database.open_engine(url)
     schema.upgrade_tables(engine)
-    fill(engine)
+    write_requests(engine)
     sealing.add_key(keys)
     store = store_module.Store(engine, sealing.read_key_file(keys))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

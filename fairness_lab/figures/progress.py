@@ -62,7 +62,7 @@ class ProgressBar:
 
 
 class BatchProgress:
-    """Says how far it is: a moving bar on a terminal, else plain lines."""
+    """Shows the progress of many runs: a bar on a terminal, else lines."""
 
     def __init__(self) -> None:
         self._bar = ProgressBar()
@@ -92,7 +92,7 @@ class BatchProgress:
 
 
 class RunProgress:
-    """Says what happens: a moving bar on a terminal, else plain lines."""
+    """Shows the progress of a run: a bar on a terminal, else plain lines."""
 
     def __init__(self) -> None:
         self._bar = ProgressBar()
@@ -100,7 +100,7 @@ class RunProgress:
         self._last_s = -_PLAIN_EVERY_S
 
     def print_line(self, text: str) -> None:
-        """Say something that happened."""
+        """Print a line about an event, with the elapsed time."""
         elapsed_s = time.monotonic() - self._started
         self._bar.print_line(f'[{elapsed_s:6.1f} s] {text}')
 

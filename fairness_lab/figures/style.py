@@ -29,7 +29,7 @@ Axes = Any
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """Each name a colour, the same wherever the names are the same."""
+    """Colours by name; the same names always get the same colours."""
     return {
         name: PALETTE[place % len(PALETTE)]
         for place, name in enumerate(sorted(names))
@@ -42,7 +42,7 @@ def write_title(axes: Axes, text: str) -> None:
 
 
 def remove_ornaments(axes: Axes) -> None:
-    """Leave nothing on the axes that does not help to read a value."""
+    """Remove lines and ticks that do not help to read values."""
     axes.spines[['top', 'right']].set_visible(False)
     axes.grid(axis='y', color='#dddddd', lw=0.7)
     axes.set_axisbelow(True)

@@ -106,7 +106,7 @@ def _largest_fraction(parts: Floats) -> float:
 def _mean_use(
     cloud: workload.QueuedCloud, order: order_module.Order
 ) -> Floats:
-    """(u, c) mean part of the cloud, after two half-lives if it lasts."""
+    """(u, c) mean use by users after the start, as fractions of the cloud."""
     settled_s = min(2 * cloud.half_life_s, cloud.duration_s / 2)
     moments = engine.Simulation(cloud, order).moments(settled_s)
     first = last = next(moments)
@@ -125,7 +125,7 @@ def _rows_of_first_user(cloud: workload.QueuedCloud) -> Indices:
 def _with_other_requests(
     cloud: workload.QueuedCloud, rows: Indices, **columns: Any
 ) -> workload.QueuedCloud:
-    """The cloud with other requests of the first user.
+    """Replace the requests of the first user of a cloud.
 
     :param rows: of the requests that each of the new ones is like.
     :param columns: of the new ones, and what differs.
@@ -151,7 +151,7 @@ def _with_other_requests(
 def _under_aliases(
     cloud: workload.QueuedCloud, ids: Indices
 ) -> workload.QueuedCloud:
-    """The cloud with the first user's requests in other users' names.
+    """Change the first user's requests to requests of new users.
 
     :param ids: (m,) of each request, 0 for the own name.
     """
@@ -185,7 +185,7 @@ def _attack_by_churn(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
 def _add_smallest_size(
     cloud: workload.QueuedCloud,
 ) -> tuple[tuple[workload.Size, ...], int]:
-    """All sizes and that of one VCPU behind them, with its place."""
+    """Add a size of one VCPU to the sizes of a cloud; return its index."""
     sizes = cloud.stream.sizes
     memory_mib = min(each.memory_mib // each.vcpus for each in sizes)
     return (*sizes, workload.Size(1, memory_mib)), len(sizes)
@@ -261,7 +261,7 @@ def _attack_as_several_projects(
 def _with_hoarded_servers(
     cloud: workload.QueuedCloud, longest_s: float
 ) -> workload.QueuedCloud:
-    """All that is wanted on average, from the begin on and for all the time.
+    """Replace requests by servers for the mean demand, from the begin on.
 
     :param longest_s: after which servers end; they are asked for again.
     """
@@ -291,7 +291,7 @@ def _attack_by_hoarding_with_ttl(
 
 
 def _attack_on_lifetimes(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    """Three of four are short, the fourth is as much longer."""
+    """Make three of four lifetimes short, and the fourth longer to match."""
     mine = _rows_of_first_user(cloud)
     times = np.where(np.arange(len(mine)) % 4 == 3, 3.7, 0.1)
     return _with_other_requests(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A cloud at discrete events, with the queue's own planner, order and ledger.
+"""Simulate a queue by events, with the planner, order and ledger.
 
 Requests are asked for, start, end and are deleted at their moments. Plans are
 made at cycles, as the service makes them; a cycle is left out if nothing
@@ -161,7 +161,7 @@ class Simulation:
             )
 
     def moments(self, every_s: float) -> Iterator[usage_now.QueueMoment]:
-        """Go through the time, and stop every so many seconds.
+        """Simulate, and yield the state at regular times.
 
         :param every_s: seconds, > 0; the last moment is the end.
         :raises PluginMisbehaved: if the order fails.
@@ -182,7 +182,7 @@ class Simulation:
             )
 
     def _next_plan_s(self) -> float:
-        """When the next plan is to be made."""
+        """Time of the next plan, seconds."""
         event_s = min(self._unplanned_s, self._next_event_s())
         if math.isinf(event_s):
             return event_s
@@ -196,7 +196,7 @@ class Simulation:
         return min(asked_s, self._events[0][0] if self._events else math.inf)
 
     def _process_events(self, until_s: float) -> None:
-        """Let everything happen up to a moment."""
+        """Process all events until a time, seconds."""
         asked_s = self._cloud.stream.asked_s
         while (at_s := self._next_event_s()) <= until_s:
             self._use.advance_to(at_s)
@@ -264,7 +264,7 @@ class Simulation:
             self._end_wait(n, at_s, Fate.EXPIRED if is_late else Fate.DELETED)
 
     def _vacate(self, n: int, at_s: float) -> None:
-        """Free what servers of a request have."""
+        """End the servers of a request, and free their hosts."""
         user = int(self._cloud.stream.user[n])
         size, amounts = int(self._size[n]), self._amounts[self._size[n]]
         self._hosts.free(self._placed.pop(n), self._cloud, size)
@@ -285,7 +285,7 @@ class Simulation:
         )
 
     def _evict_servers(self, n: int, at_s: float) -> None:
-        """Let a request's servers leave, if their room is still wanted."""
+        """Evict the servers of a request, if their room is still needed."""
         if n not in self._placed:
             return
         running = self._running[n]
@@ -302,7 +302,7 @@ class Simulation:
         self._wait(n, None)
 
     def _resize(self, n: int, at_s: float) -> None:
-        """Resize where its servers are; try again later if hosts are full."""
+        """Resize the servers of a request; try later if hosts are full."""
         if n not in self._placed:
             return
         stream, cloud = self._cloud.stream, self._cloud
@@ -332,7 +332,7 @@ class Simulation:
         ]
 
     def _record_lifetimes(self, n: int, at_s: float) -> None:
-        """Servers of a request have ended."""
+        """Record the lifetimes of servers that have ended."""
         for m, each in enumerate(self._running[n]):
             kind = cluster.kind_of(each.project, each.amounts)
             self._lifetimes.learn(kind, f'{n}-{m}', at_s - each.since)
@@ -397,7 +397,7 @@ class Simulation:
         plan: cluster.Plan,
         now_s: float,
     ) -> None:
-        """Let servers leave so that a part of the cloud is free."""
+        """Evict servers so that a fraction of the cloud stays free."""
         lower = self._cloud.marks.lower
         told = watermark.servers_to_evict(
             snapshot, plan, now_s, preemption.USUAL, lower
@@ -481,14 +481,14 @@ class Simulation:
         )
 
     def _uncharged_use(self, now_s: float) -> Floats:
-        """Parts of the cloud that the ledger lacks, one row of all."""
+        """Use that the ledger does not have yet, as fractions of the cloud."""
         self._decay_uncharged_use(now_s)
         return ledger_module.parts_of_capacity(
             self._join_projects_and_users(self._uncharged), self._capacity
         )
 
     def _join_projects_and_users(self, by_user: Floats) -> Floats:
-        """Amounts of projects, then those of users, in one row."""
+        """Join amounts of projects and of users to one row."""
         size = (len(self._cloud.owners.projects), by_user.shape[1])
         projects = np.zeros(size)
         np.add.at(projects, self._project, by_user)

@@ -38,19 +38,19 @@ class SimulatedEvictions:
         self._notice_times_s: list[float] = []
 
     def notify_victims(self, action: cluster.Action, now_s: float) -> None:
-        """Tell servers to leave for a request."""
+        """Give servers notice, for a request that needs their room."""
         self.promised[action.request] = action.hosts
         self._noticed.update(dict.fromkeys(action.leaving, action.request))
         self._notice_times_s += [now_s] * len(action.leaving)
 
     def free(self, servers: Iterable[str], now_s: float) -> None:
-        """Tell servers to leave, without a preemptor."""
+        """Give servers notice, without a preemptor."""
         told = list(servers)
         self._noticed.update(dict.fromkeys(told, _ANYBODY))
         self._notice_times_s += [now_s] * len(told)
 
     def end_notice(self, server: str) -> bool:
-        """A server was told, and leaves or stays.
+        """End the notice of a server, which leaves or stays.
 
         :returns: whether its room is still waited for.
         """
@@ -59,11 +59,11 @@ class SimulatedEvictions:
 
     @property
     def servers(self) -> frozenset[str]:
-        """UUIDs of those that were told."""
+        """UUIDs of servers that have notice."""
         return frozenset(self._noticed)
 
     def count_in_last_hour(self, now_s: float) -> int:
-        """Number of servers that were told in the last hour."""
+        """Number of servers that were given notice in the last hour."""
         hour_s = now_s - workload.HOUR_S
         self._notice_times_s = [
             each for each in self._notice_times_s if each > hour_s

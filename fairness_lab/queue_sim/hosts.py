@@ -32,11 +32,11 @@ class SimulatedHosts:
         self.providers = tuple(providers)
 
     def free_amounts(self) -> cluster.Amounts:
-        """(h, c) what is left on each."""
+        """(h, c) free amounts of each host."""
         return self._capacity - self._used
 
     def inventory(self) -> cluster.Inventory:
-        """Of this moment."""
+        """Inventory of all hosts now."""
         return cluster.Inventory(
             self._capacity,
             self._used.copy(),
@@ -45,23 +45,23 @@ class SimulatedHosts:
         )
 
     def rows(self, names: tuple[str, ...]) -> list[int]:
-        """Where hosts stand."""
+        """Indices of hosts by their names."""
         return [self._row[name] for name in names]
 
     def allocate(
         self, rows: list[int], cloud: workload.QueuedCloud, size: int
     ) -> None:
-        """Allocate a request's servers."""
+        """Allocate the servers of a request on hosts."""
         self._change(rows, cloud.stream.sizes[size], 1)
 
     def is_overallocated(self) -> bool:
-        """Whether some host has more allocated than it has."""
+        """Whether more is allocated on some host than its capacity."""
         return bool((self._used > self._capacity).any())
 
     def free(
         self, rows: list[int], cloud: workload.QueuedCloud, size: int
     ) -> None:
-        """Free the room that a request's servers had."""
+        """Free the allocations of a request's servers."""
         self._change(rows, cloud.stream.sizes[size], -1)
 
     def _change(self, rows: list[int], size: workload.Size, sign: int) -> None:

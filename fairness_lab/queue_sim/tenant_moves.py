@@ -84,7 +84,7 @@ class DrawnServers:
         return cls(owner, vcpus, on, seed), at
 
     def wanted(self, first: int) -> Floats:
-        """(k, n) CPUs that each wants in bursts of some rounds.
+        """(k, n) CPUs that each server wants in each burst.
 
         :param first: number of the first burst.
         """
@@ -95,7 +95,7 @@ class DrawnServers:
         return np.asarray(part * self.vcpus)
 
     def scenario(self, at: Rows, wanted: Floats) -> cloud_module.Cloud:
-        """A spell as a scenario of the node simulator.
+        """Create the scenario of a period for the node simulator.
 
         :param at: (n,) nodes.
         :param wanted: (k, n) CPUs in each burst.
@@ -167,7 +167,7 @@ class DrawnServers:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SimulatedPeriod:
-    """Observations of some rounds; (n,) means, CPUs, but for the last.
+    """Observations of one period: means over its rounds, CPUs.
 
     :ivar wanted: by servers.
     :ivar received: by them.
@@ -181,7 +181,7 @@ class SimulatedPeriod:
     last_round: Floats
 
     def levels(self, cloud: DrawnServers) -> Floats:
-        """(u,) Of owners who want something: what they got of what is due."""
+        """(u,) fraction that owners received of their entitled amounts."""
         wanted, got = (
             np.bincount(cloud.owner, each, OWNERS).astype(np.float64)
             for each in (self.wanted, self.received)
@@ -196,7 +196,7 @@ class SimulatedPeriod:
 def simulate_period(
     cloud: DrawnServers, at: Rows, first: int
 ) -> SimulatedPeriod:
-    """Let a spell pass."""
+    """Simulate one period of a cloud, and return what was observed."""
     scenario = cloud.scenario(at, cloud.wanted(first))
     setup = running.setup(
         cloud_module.Experiment(scenario, values.AgentSpec()),
@@ -224,7 +224,7 @@ def no_moves(_cloud: DrawnServers, at: Rows, _seen: SimulatedPeriod) -> Rows:
 def move_busiest(
     _cloud: DrawnServers, at: Rows, seen: SimulatedPeriod
 ) -> Rows:
-    """The busiest server of the host that lacks most goes where most is idle.
+    """Move the busiest servers from the fullest to the emptiest hosts.
 
     As balancers of load do, which know no owners.
     """
@@ -262,14 +262,14 @@ def _plan_and_move(
 def move_for_tenants(
     cloud: DrawnServers, at: Rows, seen: SimulatedPeriod
 ) -> Rows:
-    """The planner of this product."""
+    """Move servers as the planner of this product does."""
     return _plan_and_move(cloud, at, seen.wanted, seen.received, seen.weight)
 
 
 def move_for_tenants_by_last_round(
     cloud: DrawnServers, at: Rows, seen: SimulatedPeriod
 ) -> Rows:
-    """The same planner, if it knew the last round alone."""
+    """Move servers as the planner would if it knew only the last round."""
     wanted, got = seen.last_round
     return _plan_and_move(cloud, at, wanted, got, seen.weight)
 

@@ -29,7 +29,7 @@ class QueueMoment:
 
 
 class UserAmounts:
-    """Amounts that users have and want, (u, c), and had, times seconds."""
+    """Used and wanted amounts of users, (u, c), and their sums over time."""
 
     def __init__(self, users: int, classes: int) -> None:
         amounts = np.zeros((3, users, classes), dtype=np.int64)
@@ -39,7 +39,7 @@ class UserAmounts:
         self.at_s = 0.0
 
     def advance_to(self, until_s: float) -> None:
-        """Let time pass in which nothing happens."""
+        """Advance the time, without changes of amounts."""
         self.area += self.used * (until_s - self.at_s)
         self.lent_area += self.lent * (until_s - self.at_s)
         self.at_s = until_s

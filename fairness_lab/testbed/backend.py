@@ -32,7 +32,7 @@ class VmState:
 
 
 class Redis(Protocol):
-    """Through which the agents find each other."""
+    """The Redis server through which agents find each other."""
 
     def start(self) -> None:
         """Start it, empty."""
@@ -41,13 +41,13 @@ class Redis(Protocol):
         """End it as a crash would."""
 
     def freeze(self) -> None:
-        """Let it answer nothing more."""
+        """Stop the process of Redis: clients get no answers."""
 
     def thaw(self) -> None:
         """Let it go on."""
 
     def flush(self) -> None:
-        """Have it forget everything."""
+        """Delete all keys of Redis."""
 
 
 class Backend(Protocol):
@@ -106,7 +106,7 @@ class Backend(Protocol):
         """Cut a node off from all others and from Redis."""
 
     def heal(self, node: str) -> None:
-        """Undo that."""
+        """Connect a node again after :meth:`cut`."""
 
     def redis(self) -> Redis:
         """Redis of the run."""
@@ -123,4 +123,4 @@ class Backend(Protocol):
         """
 
     def machine(self) -> dict[str, Any]:
-        """Say on what it runs."""
+        """Describe the machine of the run."""

@@ -69,7 +69,7 @@ A start and a move are not: they take until the guest has booted.
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _TimedAction:
-    """Something to do at a time."""
+    """An action of a run at a time."""
 
     at_s: float
     order: int

@@ -371,7 +371,7 @@ class QemuBackend:
         return self._fleet.fio(seconds)
 
     def machine(self) -> dict[str, Any]:
-        """Say on what it runs."""
+        """Describe the machine of the run."""
         found: dict[str, Any] = {
             'kernel': platform.release(),
             'cpus': os.cpu_count(),

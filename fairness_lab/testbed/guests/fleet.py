@@ -207,7 +207,7 @@ class GuestFleet:
 
     @property
     def count_at_start(self) -> int:
-        """How many guests do not start late."""
+        """Number of guests that start with the run."""
         return sum(
             not self._scenario.starts_late(vm) for vm in self._scenario.vms
         )

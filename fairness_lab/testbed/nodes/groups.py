@@ -133,7 +133,7 @@ class NodeGroups:
             ) from None
 
     def set_cpu_weight(self, weight: float) -> None:
-        """Node another CPU weight than the other nodes of its run.
+        """Set the CPU weight of the node among the nodes of its run.
 
         :param weight: in weights of each other node, > 0.
         :raises LabError: if the kernel refuses.
@@ -196,7 +196,7 @@ class NodeGroups:
 
 
 def set_cpu_weight_of_runs(weight: float) -> None:
-    """All runs of this machine together another CPU weight.
+    """Set the CPU weight of all runs of this machine together.
 
     :param weight: in weights of any other program's group, > 0.
     :raises LabError: if the kernel refuses.
@@ -285,7 +285,7 @@ def _enable(group: pathlib.Path) -> None:
 
 
 def _groups_below(top: pathlib.Path) -> list[pathlib.Path]:
-    """All groups below one, parents before children."""
+    """All groups below a group, parents before children."""
     return sorted(path for path in _walk(top) if path != top)
 
 
