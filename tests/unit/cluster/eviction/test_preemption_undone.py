@@ -458,7 +458,7 @@ def test_a_chosen_victim_is_not_chosen_twice_after_a_crash(world, monkeypatch):
     assert world.state(first) is world.state(second) is R.STARTING
 
 
-def test_a_victim_whose_room_is_taken_gets_no_further_notice(world):
+def test_a_victim_that_left_is_notified_once_as_gone(world):
     process, _, asked = begun(world, 'shelve')
     told = []
     event_notifications.RequestWatch(world.store, process, told.extend, 'c1')

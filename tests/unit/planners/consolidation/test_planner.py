@@ -241,7 +241,7 @@ def test_heuristics_plan_when_the_time_of_the_search_is_over(
     assert (plan.moves, plan.busy) == (alone.moves, alone.busy)
 
 
-def test_the_search_for_a_failing_input_ends_in_time(wasteful):
+def test_a_consolidation_search_ends_in_time(wasteful):
     limits = []
 
     def choose(cost, most, rows, longest_s=None):

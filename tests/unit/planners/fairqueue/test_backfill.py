@@ -116,7 +116,7 @@ def test_backfill_of_depth_zero_tries_no_request():
     assert started(plan(ask('short', 1, at=99.0), depth=0)) == {}
 
 
-def test_the_shared_part_is_reserved_until_it_is_returned():
+def test_a_reservation_waits_for_the_return_of_the_shared_part():
     # Room there is; of the shared eight q has six, until 150.
     hosts = [host('a', vcpu=8), host('b', vcpu=8)]
     there = {

@@ -262,7 +262,7 @@ def test_own_servers_without_an_end_close_no_host_to_others(count, now):
     )
 
 
-def test_servers_of_others_without_an_end_block_a_reservation():
+def test_a_reservation_waits_for_servers_of_others_without_an_end():
     large = small_cloud.waiting_request('large', 8, 'p')
     hosts = [small_cloud.host('h1', 8, used=1)]
     amounts = small_cloud.demand(1, 0).amounts
