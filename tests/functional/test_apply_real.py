@@ -138,7 +138,7 @@ def change(key, after):
     return allocation.Change(knob, None, after)
 
 
-def started(path):
+def open_applier(path):
     found = found_values.FoundValues(path)
     assert found.load() == ''
     return appliers.Applier([group_control.CpuShares()], found), found
@@ -217,7 +217,7 @@ def test_out_of_range_values_leave_the_control_alone(
 def test_an_idle_vm_gets_back_its_earlier_values(
     vms, keys, in_process, tmp_path
 ):
-    applier, _found = started(tmp_path / 'found')
+    applier, _found = open_applier(tmp_path / 'found')
     idle = allocation.IDLE
     assert all(item.written for item in applier.apply([change(keys[0], idle)]))
     assert (vms.groups[0] / 'cpu.idle').read_text() == '1\n'
@@ -303,7 +303,7 @@ def test_a_process_in_a_shared_group_is_not_written(vms, keys, in_process):
 def test_drift_of_a_control_is_detected_and_repaired(
     vms, keys, in_process, tmp_path
 ):
-    applier, _found = started(tmp_path / 'found')
+    applier, _found = open_applier(tmp_path / 'found')
     changes = [change(key, 500) for key in keys]
     applier.apply(changes)
     wanted = {item.knob: item.after for item in changes}
@@ -371,7 +371,7 @@ class Lives:
             item.unlink()
 
     def whole(self):
-        applier, found = started(self.path)
+        applier, found = open_applier(self.path)
         for value in (100, 200):
             self._steer(applier, value)
         self._steer(applier, allocation.IDLE, step=0)
@@ -379,12 +379,12 @@ class Lives:
         self._stop(applier, found)
 
     def short(self):
-        applier, found = started(self.path)
+        applier, found = open_applier(self.path)
         self._steer(applier, 300)
         self._stop(applier, found)
 
     def start_and_stop(self):
-        self._stop(*started(self.path))
+        self._stop(*open_applier(self.path))
 
     def _steer(self, applier, value, step=1):
         changes = [

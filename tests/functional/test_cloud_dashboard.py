@@ -60,7 +60,7 @@ def servers():
 
 
 @pytest.fixture(scope='module')
-def said(tmp_path_factory):
+def printed_log(tmp_path_factory):
     """What a cloud with dashboards printed; it leaves nothing afterwards."""
     before = {*qemu.living_runs()}
     log = tmp_path_factory.mktemp('cloud') / 'log'
@@ -90,13 +90,13 @@ def said(tmp_path_factory):
             request.urlopen(url_of(log.read_text(), name), timeout=10)
 
 
-def url_of(said, name):
+def url_of(printed_log, name):
     """URL of one of the two, as it was printed."""
-    [found] = re.findall(rf'^ +{name} +(http\S+)$', said, re.MULTILINE)
+    [found] = re.findall(rf'^ +{name} +(http\S+)$', printed_log, re.MULTILINE)
     return found
 
 
-def checked(cloud, path, count):
+def check_in_browser(cloud, path, count):
     """Have a browser check something in the environment of Horizon."""
     shown = subprocess.run(
         [
@@ -114,25 +114,25 @@ def checked(cloud, path, count):
     assert int(passed[1]) == count, shown.stdout
 
 
-def password_of(said):
-    [password] = re.findall(r'^ +password +(\S+)$', said, re.MULTILINE)
+def password_of(printed_log):
+    [password] = re.findall(r'^ +password +(\S+)$', printed_log, re.MULTILINE)
     return password
 
 
-def test_users_see_only_their_servers_in_a_browser(said):
-    [users] = re.findall(r'^ +users +(.+)$', said, re.MULTILINE)
+def test_users_see_only_their_servers_in_a_browser(printed_log):
+    [users] = re.findall(r'^ +users +(.+)$', printed_log, re.MULTILINE)
     assert users.split(', ') == ['admin', *places.USERS]
     before = servers()
     cloud = {
-        'site': url_of(said, 'Horizon').rstrip('/'),
-        'password': password_of(said),
+        'site': url_of(printed_log, 'Horizon').rstrip('/'),
+        'password': password_of(printed_log),
         'servers': {
             name: uuid
             for name, uuid in before.items()
             if name.startswith('alice-')
         },
     }
-    checked(cloud, CHECKS, 3)
+    check_in_browser(cloud, CHECKS, 3)
     # The server that alice cancelled in her browser is gone, and no other.
     patience.wait_for_value(
         lambda: before.keys() - servers().keys() == {'alice-waits'}
@@ -148,7 +148,7 @@ def openstack(*words):
     return json.loads(run('openstack', *words, '-f', 'json'))
 
 
-def named(kind, name):
+def id_of(kind, name):
     """ID of a thing of Keystone."""
     return openstack(kind, 'show', name, '-c', 'id')['id']
 
@@ -159,33 +159,42 @@ def shares():
 
 
 @pytest.fixture(scope='module')
-def orders(said):
+def orders(printed_log):
     """What checks of orders need; mary manages the project of alice."""
     project = places.USERS['alice']
-    run('openstack', 'user', 'create', 'mary', '--password', password_of(said))
+    run(
+        'openstack',
+        'user',
+        'create',
+        'mary',
+        '--password',
+        password_of(printed_log),
+    )
     for role in ('member', 'manager'):
         words = ('--user', 'mary', '--project', project, role)
         run('openstack', 'role', 'add', *words)
     return {
-        'site': url_of(said, 'Horizon').rstrip('/'),
-        'password': password_of(said),
-        'account': f'{named("project", project)}/{named("user", "alice")}',
+        'site': url_of(printed_log, 'Horizon').rstrip('/'),
+        'password': password_of(printed_log),
+        'account': f'{id_of("project", project)}/{id_of("user", "alice")}',
         'plan': '',
     }
 
 
-def test_managers_and_operators_give_orders_in_a_browser(said, orders):
+def test_managers_and_operators_give_orders_in_a_browser(printed_log, orders):
     cloud = {**orders, 'servers': servers()}
     check = 'a_manager_previews_and_divides_the_share'
-    checked(cloud, f'{ORDERS}::test_{check}', 1)
+    check_in_browser(cloud, f'{ORDERS}::test_{check}', 1)
     assert shares()[orders['account']] == 3.0
-    checked(cloud, f'{ORDERS}::test_an_operator_puts_a_request_first', 1)
+    check_in_browser(
+        cloud, f'{ORDERS}::test_an_operator_puts_a_request_first', 1
+    )
     uuid = cloud['servers']['bob-waits']
     told = openstack('fairness', 'request', 'show', uuid)
     assert told['position'] == 1
     assert told['first']
     check = 'an_operator_previews_and_sets_a_metric'
-    checked(cloud, f'{ORDERS}::test_{check}', 1)
+    check_in_browser(cloud, f'{ORDERS}::test_{check}', 1)
 
     def in_force():
         found = openstack('fairness', 'metric', 'list')
@@ -193,10 +202,12 @@ def test_managers_and_operators_give_orders_in_a_browser(said, orders):
 
     patience.wait_for_value(lambda: in_force() == ['GreedinessMetric'])
     check = 'users_read_in_the_dialog_which_flavors_start'
-    checked(cloud, f'{ORDERS}::test_{check}', 1)
+    check_in_browser(cloud, f'{ORDERS}::test_{check}', 1)
 
 
-def test_an_operator_approves_a_plan_that_others_do_not_see(said, orders):
+def test_an_operator_approves_a_plan_that_others_do_not_see(
+    printed_log, orders
+):
     for name in sorted(servers()):
         # There is room for those that wait, and for what is to move.
         if name.startswith('alice-fills'):
@@ -213,12 +224,12 @@ def test_an_operator_approves_a_plan_that_others_do_not_see(said, orders):
     }
     cloud = {**orders, 'servers': listed, 'plan': plan}
     check = 'others_see_nothing_of_plans_and_shares'
-    checked(cloud, f'{ORDERS}::test_{check}', 1)
-    checked(cloud, f'{ORDERS}::test_an_operator_approves_a_plan', 1)
+    check_in_browser(cloud, f'{ORDERS}::test_{check}', 1)
+    check_in_browser(cloud, f'{ORDERS}::test_an_operator_approves_a_plan', 1)
     assert openstack(*about)['state'] != 'proposed'
 
 
-def test_no_answer_in_json_shows_names_or_ids_of_others(said, orders):
+def test_no_answer_in_json_shows_names_or_ids_of_others(printed_log, orders):
     listed = servers()
     names = [name for name in listed if name.startswith(MEMBERS)]
     project, _, user = orders['account'].partition('/')
@@ -229,15 +240,15 @@ def test_no_answer_in_json_shows_names_or_ids_of_others(said, orders):
         fake_cloud.RED: project,
         test_tokens.RED_REQUEST: server,
     }
-    asked = []
+    query_prometheus = []
     for path, body, _ in test_tokens.ROUTES.values():
         for old, new in ours.items():
             path = path.replace(old, new)
-        asked += [] if body else [path, f'{path}?all_projects=true']
+        query_prometheus += [] if body else [path, f'{path}?all_projects=true']
     script = '\n'.join(
         'curl -s -w "\\n%{http_code}\\n" -H "X-Auth-Token: $TOKEN" '
         f'"$NOVA/fairness{path}" | tr "\\n" " "; echo'
-        for path in asked
+        for path in query_prometheus
     )
     told = {}
     for who in ('admin', 'carol'):
@@ -250,8 +261,8 @@ def test_no_answer_in_json_shows_names_or_ids_of_others(said, orders):
             text=True,
         )
         answers = done.stdout.splitlines()
-        assert len(answers) == len(asked), done.stderr
-        told[who] = dict(zip(asked, answers, strict=True))
+        assert len(answers) == len(query_prometheus), done.stderr
+        told[who] = dict(zip(query_prometheus, answers, strict=True))
     secrets = {*names, *(listed[name] for name in names), project, user}
     seen = {
         secret
@@ -266,20 +277,20 @@ def test_no_answer_in_json_shows_names_or_ids_of_others(said, orders):
         assert [each for each in secrets if each in hidden] == [], path
 
 
-def asked(said, path, **query):
+def query_prometheus(printed_log, path, **query):
     """What the HTTP interface of Prometheus tells."""
-    words = f'{url_of(said, "Prometheus")}api/v1/{path}?'
+    words = f'{url_of(printed_log, "Prometheus")}api/v1/{path}?'
     with request.urlopen(words + parse.urlencode(query), timeout=60) as told:
         return json.load(told)['data']
 
 
-def test_prometheus_scrapes_all_and_follows_the_rules(said):
+def test_prometheus_scrapes_all_and_follows_the_rules(printed_log):
     def targets():
-        found = asked(said, 'targets')['activeTargets']
+        found = query_prometheus(printed_log, 'targets')['activeTargets']
         return [each['health'] for each in found]
 
     patience.wait_for_value(lambda: targets() == ['up'] * TARGETS)
-    groups = asked(said, 'rules')['groups']
+    groups = query_prometheus(printed_log, 'rules')['groups']
     files = {pathlib.Path(each['file']) for each in groups}
     assert files == {*RULES.glob('*.rules.yml')}
     assert {rule['health'] for each in groups for rule in each['rules']} <= {
@@ -288,5 +299,5 @@ def test_prometheus_scrapes_all_and_follows_the_rules(said):
     }
     query = 'user:nova_fairness_instance_heaviness_quotas:count'
     patience.wait_for_value(
-        lambda: asked(said, 'query', query=query)['result']
+        lambda: query_prometheus(printed_log, 'query', query=query)['result']
     )

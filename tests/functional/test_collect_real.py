@@ -81,7 +81,7 @@ def xml(name):
     return XML.format(name=name, uuid=identity, mac=mac, tap=f'tap-{name}')
 
 
-def names(found):
+def domain_names(found):
     return sorted(vm.instance.domain_name for vm in found.incarnations())
 
 
@@ -91,9 +91,9 @@ def only(found):
 
 
 def test_libvirt_events_report_start_pause_resume_and_stop(connection, found):
-    assert names(found) == []
+    assert domain_names(found) == []
     domain = connection.createXML(xml('a'), 0)
-    assert wait_for_value(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: domain_names(found) == ['a'])
     assert not only(found).paused
     assert only(found).instance.nics[0].tap == 'tap-a'
     domain.suspend()
@@ -101,7 +101,7 @@ def test_libvirt_events_report_start_pause_resume_and_stop(connection, found):
     domain.resume()
     assert wait_for_value(lambda: not only(found).paused)
     domain.destroy()
-    assert wait_for_value(lambda: names(found) == [])
+    assert wait_for_value(lambda: domain_names(found) == [])
 
 
 def test_a_reset_keeps_the_incarnation_and_a_restart_does_not(
@@ -109,19 +109,19 @@ def test_a_reset_keeps_the_incarnation_and_a_restart_does_not(
 ):
     domain = connection.defineXML(xml('a'))
     domain.create()
-    assert wait_for_value(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: domain_names(found) == ['a'])
     first = only(found).key
     domain.reset()
     domain.suspend()
     assert wait_for_value(lambda: only(found).paused)
     assert only(found).key == first
     domain.destroy()
-    assert wait_for_value(lambda: names(found) == [])
+    assert wait_for_value(lambda: domain_names(found) == [])
     domain.create()
-    assert wait_for_value(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: domain_names(found) == ['a'])
     assert only(found).key != first
     domain.undefine()
-    assert names(found) == ['a']
+    assert domain_names(found) == ['a']
 
 
 def test_a_vm_with_a_killed_qemu_is_removed_from_the_inventory(
@@ -129,7 +129,7 @@ def test_a_vm_with_a_killed_qemu_is_removed_from_the_inventory(
 ):
     connection.createXML(xml('a'), 0)
     connection.createXML(xml('b'), 0)
-    assert wait_for_value(lambda: names(found) == ['a', 'b'])
+    assert wait_for_value(lambda: domain_names(found) == ['a', 'b'])
     vms = found.incarnations()
     assert np.isfinite(reader.read(vms).totals).all()
     dead = [vm.instance.domain_name for vm in vms].index('a')
@@ -142,12 +142,12 @@ def test_a_vm_with_a_killed_qemu_is_removed_from_the_inventory(
     totals = reader.read(vms).totals
     assert np.isnan(totals[dead]).all()
     assert np.isfinite(totals[1 - dead]).all()
-    assert wait_for_value(lambda: names(found) == ['b'])
+    assert wait_for_value(lambda: domain_names(found) == ['b'])
 
 
 def test_a_hotplugged_nic_is_in_the_inventory(connection, found):
     domain = connection.createXML(xml('a'), 0)
-    assert wait_for_value(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: domain_names(found) == ['a'])
     domain.attachDevice(NIC)
     assert wait_for_value(
         lambda: (
@@ -161,7 +161,7 @@ def test_vms_stay_known_while_libvirt_restarts(
     node, connection, found, reader
 ):
     connection.createXML(xml('a'), 0)
-    assert wait_for_value(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: domain_names(found) == ['a'])
     before = only(found).key
     node.stop_libvirt()
     assert wait_for_value(lambda: 'does not answer' in found.problem)
@@ -176,12 +176,12 @@ def test_a_vm_that_ends_while_libvirt_is_away_is_dropped(
     node, connection, found
 ):
     connection.createXML(xml('a'), 0)
-    assert wait_for_value(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: domain_names(found) == ['a'])
     pid = only(found).pid
     node.stop_libvirt()
     assert wait_for_value(lambda: 'does not answer' in found.problem)
     os.kill(pid, signal.SIGKILL)
-    assert wait_for_value(lambda: names(found) == [])
+    assert wait_for_value(lambda: domain_names(found) == [])
     node.start_libvirt()
     assert wait_for_value(lambda: found.problem == '')
 
@@ -190,7 +190,7 @@ def test_a_vm_that_ends_while_libvirt_is_away_is_dropped(
 def hung_monitor(node, connection, found):
     """A stopped QEMU with a monitor call that hangs on it."""
     connection.createXML(xml('stuck'), 0)
-    assert wait_for_value(lambda: names(found) == ['stuck'])
+    assert wait_for_value(lambda: domain_names(found) == ['stuck'])
     pid = only(found).pid
     os.kill(pid, signal.SIGSTOP)
     other = libvirt.open(node.libvirt_uri)
@@ -217,11 +217,11 @@ def test_a_stopped_qemu_costs_no_vm_a_round(
     hung_monitor, connection, found, reader
 ):
     connection.createXML(xml('b'), 0)
-    assert wait_for_value(lambda: names(found) == ['b', 'stuck'])
+    assert wait_for_value(lambda: domain_names(found) == ['b', 'stuck'])
     totals = reader.read(found.incarnations()).totals
     assert np.isfinite(totals).all()
     connection.lookupByName('b').destroy()
-    assert wait_for_value(lambda: names(found) == ['stuck'])
+    assert wait_for_value(lambda: domain_names(found) == ['stuck'])
     assert hung_monitor.is_alive(), 'the monitor call was to hang meanwhile'
 
 
@@ -234,6 +234,6 @@ def test_a_stopped_qemu_does_not_hinder_a_new_inventory(
     late.start()
     try:
         assert late.wait_ready(60)
-        assert names(late) == ['stuck']
+        assert domain_names(late) == ['stuck']
     finally:
         late.stop()

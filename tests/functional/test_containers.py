@@ -58,7 +58,7 @@ ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 """Debian, which believes what this machine believes."""
 
 
-def typed(title):
+def documented_commands(title):
     """Commands of a section of the page."""
     return [
         line for block in minimal_debian.blocks(GUIDE, title) for line in block
@@ -94,7 +94,7 @@ def images(tmp_path_factory):
     clone = place / 'clone'
     run('git', 'clone', '-q', str(minimal_debian.TOP), str(clone))
     made = {}
-    for name, line in zip(NAMES, typed('Images'), strict=True):
+    for name, line in zip(NAMES, documented_commands('Images'), strict=True):
         assert f'--target {name} ' in line
         words = line.split()
         words[2:2] = [*chroot, '--build-arg', f'BASE={BASE}']
@@ -146,7 +146,7 @@ def host(images):
         yield Host(machine, vm, images)
 
 
-START, STOP, RESTORE = typed('The agent')
+START, STOP, RESTORE = documented_commands('The agent')
 
 
 def test_the_agent_steers_from_its_container(host):
@@ -171,7 +171,7 @@ def test_values_of_a_killed_agent_are_restored_by_command(host):
 def test_the_containers_of_relay_and_queue_run_unprivileged(host):
     host.write('/etc/hosts', '127.0.0.1 localhost booted\n')
     host.machine.check('systemctl', 'start', 'rabbitmq-server')
-    for line in typed('Relay and queue'):
+    for line in documented_commands('Relay and queue'):
         host.machine.check(*line.split())
     list_queues = ('rabbitmqctl', '-q', 'list_queues', 'name', 'consumers')
     assert processes.wait_until(

@@ -168,7 +168,7 @@ def device(cache):
     return f'vd{"abcde"[scenario_module.CACHE_MODES.index(cache)]}'
 
 
-def moved(machine, cache, command):
+def bytes_after_command(machine, cache, command):
     """Move a known number of bytes; give what was counted and told."""
     name = device(cache)
     before, told = machine.read(), machine.domain.blockStats(name)
@@ -185,7 +185,9 @@ def moved(machine, cache, command):
 
 @pytest.mark.parametrize('cache', scenario_module.CACHE_MODES)
 def test_written_bytes_are_counted_in_every_cache_mode(machine, cache):
-    read, written, _, told_written = moved(machine, cache, 'disk-write')
+    read, written, _, told_written = bytes_after_command(
+        machine, cache, 'disk-write'
+    )
     assert written == pytest.approx(MOVED, abs=DISK_SLACK)
     assert told_written == pytest.approx(MOVED, abs=DISK_SLACK)
     assert read <= DISK_SLACK
@@ -193,9 +195,11 @@ def test_written_bytes_are_counted_in_every_cache_mode(machine, cache):
 
 @pytest.mark.parametrize('cache', ['none', 'directsync'])
 def test_direct_reads_are_counted_each_time(machine, cache):
-    moved(machine, cache, 'disk-write')
+    bytes_after_command(machine, cache, 'disk-write')
     for _ in range(2):
-        read, written, told_read, _ = moved(machine, cache, 'disk-read')
+        read, written, told_read, _ = bytes_after_command(
+            machine, cache, 'disk-read'
+        )
         assert read == pytest.approx(MOVED, abs=DISK_SLACK)
         assert told_read == pytest.approx(MOVED, abs=DISK_SLACK)
         assert written <= DISK_SLACK
@@ -203,9 +207,11 @@ def test_direct_reads_are_counted_each_time(machine, cache):
 
 @pytest.mark.parametrize('cache', ['writethrough', 'writeback', 'unsafe'])
 def test_page_cache_reads_are_counted_by_libvirt_only(machine, cache):
-    moved(machine, cache, 'disk-write')
+    bytes_after_command(machine, cache, 'disk-write')
     # The host may reclaim pages of its cache at any time.
-    reads = [moved(machine, cache, 'disk-read') for _ in range(3)]
+    reads = [
+        bytes_after_command(machine, cache, 'disk-read') for _ in range(3)
+    ]
     for _, _, told_read, _ in reads:
         assert told_read == pytest.approx(MOVED, abs=DISK_SLACK)
     assert min(read for read, *_ in reads) <= DISK_SLACK
@@ -213,9 +219,9 @@ def test_page_cache_reads_are_counted_by_libvirt_only(machine, cache):
 
 @pytest.mark.parametrize('cache', ['writethrough', 'writeback', 'unsafe'])
 def test_reading_through_an_empty_page_cache_is_counted(machine, cache):
-    moved(machine, cache, 'disk-write')
+    bytes_after_command(machine, cache, 'disk-write')
     forget_pages(machine, cache)
-    read, _, told_read, _ = moved(machine, cache, 'disk-read')
+    read, _, told_read, _ = bytes_after_command(machine, cache, 'disk-read')
     assert told_read == pytest.approx(MOVED, abs=DISK_SLACK)
     # The host reads ahead, at most to the end of the disk.
     assert MOVED - DISK_SLACK <= read <= 2 * MOVED + DISK_SLACK

@@ -111,13 +111,13 @@ def machine(debian):
 
 
 @pytest.fixture(scope='module')
-def before(machine):
+def files_before_install(machine):
     """All files before anything of ours comes."""
     return machine.check('bash', '-c', FILES).splitlines()
 
 
 @pytest.fixture(scope='module')
-def installed(machine, before):
+def installed(machine, files_before_install):
     """Our packages, as the guide installs them."""
     install, *_ = minimal_debian.commands(GUIDE, 'As a Debian package')
     queue = '-cluster_*.deb ./build/packages/nova-fairness-client_*.deb'
@@ -190,7 +190,7 @@ def test_the_client_of_debian_has_the_commands(installed):
     assert 'Failed to import plugin' not in done.stderr
 
 
-def test_nothing_is_left_after_removal(installed, before):
+def test_nothing_is_left_after_removal(installed, files_before_install):
     stop, restore, *_ = minimal_debian.commands(UNINSTALL, 'A compute node')
     (withdraw,) = minimal_debian.commands(UNINSTALL, 'The row in Nova')
     said = installed.check(
@@ -203,4 +203,4 @@ def test_nothing_is_left_after_removal(installed, before):
     assert AGENT not in services(installed)
     assert services(installed)['nova-compute'][2] == 'up'
     after = installed.check('bash', '-c', FILES).splitlines()
-    assert sorted({*after} - {*before}) == []
+    assert sorted({*after} - {*files_before_install}) == []

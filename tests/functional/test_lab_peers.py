@@ -94,7 +94,7 @@ def peers(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def whole(peers):
+def connected_agents(peers):
     """Every test begins and ends with agents that know each other."""
     assert peers.come_to_know(2, 2)
     yield

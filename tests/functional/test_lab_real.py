@@ -106,10 +106,10 @@ def await_load(child, tmp_path):
     assert child.poll() is None, child.stderr.read()
     run = run_of(child)
     pids = groups.NodeGroups(run.name, 'node1').pids()
-    return run, known(pids)
+    return run, identify_processes(pids)
 
 
-def known(pids):
+def identify_processes(pids):
     """Identify processes; a short-lived one may have ended meanwhile."""
     found = [processes.identify(pid) for pid in pids]
     return [identity for identity in found if identity is not None]
@@ -154,7 +154,7 @@ def test_an_interrupted_run_of_two_nodes_leaves_nothing(start, tmp_path):
             for item in groups.mounted()
         ]
     )
-    identities = known(between)
+    identities = identify_processes(between)
     assert len(identities) >= 3, 'two networks and a Redis'
     child.send_signal(signal.SIGINT)
     assert child.wait(PATIENCE_S) == 130

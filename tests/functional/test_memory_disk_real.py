@@ -336,7 +336,7 @@ def rules(vms):
     return [vms.value(1, name) for name in names]
 
 
-def shown(vms, device, read, written):
+def expected_limit_lines(vms, device, read, written):
     if vms.v1:
         return [f'{device} {read}', f'{device} {written}']
     return [f'{device} rbps={read} wbps={written} riops=max wiops=max']
@@ -347,7 +347,7 @@ def test_disk_limits_are_set_and_lifted(vms, tmp_path, helper):
     before = rules(vms)
     made = throttle.DiskThrottle(record(tmp_path / 'throttles.json'))
     assert made.apply({(key, device): (5 * MIB, 3 * MIB)}) == ()
-    assert rules(vms) == shown(vms, device, 5 * MIB, 3 * MIB)
+    assert rules(vms) == expected_limit_lines(vms, device, 5 * MIB, 3 * MIB)
     assert made.apply({}) == ()
     assert rules(vms) == before
 
@@ -375,7 +375,7 @@ def test_limits_of_a_killed_agent_are_lifted(vms, tmp_path, helper):
         timeout=300,
     )
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, '()\n')
-    assert rules(vms) == shown(vms, device, 5 * MIB, 3 * MIB)
+    assert rules(vms) == expected_limit_lines(vms, device, 5 * MIB, 3 * MIB)
     made = throttle.DiskThrottle(record(path))
     assert made.in_force == ((key, device),)
     assert made.lift() == ()

@@ -61,7 +61,7 @@ def alone(*lines):
     return [begin, 'ip link set lo up', *lines, "'"]
 
 
-def awaited(line):
+def retried_line(line):
     """A line that is tried again and again until it does its work."""
     return f'for turn in $(seq 300); do sleep 0.2; {line} && break; done'
 
@@ -83,7 +83,7 @@ def agent(node):
         # The port is free there, whatever this machine runs.
         *alone(
             f'{foreground} 2>&1 & agent=$!',
-            awaited(scrape),
+            retried_line(scrape),
             'kill $agent; wait $agent; echo "it ended with $?"',
         ),
         restore,
@@ -175,7 +175,7 @@ def test_the_guide_makes_keys_and_a_controller_sees_its_nodes(node):
         *alone(
             'redis-server --requirepass PASSWORD --dir /tmp >/dev/null &',
             f'{of_node} 2>/root/agent.log & agent=$!',
-            awaited(f'{lines[0]} | grep node01'),
+            retried_line(f'{lines[0]} | grep node01'),
             *lines,
             look,
             'kill $agent; wait $agent; echo "it ended with $?"',

@@ -69,7 +69,7 @@ def cloud(debian):
 
 def test_shells_inside_the_cloud_have_the_files_of_the_readme(cloud):
     *_, shells, _ = minimal_debian.blocks(README, 'In an OpenStack cloud')
-    for shell, curl in zip(shells, readme_lines.shown(), strict=True):
+    for shell, curl in zip(shells, readme_lines.curl_commands(), strict=True):
         said = cloud.typed(shell, given=f'{curl} -w "\\n%{{http_code}}\\n"\n')
         assert re.search(r'^20[02]$', said, re.MULTILINE), said
 

@@ -184,7 +184,7 @@ def test_foreign_filters_of_a_tap_stay(node, start):
     assert qdiscs(node) == before
 
 
-def part(passed, name, direction=traffic.OUT):
+def rate_ratio(passed, name, direction=traffic.OUT):
     both = [passed.mbit_s[one, direction] for one in ('g1', name)]
     return both[1] / both[0]
 
@@ -240,7 +240,7 @@ def test_traffic_is_divided_by_the_rates_of_classes(
     wanted = pytest.approx(3.0, rel=0.25)
     assert wanted == found_in_time(
         wanted,
-        lambda: part(
+        lambda: rate_ratio(
             traffic.TrafficFlows(node).run([heavy, light], 3.0),
             'g2',
             direction,
@@ -271,7 +271,8 @@ def test_all_interfaces_of_a_vm_share_its_class(node, start, layout):
     # Undivided it is 2.
     wanted = pytest.approx(1.0, rel=0.25)
     assert wanted == found_in_time(
-        wanted, lambda: part(traffic.TrafficFlows(node).run(flows, 3.0), 'g4')
+        wanted,
+        lambda: rate_ratio(traffic.TrafficFlows(node).run(flows, 3.0), 'g4'),
     )
 
 

@@ -225,7 +225,9 @@ def ways(directory):
     }
 
 
-def asked(context=privileged.context.pypath, path='/tmp/none/privsep.sock'):
+def helper_arguments(
+    context=privileged.context.pypath, path='/tmp/none/privsep.sock'
+):
     return ['--privsep_context', context, '--privsep_sock_path', path]
 
 
@@ -248,7 +250,7 @@ def as_nobody(directory, way, arguments):
 @pytest.mark.parametrize('context', privileged_client.KEPT)
 def test_a_user_other_than_root_may_start_our_helpers(directory, way, context):
     program = str(PROGRAM) if way == 'sudo' else privileged_client.PROGRAM
-    done = as_nobody(directory, way, [program, *asked(context)])
+    done = as_nobody(directory, way, [program, *helper_arguments(context)])
     # It came as far as the socket, where nobody listens.
     said = done.stdout + done.stderr
     assert 'FileNotFoundError' in said, said
@@ -259,9 +261,17 @@ def test_a_user_other_than_root_may_start_our_helpers(directory, way, context):
     [
         ['/bin/true'],
         ['tc', 'qdisc', 'show'],
-        [privileged_client.PROGRAM, *asked('nova.privsep.sys_admin_pctxt')],
-        [privileged_client.PROGRAM, *asked(path='/etc/passwd')],
-        [privileged_client.PROGRAM, *asked(), '--config-file', '/tmp/evil'],
+        [
+            privileged_client.PROGRAM,
+            *helper_arguments('nova.privsep.sys_admin_pctxt'),
+        ],
+        [privileged_client.PROGRAM, *helper_arguments(path='/etc/passwd')],
+        [
+            privileged_client.PROGRAM,
+            *helper_arguments(),
+            '--config-file',
+            '/tmp/evil',
+        ],
         ['sh', '-c', 'id'],
     ],
 )

@@ -63,12 +63,12 @@ def agent(site, tmp_path, rates):
     assert site.shares() == SHARES
 
 
-def say(site, rates, by_name):
+def write_rates(site, rates, by_name):
     uuids = {site.guests[name].uuid: each for name, each in by_name.items()}
     state_file.replace(rates, json.dumps(uuids), durable=False)
 
 
-def used_s(site):
+def cpu_seconds_of_guests(site):
     """CPU seconds of the guests' own threads, by name."""
     found = {}
     for name in RATES:
@@ -77,23 +77,26 @@ def used_s(site):
     return found
 
 
-def gained(site, agent, rounds):
+def cpu_seconds_gained(site, agent, rounds):
     """CPU seconds from now on, for some rounds."""
-    before = used_s(site)
+    before = cpu_seconds_of_guests(site)
     number = agent.rounds()[-1]['round']
     agent.await_round(lambda done: done['round'] >= number + rounds)
-    return {name: each - before[name] for name, each in used_s(site).items()}
+    return {
+        name: each - before[name]
+        for name, each in cpu_seconds_of_guests(site).items()
+    }
 
 
-def parts(amounts):
+def fractions_of_sum(amounts):
     return {
         name: each / sum(amounts.values()) for name, each in amounts.items()
     }
 
 
-def is_as(held, wanted, within):
-    expected = parts(wanted)
-    found = parts(held)
+def is_as(applied_weights_of_all, wanted, within):
+    expected = fractions_of_sum(wanted)
+    found = fractions_of_sum(applied_weights_of_all)
     return all(
         abs(found[name] / expected[name] - 1) < within for name in expected
     )
@@ -102,19 +105,23 @@ def is_as(held, wanted, within):
 def test_cpu_time_follows_spending_rates_within_three_rounds(
     site, agent, rates
 ):
-    say(site, rates, RATES)
+    write_rates(site, rates, RATES)
     agent.start()
-    agent.await_round(lambda done: is_as(held(done), RATES, 0.02), 30)
-    assert is_as(gained(site, agent, LOOKED_AT), RATES, 0.1)
+    agent.await_round(
+        lambda done: is_as(applied_weights_of_all(done), RATES, 0.02), 30
+    )
+    assert is_as(cpu_seconds_gained(site, agent, LOOKED_AT), RATES, 0.1)
 
     turned = dict(zip(RATES, reversed(RATES.values()), strict=True))
     before = agent.rounds()[-1]['round']
-    say(site, rates, turned)
-    done = agent.await_round(lambda done: is_as(held(done), turned, 0.02))
+    write_rates(site, rates, turned)
+    done = agent.await_round(
+        lambda done: is_as(applied_weights_of_all(done), turned, 0.02)
+    )
     # One more may have been under way.
     assert done['round'] - before <= ROUNDS + 1
     assert is_as(site.shares(), turned, 0.02)
-    assert is_as(gained(site, agent, LOOKED_AT), turned, 0.1)
+    assert is_as(cpu_seconds_gained(site, agent, LOOKED_AT), turned, 0.1)
     assert agent.stop() == 0
 
 
@@ -191,21 +198,26 @@ def test_vcpus_are_pinned_by_rates_and_unpinned_at_the_end(
     assert where() == LEFT
 
 
-def held(done):
+def applied_weights_of_all(done):
     found = agent_site.applied_weights(done)
     return found if found.keys() == RATES.keys() else dict.fromkeys(RATES, 1)
 
 
 def test_a_vm_that_spends_more_finishes_sooner(site, agent, rates):
-    say(site, rates, RATES)
+    write_rates(site, rates, RATES)
     agent.start()
-    agent.await_round(lambda done: is_as(held(done), RATES, 0.02), 30)
-    begun_s, before = time.monotonic(), used_s(site)
+    agent.await_round(
+        lambda done: is_as(applied_weights_of_all(done), RATES, 0.02), 30
+    )
+    begun_s, before = time.monotonic(), cpu_seconds_of_guests(site)
     ended_s = {}
     try:
         while len(ended_s) < len(RATES):
             processes.wait_until(lambda: False, EVERY_S, EVERY_S)
-            now_s, used = time.monotonic() - begun_s, used_s(site)
+            now_s, used = (
+                time.monotonic() - begun_s,
+                cpu_seconds_of_guests(site),
+            )
             for name in RATES.keys() - ended_s.keys():
                 if used[name] - before[name] >= WORK_S:
                     site.guests[name].command('cpu 0')

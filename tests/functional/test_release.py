@@ -37,7 +37,7 @@ PROGRAMS = {
 """What an extra is for, beside the checks that all have."""
 
 
-def ran(*command, cwd, codes=(0,)):
+def run_command(*command, cwd, codes=(0,)):
     done = subprocess.run(
         [str(each) for each in command],
         capture_output=True,
@@ -97,8 +97,8 @@ def test_an_extra_works_alone(built, tmp_path, python, extra):
     (wheel,) = built.glob('*.whl')
     asked = f'nova-fairness[{extra}]' if extra else 'nova-fairness'
     programs = installed(python, tmp_path / 'env', f'{asked} @ file://{wheel}')
-    ran(programs / 'pip', 'check', cwd=tmp_path)
-    said = ran(
+    run_command(programs / 'pip', 'check', cwd=tmp_path)
+    said = run_command(
         *(programs / 'nova-fairness-status', '--controller'),
         *('upgrade', 'check'),
         cwd=tmp_path,
@@ -107,13 +107,13 @@ def test_an_extra_works_alone(built, tmp_path, python, extra):
     assert 'Check: Options' in said
     if extra in PROGRAMS:
         program, *words = PROGRAMS[extra]
-        assert ran(programs / program, *words, cwd=tmp_path)
+        assert run_command(programs / program, *words, cwd=tmp_path)
 
 
 def test_the_source_installs_without_git(built, tmp_path):
     (source,) = built.glob('*.tar.gz')
     programs = installed(sys.executable, tmp_path / 'env', str(source))
-    said = ran(programs / 'nova-fairness', '--version', cwd=tmp_path)
+    said = run_command(programs / 'nova-fairness', '--version', cwd=tmp_path)
     assert VERSION in said
 
 

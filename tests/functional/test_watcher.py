@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope='module')
-def told(tmp_path_factory):
+def audit_results(tmp_path_factory):
     place = tmp_path_factory.mktemp('watcher')
     venv.create(place, with_pip=True)
     python = place / 'bin/python'
@@ -48,8 +48,8 @@ def moves(found):
     ]
 
 
-def test_watcher_empties_a_host_and_a_second_audit_does_nothing(told):
-    first = told['first']
+def test_watcher_empties_a_host_and_a_second_audit_does_nothing(audit_results):
+    first = audit_results['first']
     assert first['goal'] == 'server_consolidation'
     assert moves(first) in ([('migrate', 's3', host)] for host in 'ab')
     [action] = first['actions']
@@ -58,19 +58,19 @@ def test_watcher_empties_a_host_and_a_second_audit_does_nothing(told):
     assert min(first['free']) >= 0
     [efficacy] = first['efficacy']
     assert efficacy['value'] == pytest.approx(100 / 3, abs=0.1)
-    assert moves(told['second']) == []
+    assert moves(audit_results['second']) == []
 
 
-def test_a_fixed_server_stays_and_a_disabled_host_gets_nothing(told):
+def test_a_fixed_server_stays_and_a_disabled_host_gets_nothing(audit_results):
     # Nobody goes to c for its locked server, as c is the least used.
-    assert ('migrate', 's3', 'a') not in moves(told['locked'])
-    assert all(each[1] != 's3' for each in moves(told['locked']))
-    assert all(each[2] != 'b' for each in moves(told['disabled']))
-    assert moves(told['dear']) == []
+    assert ('migrate', 's3', 'a') not in moves(audit_results['locked'])
+    assert all(each[1] != 's3' for each in moves(audit_results['locked']))
+    assert all(each[2] != 'b' for each in moves(audit_results['disabled']))
+    assert moves(audit_results['dear']) == []
 
 
-def test_an_audit_offers_the_choices_of_the_planner(told):
-    assert set(told['schema']['properties']) == {
+def test_an_audit_offers_the_choices_of_the_planner(audit_results):
+    assert set(audit_results['schema']['properties']) == {
         'rule',
         'dearest_mb',
         'partial',

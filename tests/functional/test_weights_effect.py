@@ -24,14 +24,14 @@ def hierarchy():
     return status_effect._hierarchy()
 
 
-def started():
+def start_check():
     return subprocess.Popen(
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
 def test_the_effect_check_passes_where_shares_take_effect(hierarchy):
-    process = started()
+    process = start_check()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, out + err
     assert out.splitlines()[0].startswith('heavy: asked 25%, got ')
@@ -56,7 +56,7 @@ def test_an_interrupted_effect_check_removes_groups_and_tasks(
 ):
     group = hierarchy.top / status_effect.NAME
     last = group / 'light' / 'vcpu1' / 'cgroup.procs'
-    process = started()
+    process = start_check()
     try:
         patience.wait_for_value(lambda: last.exists() and last.read_text())
         pids = last.read_text().split()

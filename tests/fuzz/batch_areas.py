@@ -50,7 +50,7 @@ def judge(seen, waits):
 
 def amid(rng, entries, *good):
     """Odd entries with good ones at any place, if they are a list still."""
-    found = odd.changed(rng, entries)
+    found = odd.change_document(rng, entries)
     if not isinstance(found, list):
         return [*entries, *good]
     for each in good:

@@ -209,9 +209,9 @@ def _post(rng, cloud, name):
         instance['nova_object.version'] = '2.8'
         builds = [_versioned('BuildRequest', instance=instance)]
         inner['args']['build_requests'] = builds
-    inner['args'] = odd.changed(rng, inner['args'])
+    inner['args'] = odd.change_document(rng, inner['args'])
     if rng.random() < 0.1:
-        inner = odd.changed(rng, inner)
+        inner = odd.change_document(rng, inner)
     text = json.dumps(inner)
     if rng.random() < 0.1:
         text = odd.cut(rng, text)
@@ -280,11 +280,11 @@ def _changed_answer(rng, url, told):
     if any(f'/{each}' in url or f'={each}' in url for each in _OF_EVIL) or (
         'os-server-groups' in url
     ):
-        return json.dumps(odd.changed(rng, found))
+        return json.dumps(odd.change_document(rng, found))
     for key, entries in found.items():
         if isinstance(entries, list):
             found[key] = [
-                odd.changed(rng, each) if _is_evil(each) else each
+                odd.change_document(rng, each) if _is_evil(each) else each
                 for each in entries
             ]
             # What is said of a good host alone stays as it is.
@@ -421,7 +421,7 @@ def accounts(rng):
         asked = requests.ClusterOperations(cloud.world.store, cloud.process)
         for _ in range(rng.randrange(1, 4)):
             name = rng.choice((EVIL, f'{EVIL}/u'))
-            fields = odd.changed(rng, _limits(rng))
+            fields = odd.change_document(rng, _limits(rng))
             with contextlib.suppress(
                 exception.FairnessError, TypeError, ValueError, AttributeError
             ):
@@ -484,11 +484,13 @@ def agents(rng):
         cloud.cycles(1)
         for _ in range(2):
             told = {'cpu_time': 0.1, 'memory': 0.2}
-            parts = {who: odd.changed(rng, told) for who in ('u', EVIL)}
+            parts = {
+                who: odd.change_document(rng, told) for who in ('u', EVIL)
+            }
             world.measured = measured.MeasuredUse(rng.random() < 0.5, parts)
             if rng.random() < 0.2:
                 world.measured = odd.value(rng)
-            world.idle = odd.changed(
+            world.idle = odd.change_document(
                 rng, {BAD_HOST: {cloud.runs: 7e3}, 'h1': {cloud.shares: 7e3}}
             )
             meters = {
@@ -529,7 +531,7 @@ def files(rng):
             found = share_file.read(path)
         except exception.BadShares:
             found = None
-        changed = json.dumps(odd.changed(rng, _LIMITS))
+        changed = json.dumps(odd.change_document(rng, _LIMITS))
         if rng.random() < 0.3:
             changed = odd.cut(rng, changed)
         path.write_bytes(changed.encode('utf-8', 'surrogatepass'))

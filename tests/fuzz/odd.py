@@ -37,7 +37,7 @@ def number(rng):
     return rng.choice([*NUMBERS, rng.random(), None, 'x', True])
 
 
-def changed(rng, document, times=None):
+def change_document(rng, document, times=None):
     """A document of JSON types with some odd values in it."""
     held = {'': copy.deepcopy(document)}
     for _ in range(times or rng.choice((1, 1, 1, 2, 3, 8))):

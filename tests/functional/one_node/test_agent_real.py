@@ -173,19 +173,26 @@ def test_a_changed_configuration_is_taken_over_at_sighup(site, agent):
     agent.configure(enforce=True, exempt=bob)
     agent.send(signal.SIGHUP)
     agent.await_round(
-        lambda done: done['enforced'] and changed(done) == {'ann-1', 'ann-2'}
+        lambda done: (
+            done['enforced']
+            and guests_with_changed_weights(done) == {'ann-1', 'ann-2'}
+        )
     )
     agent.configure(exempt='')
     agent.send(signal.SIGHUP)
-    agent.await_round(lambda done: 'bob-1' in changed(done))
+    agent.await_round(
+        lambda done: 'bob-1' in guests_with_changed_weights(done)
+    )
     agent.configure(exempt=bob)
     agent.send(signal.SIGHUP)
-    done = agent.await_round(lambda done: 'bob-1' not in changed(done))
-    assert changed(done) == {'ann-1', 'ann-2'}
+    done = agent.await_round(
+        lambda done: 'bob-1' not in guests_with_changed_weights(done)
+    )
+    assert guests_with_changed_weights(done) == {'ann-1', 'ann-2'}
     assert agent.stop() == 0
 
 
-def changed(done):
+def guests_with_changed_weights(done):
     held = applied_weights(done)
     return {name for name in held if held[name] != FOUND[name]}
 

@@ -31,11 +31,11 @@ def groups(tmp_path):
 
 
 @pytest.fixture
-def spent(tmp_path):
+def charges_file(tmp_path):
     return tmp_path / 'spent.json'
 
 
-def say(site, groups, **rates):
+def write_rates(site, groups, **rates):
     servers = {
         guest.uuid: name.replace('-', '_')
         for name, guest in site.guests.items()
@@ -45,10 +45,10 @@ def say(site, groups, **rates):
 
 
 @pytest.fixture
-def service(site, redis, tmp_path, shares, groups, spent):
-    say(site, groups, ann_1=30, ann_2=30, bob_1=30)
+def service(site, redis, tmp_path, shares, groups, charges_file):
+    write_rates(site, groups, ann_1=30, ann_2=30, bob_1=30)
     with test_cluster_shares_real.serving(
-        site, tmp_path, shares, '', groups, spent
+        site, tmp_path, shares, '', groups, charges_file
     ) as running:
         yield running
 
@@ -69,7 +69,7 @@ def agent(site, service, tmp_path):
     assert site.shares() == FOUND
 
 
-def used_s(site):
+def cpu_seconds_of_guests(site):
     found = {}
     for name in site.guests:
         with site.domain(name) as each:
@@ -77,35 +77,42 @@ def used_s(site):
     return found
 
 
-def gained(site, agent):
+def cpu_seconds_gained(site, agent):
     """CPU seconds over some rounds."""
-    before = used_s(site)
+    before = cpu_seconds_of_guests(site)
     agent.await_number(agent.round + LOOKED_AT)
-    return {name: used - before[name] for name, used in used_s(site).items()}
+    return {
+        name: used - before[name]
+        for name, used in cpu_seconds_of_guests(site).items()
+    }
 
 
-def parts(amounts):
+def fractions_of_sum(amounts):
     total = sum(amounts.values())
     return {name: each / total for name, each in amounts.items()}
 
 
 def test_guests_get_cpu_by_spending_rates_and_groups_are_charged(
-    site, agent, service, groups, spent
+    site, agent, service, groups, charges_file
 ):
     agent.await_round(lambda done: done['round'] >= 2 * ROUNDS)
     even = dict.fromkeys(('ann_1', 'ann_2', 'bob_1'), 30)
-    assert parts(gained(site, agent)) == pytest.approx(parts(even), rel=0.1)
+    assert fractions_of_sum(cpu_seconds_gained(site, agent)) == pytest.approx(
+        fractions_of_sum(even), rel=0.1
+    )
     wanted = {'ann_1': 10, 'ann_2': 30, 'bob_1': 90}
-    say(site, groups, **wanted)
+    write_rates(site, groups, **wanted)
     agent.await_number(agent.round + ROUNDS)
-    units = json.loads(spent.read_text()).get('p/u', 0)
-    got = gained(site, agent)
-    assert parts(got) == pytest.approx(parts(wanted), rel=0.1)
+    units = json.loads(charges_file.read_text()).get('p/u', 0)
+    got = cpu_seconds_gained(site, agent)
+    assert fractions_of_sum(got) == pytest.approx(
+        fractions_of_sum(wanted), rel=0.1
+    )
 
     # A change of a rate writes what was charged until then.
-    say(site, groups, **{**wanted, 'ann_1': 11})
+    write_rates(site, groups, **{**wanted, 'ann_1': 11})
     agent.await_number(agent.round + ROUNDS)
-    charged = json.loads(spent.read_text())['p/u'] - units
+    charged = json.loads(charges_file.read_text())['p/u'] - units
     owed = sum(wanted[name] * used for name, used in got.items())
     per_second = charged / spending.UNIT * 3600 / owed
     # Rounds before and after are in it.
@@ -115,5 +122,7 @@ def test_guests_get_cpu_by_spending_rates_and_groups_are_charged(
     service.terminate()
     assert service.wait(agent_process.PATIENCE_S) == 0
     agent.await_number(agent.round + ROUNDS)
-    later = parts(gained(site, agent))
-    assert later == pytest.approx(parts({**wanted, 'ann_1': 11}), rel=0.1)
+    later = fractions_of_sum(cpu_seconds_gained(site, agent))
+    assert later == pytest.approx(
+        fractions_of_sum({**wanted, 'ann_1': 11}), rel=0.1
+    )

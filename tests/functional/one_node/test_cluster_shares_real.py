@@ -142,7 +142,7 @@ def agent(site, service, tmp_path):
     assert site.shares() == FOUND
 
 
-def used_s(site):
+def cpu_seconds_of_projects(site):
     """CPU seconds of both projects, as the kernel counts them."""
     found = {'ann': 0.0, 'bob': 0.0}
     for name in site.guests:
@@ -156,9 +156,9 @@ def ratio(site, agent):
 
     It is infinite if ann gets none: so it is of an idle class on a busy host.
     """
-    before = used_s(site)
+    before = cpu_seconds_of_projects(site)
     agent.await_number(agent.round + LOOKED_AT)
-    after = used_s(site)
+    after = cpu_seconds_of_projects(site)
     ann, bob = (after[name] - before[name] for name in ('ann', 'bob'))
     assert bob > 0
     return bob / ann if ann else math.inf

@@ -73,7 +73,7 @@ class Told(agent_process.Agent):
 @pytest.fixture(scope='module', autouse=True)
 def limited(site):
     """One guest more, which its flavor holds back."""
-    busy(site)
+    load_only_guests(site)
     made = site.start(
         'dan-1',
         cputune={'period': '100000', 'quota': str(int(LIMIT * 100_000))},
@@ -84,7 +84,7 @@ def limited(site):
     site.crowd()
     yield made
     site.destroy(site.guests.pop('dan-1'))
-    busy(site, *site.guests)
+    load_only_guests(site, *site.guests)
 
 
 @pytest.fixture(scope='module')
@@ -105,14 +105,14 @@ def agent(site, tmp_path_factory):
         running.wait(agent_process.PATIENCE_S)
 
 
-def busy(site, *names):
+def load_only_guests(site, *names):
     """Let these guests, and no others, want a CPU."""
     for name, guest in site.guests.items():
         guest.command(f'cpu {int(name in names)}')
 
 
 def test_summary_of_users_above_and_below_their_share(site, agent):
-    busy(site, 'ann-1', 'ann-2', 'bob-1')
+    load_only_guests(site, 'ann-1', 'ann-2', 'bob-1')
     # Weights that may not differ leave ann with twice what bob has.
     agent.await_why(
         site.guests['ann-1'],
@@ -126,7 +126,7 @@ def test_summary_of_users_above_and_below_their_share(site, agent):
 
 
 def test_summary_of_users_at_their_fair_share(site, agent):
-    busy(site, 'ann-1', 'ann-2', 'bob-1')
+    load_only_guests(site, 'ann-1', 'ann-2', 'bob-1')
     assert agent.stop() == 0
     agent.configure(max_weight_ratio=20)
     agent.start()
@@ -137,7 +137,7 @@ def test_summary_of_users_at_their_fair_share(site, agent):
 
 
 def test_summary_of_a_vm_at_the_limit_of_its_flavor(site, agent):
-    busy(site, 'dan-1')
+    load_only_guests(site, 'dan-1')
     agent.await_why(
         site.guests['dan-1'],
         f'This VM gets {LIMIT:.2f} CPU, which is the limit of its flavor',
@@ -146,13 +146,13 @@ def test_summary_of_a_vm_at_the_limit_of_its_flavor(site, agent):
 
 
 def test_summary_of_an_idle_vm(site, agent):
-    busy(site)
+    load_only_guests(site)
     # It uses about 0.01 CPU: it is idle, or its use is told.
     agent.await_why(site.guests['bob-1'], 'othing slows')
 
 
 def test_summary_of_idle_vms_that_are_charged(site, agent):
-    busy(site, 'ann-1', 'bob-1')
+    load_only_guests(site, 'ann-1', 'bob-1')
     agent.use(metric='GreedinessMetric', policy='thesis')
     try:
         agent.await_why(
@@ -188,7 +188,7 @@ def busy_host(site):
 
 @pytest.mark.slow
 def test_summary_on_a_host_that_is_busy_itself(site, agent):
-    busy(site, 'bob-1')
+    load_only_guests(site, 'bob-1')
     with busy_host(site):
         agent.await_why(
             site.guests['bob-1'],
@@ -198,7 +198,7 @@ def test_summary_on_a_host_that_is_busy_itself(site, agent):
 
 
 def test_summary_of_an_exempted_vm(site, agent):
-    busy(site, 'ann-1', 'ann-2', 'bob-1')
+    load_only_guests(site, 'ann-1', 'ann-2', 'bob-1')
     agent.use(exempt=domain.owner_id('user bob'))
     try:
         assert agent.await_why(site.guests['bob-1'], 'exempted this VM') == (
@@ -220,7 +220,7 @@ def test_summary_of_a_paused_vm(site, agent):
 
 
 def test_summary_of_an_agent_that_only_observes(site, agent):
-    busy(site, 'ann-1', 'ann-2', 'bob-1')
+    load_only_guests(site, 'ann-1', 'ann-2', 'bob-1')
     agent.use(enforce=False)
     try:
         agent.await_why(site.guests['bob-1'], summary.NOT_ENFORCED)

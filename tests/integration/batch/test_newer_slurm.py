@@ -100,7 +100,7 @@ batch = test_slurm.batch
 
 
 @pytest.fixture(scope='module')
-def rest(running):
+def slurmrestd_url(running):
     """URL of a slurmrestd."""
     return running.start_rest('openapi/slurmctld')
 
@@ -132,7 +132,7 @@ test_a_host_goes_to_the_cloud = (
 def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
     job = slurm.submit('-N2', '-n3', '--time=60')
     ended = slurm.submit('-n1', '-w', 'node4', command='true')
-    patience.wait_for_value(lambda: test_slurm.used(batch, 'node1'))
+    patience.wait_for_value(lambda: test_slurm.jobs_on_host(batch, 'node1'))
     waits = slurm.submit('-N4', '--exclusive', '--time=60')
     slurm.submit('-n1', '--array=1-9:2%3', '--hold')
     slurm.drain('node3', 'nova-fairness: it goes')

@@ -77,7 +77,7 @@ class TestSlurm(batch_contract.BatchContract):
 
 
 @pytest.fixture(scope='module')
-def rest(running):
+def slurmrestd_url(running):
     """URL of a slurmrestd."""
     url = running.start_rest()
     yield url
@@ -88,15 +88,17 @@ class TestSlurmRest(TestSlurm):
     """The same, looked at by slurmrestd."""
 
     @pytest.fixture(autouse=True)
-    def _rest(self, rest, monkeypatch):
-        monkeypatch.setenv(slurmrestd.URL, rest)
+    def _rest(self, slurmrestd_url, monkeypatch):
+        monkeypatch.setenv(slurmrestd.URL, slurmrestd_url)
 
     def make(self):
         return plugins.load_batch('slurmrestd')
 
 
-def test_slurmrestd_agrees_with_the_commands(slurm, batch, rest, monkeypatch):
-    monkeypatch.setenv(slurmrestd.URL, rest)
+def test_slurmrestd_agrees_with_the_commands(
+    slurm, batch, slurmrestd_url, monkeypatch
+):
+    monkeypatch.setenv(slurmrestd.URL, slurmrestd_url)
     slurm.submit('-N2', '-n3', '--time=60')
     patience.wait_for_value(
         lambda: any(each.work for each in batch.read_hosts().places.values())
@@ -108,9 +110,9 @@ def test_slurmrestd_agrees_with_the_commands(slurm, batch, rest, monkeypatch):
 
 
 def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
-    slurm, rest, monkeypatch
+    slurm, slurmrestd_url, monkeypatch
 ):
-    monkeypatch.setenv(slurmrestd.URL, rest)
+    monkeypatch.setenv(slurmrestd.URL, slurmrestd_url)
     batch = plugins.load_batch('slurmrestd')
     monkeypatch.setattr(slurm_forms, 'BEST_FIRST', (99,))
     with pytest.raises(
@@ -124,7 +126,7 @@ def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
         batch.read_hosts()
 
 
-def used(batch, host):
+def jobs_on_host(batch, host):
     return batch.read_hosts().places[host].work
 
 
@@ -146,12 +148,12 @@ def test_the_latest_end_of_a_job_follows_from_its_time_limit(slurm, batch):
     slurm.submit('-n1', '-w', 'node1', '--time=7')
     slurm.submit('-n1', '-w', 'node2')
     patience.wait_for_value(
-        lambda: used(batch, 'node1') and used(batch, 'node2')
+        lambda: jobs_on_host(batch, 'node1') and jobs_on_host(batch, 'node2')
     )
     text = slurm.run('squeue', '-hw', 'node1', '-o', '%S')
     began = slurm.seconds(text.strip())
-    assert used(batch, 'node1')[0].gone_at == began + 7 * 60
-    assert used(batch, 'node2')[0].gone_at is None
+    assert jobs_on_host(batch, 'node1')[0].gone_at == began + 7 * 60
+    assert jobs_on_host(batch, 'node2')[0].gone_at is None
 
 
 @pytest.mark.parametrize(
@@ -257,14 +259,14 @@ class Mover:
 def test_a_host_goes_to_the_cloud_when_its_job_has_ended(slurm, batch):
     """The planner's own actions on a real Slurm; the cloud is a fake."""
     job = slurm.submit('-n1', '-w', 'node1', '--time=60')
-    patience.wait_for_value(lambda: used(batch, 'node1'))
+    patience.wait_for_value(lambda: jobs_on_host(batch, 'node1'))
     mover = Mover(batch, 'node1')
     for _ in range(4):
         mover.cycle()
     assert mover.states == ['leaving_batch']
     assert slurm.states()['node1'] == 'draining'
     slurm.run('scancel', job)
-    patience.wait_for_value(lambda: not used(batch, 'node1'))
+    patience.wait_for_value(lambda: not jobs_on_host(batch, 'node1'))
     for _ in range(2):
         mover.cycle()
     assert mover.node.state is border_module.HostState.CLOUD
@@ -362,7 +364,7 @@ def test_a_node_leaves_slurm_only_after_its_job_end_is_saved(slurm, batch):
     go = slurm.top / 'end of it'
     command = f'while [ ! -e "{go}" ]; do sleep 0.1; done'
     slurm.submit('-n1', '-w', 'node3', command=command)
-    patience.wait_for_value(lambda: used(batch, 'node3'))
+    patience.wait_for_value(lambda: jobs_on_host(batch, 'node3'))
     mover = Mover(batch, 'node3')
     for _ in range(2):
         mover.cycle()

@@ -29,7 +29,7 @@ def as_operators_may(cloud):
     conf.write_text(conf.read_text().replace(short, ''))
 
 
-def typed(cloud, program, command):
+def run_in_cloud(cloud, program, command):
     """What a command says that must do what it is told to."""
     text = (
         f'from nova_fairness.cmd import {program}\n'
@@ -75,7 +75,7 @@ def test_removing_the_queue_starts_waiting_requests_and_leaves_nothing():
         cloud.stop(counting_cloud.SERVICES)
         as_operators_may(cloud)
         assert (
-            typed(cloud, 'cluster', 'drain')
+            run_in_cloud(cloud, 'cluster', 'drain')
             == 'queue: empty, all requests have started\n'
         )
         cloud.until(lambda: is_told(cloud, waiting), 'Nova lacks some')
@@ -87,7 +87,7 @@ def test_removing_the_queue_starts_waiting_requests_and_leaves_nothing():
             == []
         )
         cloud.stop([counting_cloud.RELAY])
-        assert 'queues removed' in typed(cloud, 'relay', 'remove')
+        assert 'queues removed' in run_in_cloud(cloud, 'relay', 'remove')
         assert ends.names_on(cloud.broker, counting_cloud.PLACES) == []
         assert cloud.cloud.holds() == []
         files = {each.name for each in cloud.directory.iterdir()}

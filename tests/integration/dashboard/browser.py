@@ -191,7 +191,7 @@ def _is_stale(element: Any) -> bool:
 
 
 @contextlib.contextmanager
-def opened(
+def logged_in_browser(
     site: str, user: str, password: str = fake_keystone.PASSWORD
 ) -> Iterator[Browser]:
     """A browser in which a user is logged in."""

@@ -28,9 +28,11 @@ DETAIL = f'{REQUESTS}{CLOUD["servers"][WAITS]}/'
 
 
 @pytest.fixture
-def opened():
+def browser_of():
     def log_in(user):
-        return browser.opened(CLOUD['site'], user, CLOUD['password'])
+        return browser.logged_in_browser(
+            CLOUD['site'], user, CLOUD['password']
+        )
 
     return log_in
 
@@ -48,7 +50,7 @@ def row_of(page, name):
     return page.driver.find_element('xpath', path).text
 
 
-def test_a_member_of_another_project_sees_none_of_it(opened):
+def test_a_member_of_another_project_sees_none_of_it(browser_of):
     secrets = [*CLOUD['servers'], *CLOUD['servers'].values()]
     assert {SLOW, WAITS} <= set(secrets)
     paths = (
@@ -59,7 +61,7 @@ def test_a_member_of_another_project_sees_none_of_it(opened):
         'project/fairness_starts/',
         *test_pages.OF_OPERATORS,
     )
-    with opened('carol') as page:
+    with browser_of('carol') as page:
         for path in paths:
             page.open(path)
             assert [each for each in secrets if each in page.source] == []
@@ -70,8 +72,8 @@ def test_a_member_of_another_project_sees_none_of_it(opened):
         assert WAITS not in page.source
 
 
-def test_an_operator_sees_both_hosts_and_the_queue(opened):
-    with opened('admin') as page:
+def test_an_operator_sees_both_hosts_and_the_queue(browser_of):
+    with browser_of('admin') as page:
         text = page.open('admin/fairness_board/')
         assert 'cmp1' in text
         assert 'cmp2' in text
@@ -89,8 +91,8 @@ def test_an_operator_sees_both_hosts_and_the_queue(opened):
         patience.wait_for_value(are_shown)
 
 
-def test_alice_sees_a_slow_server_and_cancels_one_that_waits(opened):
-    with opened('alice') as page:
+def test_alice_sees_a_slow_server_and_cancels_one_that_waits(browser_of):
+    with browser_of('alice') as page:
 
         def is_slow():
             text = page.open('project/fairness_servers/')

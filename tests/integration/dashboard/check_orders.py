@@ -26,9 +26,11 @@ FIRST = 'bob-waits'
 
 
 @pytest.fixture
-def opened():
+def browser_of():
     def log_in(user):
-        return browser.opened(CLOUD['site'], user, CLOUD['password'])
+        return browser.logged_in_browser(
+            CLOUD['site'], user, CLOUD['password']
+        )
 
     return log_in
 
@@ -46,8 +48,8 @@ def share_form(page):
     return f'{form} [name=share]'
 
 
-def test_a_manager_previews_and_divides_the_share(opened):
-    with opened('mary') as page:
+def test_a_manager_previews_and_divides_the_share(browser_of):
+    with browser_of('mary') as page:
         patience.wait_for_value(lambda: CLOUD['account'] in page.open(SHARE))
         before = page.find(share_form(page)).get_attribute('value')
         assert before != '3.0'
@@ -67,16 +69,16 @@ def test_a_manager_previews_and_divides_the_share(opened):
         patience.wait_for_value(is_set)
 
 
-def test_an_operator_puts_a_request_first(opened):
-    with opened('admin') as page:
+def test_an_operator_puts_a_request_first(browser_of):
+    with browser_of('admin') as page:
         page.open(QUEUE)
         assert '(first)' not in page.text
         of_row(page, 'First', FIRST)
         patience.wait_for_value(lambda: '1 (first)' in page.open(QUEUE))
 
 
-def test_an_operator_previews_and_sets_a_metric(opened):
-    with opened('admin') as page:
+def test_an_operator_previews_and_sets_a_metric(browser_of):
+    with browser_of('admin') as page:
         page.open('admin/fairness_choices/?host=cmp1')
         assert 'Would get' in page.text
         rows = [line.split()[:1] for line in page.text.splitlines()]
@@ -85,8 +87,8 @@ def test_an_operator_previews_and_sets_a_metric(opened):
         assert 'Done.' in page.text
 
 
-def test_an_operator_approves_a_plan(opened):
-    with opened('admin') as page:
+def test_an_operator_approves_a_plan(browser_of):
+    with browser_of('admin') as page:
         page.open('admin/fairness_plans/')
         assert CLOUD['plan'] in page.source
         page.open(f'admin/fairness_plans/{CLOUD["plan"]}/')
@@ -94,16 +96,16 @@ def test_an_operator_approves_a_plan(opened):
         assert 'Done.' in page.text
 
 
-def test_users_read_in_the_dialog_which_flavors_start(opened):
-    with opened('alice') as page:
+def test_users_read_in_the_dialog_which_flavors_start(browser_of):
+    with browser_of('alice') as page:
         test_launch.dialog(page, 'Flavor')
-        found = test_launch.said(page, 'small', 'shares')
+        found = test_launch.texts_of_flavors(page, 'small', 'shares')
         assert [each[:5] for each in found] == ['waits', 'waits']
 
 
-def test_others_see_nothing_of_plans_and_shares(opened):
+def test_others_see_nothing_of_plans_and_shares(browser_of):
     secrets = [CLOUD['plan'], CLOUD['account'], *CLOUD['servers'].values()]
-    with opened('carol') as page:
+    with browser_of('carol') as page:
         for path in (
             SHARE,
             QUEUE,

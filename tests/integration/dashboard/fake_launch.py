@@ -26,7 +26,7 @@ def _flavor(name: str, vcpus: int) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def listed(server: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def server_for_list(server: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A server with what the list of Horizon needs besides."""
     flavor = {**_flavor('small', 4), **server.get('flavor', {})}
     return {

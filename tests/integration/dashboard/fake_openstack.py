@@ -334,7 +334,9 @@ class FakeOpenStack:
         if is_all and 'admin' not in who['roles']:
             return webob.Response(status=403)
         found = [
-            fake_launch.listed(each, self._names.get(each['id'], each['id']))
+            fake_launch.server_for_list(
+                each, self._names.get(each['id'], each['id'])
+            )
             for each in self.world.cloud.servers.values()
             if is_all or each['tenant_id'] == who.get('project_id')
         ]

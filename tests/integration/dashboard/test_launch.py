@@ -25,10 +25,10 @@ def dialog(page, step):
     page.open('project/instances/')
     page.wait_for('#instances__action_launch-ng').click()
     page.wait_for('.wizard-nav')
-    go(page, step)
+    go_to_step(page, step)
 
 
-def go(page, step):
+def go_to_step(page, step):
     """Go to a step; what was asked for is there by then."""
     path = f'//ul[contains(@class, "nav-stacked")]//a[contains(., "{step}")]'
     ui.WebDriverWait(page.driver, browser.WAIT_S).until(
@@ -37,7 +37,7 @@ def go(page, step):
     page.driver.find_element('xpath', path).click()
 
 
-def said(page, *flavors):
+def texts_of_flavors(page, *flavors):
     """What is said of each flavor that is listed."""
     script = """
     const rows = [...document.querySelectorAll('.step tbody tr')];
@@ -55,9 +55,9 @@ def said(page, *flavors):
 def test_the_dialog_says_which_flavors_start_now(tmp_path, endpoint, site):
     cloud = fake_openstack.FakeOpenStack(tmp_path)
     endpoint.show(cloud)
-    with browser.opened(site, 'alice') as page:
+    with browser.logged_in_browser(site, 'alice') as page:
         dialog(page, 'Flavor')
-        assert said(page, 'two', 'nine') == [UNKNOWN, UNKNOWN]
+        assert texts_of_flavors(page, 'two', 'nine') == [UNKNOWN, UNKNOWN]
         cloud.start_late('nine', 7200.0)
         cloud.world.cloud.add_host('cmp2', 3, zone='z2')
         cloud.cycle()
@@ -67,18 +67,24 @@ def test_the_dialog_says_which_flavors_start_now(tmp_path, endpoint, site):
         assert 'nine waits about 2 h z1: 0, z2: 0' in text
         shoot(page, 'alice-starts')
         dialog(page, 'Flavor')
-        assert said(page, 'two', 'nine') == [NOW, 'waits about 2 h']
+        assert texts_of_flavors(page, 'two', 'nine') == [
+            NOW,
+            'waits about 2 h',
+        ]
         assert ABOUT in page.wait_for('.step .help-block').text
         shoot(page, 'alice-launch')
         # One server of it starts, in one of both zones.
-        go(page, 'Details')
+        go_to_step(page, 'Details')
         page.fill('#instance-count', '2')
-        assert said(page, 'two', 'nine') == [UNKNOWN, 'waits about 2 h']
+        assert texts_of_flavors(page, 'two', 'nine') == [
+            UNKNOWN,
+            'waits about 2 h',
+        ]
         page.fill('#instance-count', '1')
         for zone, told in (('z1', UNKNOWN), ('z2', NOW)):
             zones = page.wait_for('#availability-zone')
             ui.Select(zones).select_by_visible_text(zone)
-            assert said(page, 'two', 'nine')[0] == told
+            assert texts_of_flavors(page, 'two', 'nine')[0] == told
 
 
 def shoot(page, name):
@@ -97,7 +103,7 @@ def test_the_launch_dialog_is_unchanged_without_the_service(
 ):
     cloud = fake_openstack.FakeOpenStack(tmp_path, has_queue=False)
     endpoint.show(cloud)
-    with browser.opened(site, 'alice') as page:
+    with browser.logged_in_browser(site, 'alice') as page:
         dialog(page, 'Flavor')
         text = page.wait_for('.step table').text
         assert 'vCPUs' in text
@@ -112,7 +118,7 @@ def test_the_launch_dialog_is_unchanged_without_the_service(
 
 def test_the_launch_dialog_asks_with_the_rights_of_the_user(cloud, site):
     path = f'/{STARTS}flavors/'
-    with browser.opened(site, 'carol') as page:
+    with browser.logged_in_browser(site, 'carol') as page:
         page.open(STARTS)
         answer = page.asked(path)
         assert answer['status'] == 200

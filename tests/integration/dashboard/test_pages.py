@@ -42,7 +42,7 @@ PICTURES = os.environ.get('FAIRNESS_DASHBOARD_PICTURES')
 """Directory for pictures of all pages; none are kept without it."""
 
 
-def look(page, user, paths, part=''):
+def faults_of_pages(page, user, paths, part=''):
     """Everything that is wrong with pages for readers, by page and width.
 
     :param part: label of a closed part that is opened.
@@ -69,9 +69,9 @@ def look(page, user, paths, part=''):
 
 
 def test_alice_sees_why_a_server_waits_and_cancels_it(cloud, site):
-    with browser.opened(site, 'alice') as page:
+    with browser.logged_in_browser(site, 'alice') as page:
         paths = [each.format(waits=cloud.waits) for each in OF_PROJECTS]
-        assert look(page, 'alice', paths) == {}
+        assert faults_of_pages(page, 'alice', paths) == {}
         text = page.open('project/fairness_servers/')
         assert fake_openstack.SUMMARY in text
         assert text.count('it starts at about 20') == 1
@@ -97,7 +97,7 @@ def test_alice_sees_why_a_server_waits_and_cancels_it(cloud, site):
 
 
 def test_alice_cancels_a_request_by_keys_alone(cloud, site):
-    with browser.opened(site, 'alice') as page:
+    with browser.logged_in_browser(site, 'alice') as page:
         page.open(f'project/fairness_requests/{cloud.waits}/')
         page.press_by_keys('Cancel batch-waits')
         page.press_by_keys('Cancel the request')
@@ -107,7 +107,7 @@ def test_alice_cancels_a_request_by_keys_alone(cloud, site):
 
 
 def test_pages_are_in_the_language_that_the_user_chose(cloud, site):
-    with browser.opened(site, 'alice') as page:
+    with browser.logged_in_browser(site, 'alice') as page:
         chosen = {'name': 'horizon_language', 'value': 'de'}
         page.driver.add_cookie(chosen)
         text = page.open('project/fairness_starts/')
@@ -116,7 +116,7 @@ def test_pages_are_in_the_language_that_the_user_chose(cloud, site):
         told = page.asked('/project/fairness_starts/flavors/')['json']
         assert told['now'] == 'startet jetzt'
         paths = [each.format(waits=cloud.waits) for each in OF_PROJECTS]
-        assert look(page, 'alice-de', paths) == {}
+        assert faults_of_pages(page, 'alice-de', paths) == {}
         page.open(f'project/fairness_requests/{cloud.waits}/')
         page.press('batch-waits zurücknehmen')
         page.press('Die Anfrage zurücknehmen')
@@ -125,7 +125,7 @@ def test_pages_are_in_the_language_that_the_user_chose(cloud, site):
 
 def test_a_member_of_another_project_sees_nothing_of_it(cloud, site):
     secrets = ('web-slow', 'batch-', fake_openstack.RED, cloud.waits)
-    with browser.opened(site, 'carol') as page:
+    with browser.logged_in_browser(site, 'carol') as page:
         for path in (
             'project/fairness_servers/',
             'project/fairness_requests/',
@@ -154,8 +154,8 @@ def test_a_member_of_another_project_sees_nothing_of_it(cloud, site):
 
 
 def test_an_operator_reorders_the_queue_and_sets_a_metric(cloud, site):
-    with browser.opened(site, 'admin') as page:
-        assert look(page, 'admin', OF_OPERATORS) == {}
+    with browser.logged_in_browser(site, 'admin') as page:
+        assert faults_of_pages(page, 'admin', OF_OPERATORS) == {}
         text = page.open('admin/fairness_board/')
         assert re.search('red 1+ for room that all projects may use 2', text)
         page.open('admin/fairness_queue/')
@@ -188,7 +188,7 @@ def test_an_operator_reorders_the_queue_and_sets_a_metric(cloud, site):
 
 def test_an_operator_reads_names_or_ids_if_keystone_refuses(cloud, site):
     ids = f'{fake_openstack.RED}/{fake_openstack.ALICE}'
-    with browser.opened(site, 'admin') as page:
+    with browser.logged_in_browser(site, 'admin') as page:
         text = page.open('admin/fairness_queue/')
         for each in ('batch-waits', 'carol-secret', cloud.waits, 'blue'):
             assert each in text
@@ -203,7 +203,7 @@ def test_an_operator_reads_names_or_ids_if_keystone_refuses(cloud, site):
 
 
 def test_an_operator_sees_users_of_a_host_that_wait_for_cpu(cloud, site):
-    with browser.opened(site, 'admin') as page:
+    with browser.logged_in_browser(site, 'admin') as page:
         page.open('admin/fairness_board/')
         page.follow('cmp1')
         assert 'host=cmp1' in page.driver.current_url
@@ -226,8 +226,10 @@ def test_an_operator_sees_evictions_and_the_owner_reads_the_reason(
     spot = cloud.evict()
     told = cloud.world.cloud.servers[spot]['metadata']
     why = 'it makes room for a request of'
-    with browser.opened(site, 'admin') as page:
-        assert look(page, 'admin', ['admin/fairness_evictions/']) == {}
+    with browser.logged_in_browser(site, 'admin') as page:
+        assert (
+            faults_of_pages(page, 'admin', ['admin/fairness_evictions/']) == {}
+        )
         text = page.open('admin/fairness_evictions/')
         assert f'{why} project blue' in text
         assert told['fairness:leaves_why'] in text
@@ -239,16 +241,16 @@ def test_an_operator_sees_evictions_and_the_owner_reads_the_reason(
         assert urgent in page.text
         assert 'carol-urgent' in page.text
     leaves = told['fairness:leaves_at'][:16].replace('T', ' ')
-    with browser.opened(site, 'alice') as page:
+    with browser.logged_in_browser(site, 'alice') as page:
         text = page.open('project/fairness_servers/')
         assert f'It leaves at {leaves} UTC: {why} another project' in text
         assert fake_openstack.BLUE not in page.source
 
 
 def test_an_operator_sees_the_border_and_sends_a_host_over_it(cloud, site):
-    with browser.opened(site, 'admin') as page:
+    with browser.logged_in_browser(site, 'admin') as page:
         path = 'admin/fairness_border/?host=h1'
-        assert look(page, 'admin', [path]) == {}
+        assert faults_of_pages(page, 'admin', [path]) == {}
         text = page.open(path)
         assert 'cloud is away' in text
         assert 'Cloud (does not answer)' in text
@@ -271,7 +273,7 @@ OF_HOSTS = (
 
 
 def test_pages_of_operators_are_in_no_menu_of_a_member(cloud, site):
-    with browser.opened(site, 'alice') as page:
+    with browser.logged_in_browser(site, 'alice') as page:
         page.open('project/fairness_servers/')
         assert 'project/fairness_share' in page.source
         for path in OF_OPERATORS:
@@ -286,8 +288,8 @@ def test_a_manager_divides_the_share_of_the_project(cloud, site, monkeypatch):
     mary = {'user_id': 'a9' * 16, 'project_id': fake_openstack.RED}
     roles = ['manager', *fake_cloud.MEMBER]
     monkeypatch.setitem(fake_cloud.TOKENS, 'mary', {**mary, 'roles': roles})
-    with browser.opened(site, 'mary') as page:
-        assert look(page, 'mary', ['project/fairness_share/']) == {}
+    with browser.logged_in_browser(site, 'mary') as page:
+        assert faults_of_pages(page, 'mary', ['project/fairness_share/']) == {}
         page.open('project/fairness_share/')
         assert page.source.count('name="share"') == 1
         page.find('input[name=share]').clear()
@@ -301,7 +303,7 @@ def test_a_manager_divides_the_share_of_the_project(cloud, site, monkeypatch):
         page.open('project/fairness_share/')
         assert page.find('input[name=share]').get_attribute('value') == '3.0'
 
-        assert look(page, 'mary', [OF_SHARE], 'Limits of') == {}
+        assert faults_of_pages(page, 'mary', [OF_SHARE], 'Limits of') == {}
         page.open(OF_SHARE)
         page.press('Limits of')
         page.fill('details[open] [name=limit-ceiling]', 'VCPU=3')
@@ -329,8 +331,8 @@ def ceilings(cloud):
 
 def test_an_operator_previews_and_sets_limits_beside_shares(cloud, site):
     field = 'details[open] [name=limit-time_limit]'
-    with browser.opened(site, 'admin') as page:
-        assert look(page, 'admin', [OF_TREE], 'Limits of red') == {}
+    with browser.logged_in_browser(site, 'admin') as page:
+        assert faults_of_pages(page, 'admin', [OF_TREE], 'Limits of red') == {}
         assert 'Budget (unit-hours): 100000' in page.text
         for order, told in (
             ('Preview limits', 'Preview, nothing was changed'),
@@ -353,7 +355,7 @@ def test_an_operator_previews_and_sets_limits_beside_shares(cloud, site):
 
 
 def test_a_member_cannot_divide_the_share(cloud, site):
-    with browser.opened(site, 'bob') as page:
+    with browser.logged_in_browser(site, 'bob') as page:
         page.open('project/fairness_share/')
         assert 'name="share"' not in page.source
         assert 'name="limit-' not in page.source
@@ -381,7 +383,7 @@ def test_without_the_cluster_service_only_node_panels_are_there(
     endpoint.show(cloud)
     with (
         horizon_site.serving(endpoint.keystone, state) as other,
-        browser.opened(other, 'alice') as page,
+        browser.logged_in_browser(other, 'alice') as page,
     ):
         text = page.open('project/fairness_servers/')
         assert 'My Servers' in text

@@ -81,7 +81,7 @@ def hosts(exchange):
     return list(exchange.view(0.0, 'GreedinessMetric').reports)
 
 
-def tell(exchange, host, number, **changes):
+def publish_report(exchange, host, number, **changes):
     exchange.publish(build.node_report(host, number, **changes))
 
 
@@ -92,7 +92,7 @@ def until_all_know(nodes, expected, number, **changes):
     def done():
         now = next(numbers)
         for host, exchange in nodes.items():
-            tell(exchange, host, now, **changes.get(host, {}))
+            publish_report(exchange, host, now, **changes.get(host, {}))
         return all(hosts(item) == expected for item in nodes.values())
 
     wait_for_value(done)

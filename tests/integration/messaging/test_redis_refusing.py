@@ -26,7 +26,7 @@ PREFIX = 'oslo_messaging_zmq'
 TTL_S = 1.5
 
 
-def full(client):
+def fill_redis(client):
     client.config_set('maxmemory', '1kb')
     return lambda: client.config_set('maxmemory', '0')
 
@@ -68,7 +68,7 @@ def without_scripts(client):
 
 
 STATES = [
-    full,
+    fill_redis,
     cannot_save,
     alone,
     replica,
@@ -152,7 +152,7 @@ def test_a_reader_without_listeners_forgets_the_dead_after_an_outage(
     announcer.register(peer('one'))
     patience.wait_for_value(lambda: servers(reader) == ['one'])
     with redis.client() as client:
-        end = full(client)
+        end = fill_redis(client)
         patience.wait_for_value(lambda: reader.statistics()['outages'] == 1)
         announcer.stop()
         time.sleep(TTL_S / 4)
@@ -160,7 +160,9 @@ def test_a_reader_without_listeners_forgets_the_dead_after_an_outage(
     patience.wait_for_value(lambda: servers(reader) == [])
 
 
-@pytest.mark.parametrize('state', [full, cannot_save, alone, without_rights])
+@pytest.mark.parametrize(
+    'state', [fill_redis, cannot_save, alone, without_rights]
+)
 def test_notifications_are_sent_when_redis_takes_them_again(redis, state):
     one = sender.RedisNotifications(settings(redis), retry_delay_s=0.05)
     try:
@@ -221,7 +223,7 @@ def test_a_full_redis_can_be_emptied_by_its_listeners(redis):
         for number in range(3, 6):
             one.send('nova', 'fairness.info', {}, {'n': number})
         with redis.client() as client:
-            full(client)
+            fill_redis(client)
             ends = one.listener([('nova', 'fairness.info')], None, 1, None)
             ends.start(take)
             patience.wait_for_value(lambda: taken == [0, 1, 2, 3, 4, 5])
@@ -335,7 +337,7 @@ def test_a_desired_state_refused_by_redis_is_logged_and_kept(redis):
     wanted = desired.DesiredChoice(metric='a', policy='b', epoch=1, origin='n')
     with redis.client() as client:
         store = desired_store.RedisStore(client, 'cell1')
-        end = full(client)
+        end = fill_redis(client)
         with pytest.raises(exception.ExchangeError, match='Redis cannot'):
             store.change(lambda kept: wanted)
         end()

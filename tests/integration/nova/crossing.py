@@ -315,7 +315,7 @@ class Sampler:
 
 
 @contextlib.contextmanager
-def made(
+def slurm_beside_cloud(
     cloud: cloud_module.Cloud,
     queue: waiting.Queue,
     make: Callable[..., slurm_cluster.SlurmCluster] = (

@@ -22,7 +22,7 @@ def full(cloud, servers, queue):
     watching.eventually(
         lambda: cloud.room(FLAVOR) == room, lambda: cloud.room(FLAVOR)
     )
-    made = ask(cloud, 'fills', room)
+    made = ask_for_servers(cloud, 'fills', room)
     try:
         for server in made:
             cloud.await_status(server)
@@ -32,7 +32,7 @@ def full(cloud, servers, queue):
         cloud.delete([server for server in made if cloud.exists(server)])
 
 
-def ask(cloud, what, count):
+def ask_for_servers(cloud, what, count):
     """Ask for servers, for one project after the other."""
     return [
         boot(cloud, user, f'{user}-{what}-{number}')
@@ -47,7 +47,7 @@ def boot(cloud, user, name, host=None, flavor=FLAVOR):
     return cloud.boot(user, name, host, guest_image.IDLE, flavor)
 
 
-def told(cloud, requests, what):
+def reported_values(cloud, requests, what):
     """What the queue says of requests."""
     return [cloud.request(uuid).get(what) for uuid in requests]
 
@@ -55,6 +55,6 @@ def told(cloud, requests, what):
 def await_told(cloud, requests, what, wanted):
     """Wait until the queue says it of all of them."""
     watching.eventually(
-        lambda: told(cloud, requests, what) == wanted,
+        lambda: reported_values(cloud, requests, what) == wanted,
         lambda: ([cloud.request(each) for each in requests], wanted),
     )

@@ -16,13 +16,13 @@ from tests.fixtures.nova_cloud import rest
 README = pathlib.Path(__file__).resolve().parents[3] / 'README.rst'
 
 
-def shown() -> list[str]:
+def curl_commands() -> list[str]:
     """Commands of the README that begin with curl."""
     text = README.read_text(encoding='utf-8')
     return re.findall(r'^ {4}curl (?:.*\\\n)*.*$', text, re.MULTILINE)
 
 
-def typed(
+def run_in_cloud(
     cloud: cloud_module.Cloud, command: str, session: rest.Session
 ) -> tuple[int, Any]:
     """Run a command where the cloud can be reached.

@@ -203,7 +203,7 @@ def seconds(said):
 
 
 @pytest.fixture(scope='module')
-def lent(cloud, queue):
+def full_hosts(cloud, queue):
     paths = [f'/os-quota-sets/{e.project}' for e in cloud.users.values()]
     limits = dict.fromkeys(('instances', 'cores', 'ram'), -1)
     for path in paths:
@@ -222,11 +222,11 @@ def lent(cloud, queue):
 
 
 @pytest.fixture
-def room(lent):
+def room(full_hosts):
     try:
-        yield lent
+        yield full_hosts
     finally:
-        lent.clear()
+        full_hosts.clear()
 
 
 class Deaths:

@@ -80,7 +80,7 @@ def test_a_manager_divides_a_domain_by_its_token(faculty):
     assert set_share(dean, projects['lab'], None) == 200
 
 
-def left(faculty):
+def unit_hours_left(faculty):
     """Unit-hours of physics; -1 while no budget is told."""
     return faculty.limits('physics').get('budget_left', -1)
 
@@ -88,7 +88,7 @@ def left(faculty):
 def test_a_request_beyond_the_budget_waits_until_the_budget_suffices(faculty):
     cloud = faculty.cloud
     faculty.limit('physics', budget=3.0)
-    watching.eventually(lambda: left(faculty) == 3)
+    watching.eventually(lambda: unit_hours_left(faculty) == 3)
     first = faculty.boot('physics', 'first', '2h')
     cloud.await_status(first)
     second = faculty.boot('physics', 'second', '2h')
@@ -104,14 +104,14 @@ def test_a_request_beyond_the_budget_waits_until_the_budget_suffices(faculty):
     assert 'budget' in str(refused.body)
     faculty.openstack('physics', 'request', 'extend', first, '30m')
     watching.eventually(
-        lambda: 0.4 < left(faculty) <= 0.5,
+        lambda: 0.4 < unit_hours_left(faculty) <= 0.5,
         lambda: faculty.limits('physics'),
     )
     # What it did not use is there again.
     cloud.delete([first])
     cloud.await_status(second)
     watching.eventually(
-        lambda: 0.8 < left(faculty) <= 1,
+        lambda: 0.8 < unit_hours_left(faculty) <= 1,
         lambda: faculty.limits('physics'),
     )
 
@@ -126,7 +126,7 @@ def test_a_request_waits_for_a_time_window_of_its_account(faculty):
     watching.eventually(lambda: faculty.limits('arts').get('opens_at'))
     other = faculty.boot('physics', 'other')
     cloud.await_status(other)
-    assert filling.told(cloud, [waits], 'state') == ['waiting']
+    assert filling.reported_values(cloud, [waits], 'state') == ['waiting']
     faculty.limit('arts', windows=[OPEN])
     cloud.await_status(waits)
 
@@ -168,7 +168,7 @@ def test_a_lending_project_starts_before_borrowers(shared):
     filling.await_told(cloud, [owns, more], 'position', [1, 2])
     cloud.delete(borrowed[:1])
     cloud.await_status(owns)
-    assert filling.told(cloud, [more], 'state') == ['waiting']
+    assert filling.reported_values(cloud, [more], 'state') == ['waiting']
     # Nobody asks for the rest of what is lent.
     cloud.delete(borrowed[1:2])
     cloud.await_status(more)

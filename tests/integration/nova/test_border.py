@@ -55,7 +55,7 @@ def queue(cloud):
 
 @pytest.fixture(scope='module')
 def shared(cloud, queue):
-    with crossing_module.made(cloud, queue) as made:
+    with crossing_module.slurm_beside_cloud(cloud, queue) as made:
         yield made
 
 

@@ -85,7 +85,7 @@ def shared(cloud, queue):
         accounts=[*PLEDGES],
         storage=(places.ADDRESS, places.PORTS['database']),
     )
-    with crossing_module.made(cloud, queue, make) as made:
+    with crossing_module.slurm_beside_cloud(cloud, queue, make) as made:
         yield made
 
 
@@ -155,18 +155,20 @@ class Demand:
                 self._ended.add(uuid)
 
 
-def parts(uses, group, now):
+def fractions_of_groups(uses, group, now):
     """Part of each group in all use until then, which fades."""
     had = dict.fromkeys(PLEDGES, 0.0)
     for use in uses:
         name, ended = group.get(use.what), min(use.ended, now)
         if name and ended > use.begun:
-            had[name] += kept(now - ended) - kept(now - use.begun)
+            had[name] += decay_factor(now - ended) - decay_factor(
+                now - use.begun
+            )
     total = sum(had.values())
     return {name: each / total for name, each in had.items()}
 
 
-def kept(age_s):
+def decay_factor(age_s):
     """What is left of use of that age."""
     return math.exp(-math.log(2) * age_s / HALF_LIFE_S)
 
@@ -177,7 +179,7 @@ def error(found):
     return max(abs(found[name] - PLEDGES[name] / total) for name in PLEDGES)
 
 
-def spread(found):
+def error_statistics(found):
     """Mean and largest error of parts at many moments."""
     errors = [error(each) for each in found]
     return {'mean': sum(errors) / len(errors), 'largest': max(errors)}
@@ -205,10 +207,12 @@ def start(shared, queue, groups):
         shared.cloud.admin.put('compute', '/fairness/shares', body)
     shared.act('m3', 'move')
     shared.await_state('m3', 'cloud')
-    watching.eventually(lambda: len(told(shared)) == 3, shared.faults)
+    watching.eventually(
+        lambda: len(reported_groups(shared)) == 3, shared.faults
+    )
 
 
-def told(shared):
+def reported_groups(shared):
     """What the service says of the groups, by their accounts in Slurm."""
     with contextlib.suppress(KeyError):
         answer = shared.cloud.admin.ask(
@@ -224,26 +228,26 @@ def want(demand, shared, until, settled):
     seen = []
     while time.time() < until:
         demand.look()
-        if time.time() > settled and (found := told(shared)):
+        if time.time() > settled and (found := reported_groups(shared)):
             seen.append({name: found[name]['part'] for name in PLEDGES})
         time.sleep(0.5)
     return seen
 
 
-def recorded(demand, shared, settled, end):
+def recorded_use_of_groups(demand, shared, settled, end):
     """What groups had by the records of both sides."""
     of_batch, of_cloud = shared.uses()
     both = [
-        parts(of_batch + of_cloud, demand.group, at)
+        fractions_of_groups(of_batch + of_cloud, demand.group, at)
         for at in range(int(settled), int(end), 5)
     ]
     return {
         'jobs': len(of_batch),
         'servers': len(of_cloud),
         'parts': both[-1],
-        'parts_of_batch': parts(of_batch, demand.group, end),
-        'parts_of_cloud': parts(of_cloud, demand.group, end),
-        'error': spread(both),
+        'parts_of_batch': fractions_of_groups(of_batch, demand.group, end),
+        'parts_of_cloud': fractions_of_groups(of_cloud, demand.group, end),
+        'error': error_statistics(both),
         'on_both_sides_at_once': len(shared.overlaps()),
     }
 
@@ -257,7 +261,7 @@ def test_groups_get_their_pledges_in_batch_and_cloud_together(
     settled = begun + 2 * HALF_LIFE_S
     seen = want(demand, shared, settled + MEASURED_S, settled)
     end = time.time()
-    last, faults = told(shared), shared.faults()
+    last, faults = reported_groups(shared), shared.faults()
     # What runs is recorded once it is over.
     shared.slurm.run('scancel', '--state=PENDING', '--user=root')
     watching.eventually(lambda: not shared.slurm.run('squeue', '-h').strip())
@@ -266,11 +270,11 @@ def test_groups_get_their_pledges_in_batch_and_cloud_together(
         'pledges': PLEDGES,
         'half_life_s': HALF_LIFE_S,
         'lasted_s': round(end - begun),
-        **recorded(demand, shared, settled, end),
+        **recorded_use_of_groups(demand, shared, settled, end),
         'shares_of_batch': {
             name: each['batch_share'] for name, each in last.items()
         },
-        'error_as_it_is_told': spread(seen),
+        'error_as_it_is_told': error_statistics(seen),
         'looks': len(seen),
         'faults': faults,
     }

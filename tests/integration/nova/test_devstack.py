@@ -64,8 +64,8 @@ def show_that_it_works(stacked):
     watching.eventually(
         lambda: stacking.answering(cloud) == set(cloud.nodes), stacked.said
     )
-    change, _ = readme_lines.shown()
-    status, answer = readme_lines.typed(cloud, change, cloud.admin)
+    change, _ = readme_lines.curl_commands()
+    status, answer = readme_lines.run_in_cloud(cloud, change, cloud.admin)
     assert status == 202
     assert [host['name'] for host in answer['hosts']] == list(cloud.nodes)
     assert answer['not_reached'] == []

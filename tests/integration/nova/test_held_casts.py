@@ -22,7 +22,7 @@ SERVERS = tuple(nova_casts.UUIDS[:2])
 
 
 @pytest.fixture(scope='module')
-def written():
+def message_bodies():
     """Bodies of messages by method."""
     venv = environment.ensure(environment.default_cache())
     done = subprocess.run(
@@ -38,16 +38,16 @@ def written():
     return told['bodies']
 
 
-def read(written, method):
+def read(message_bodies, method):
     """What the cluster service makes of a message."""
-    body = written[method].encode()
+    body = message_bodies[method].encode()
     held = envelope.cast_to_hold(body, jobs.HELD_METHODS)
     assert held.method == method
     return parser.parse_message(nova_casts.held(body, method))
 
 
-def test_a_build_of_two_servers_is_one_request(written):
-    found = read(written, 'schedule_and_build_instances')
+def test_a_build_of_two_servers_is_one_request(message_bodies):
+    found = read(message_bodies, 'schedule_and_build_instances')
     assert found.servers == SERVERS
     assert (found.project, found.user) == ('the-project', 'the-user')
     assert found.flavor == 'small'
@@ -59,12 +59,12 @@ def test_a_build_of_two_servers_is_one_request(written):
     }
 
 
-def test_a_server_that_is_unshelved_is_a_request(written):
-    found = read(written, 'unshelve_instance')
+def test_a_server_that_is_unshelved_is_a_request(message_bodies):
+    found = read(message_bodies, 'unshelve_instance')
     assert found.servers == SERVERS[:1]
     assert found.project == 'the-project'
     assert dict(found.demand.amounts)['VCPU'] == 2
 
 
-def test_no_other_messages_are_held(written):
-    assert sorted(written) == sorted(jobs.HELD_METHODS)
+def test_no_other_messages_are_held(message_bodies):
+    assert sorted(message_bodies) == sorted(jobs.HELD_METHODS)

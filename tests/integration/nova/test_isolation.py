@@ -43,7 +43,7 @@ def servers():
 
 
 @pytest.fixture
-def full(faculty):
+def full_faculty(faculty):
     """A faculty without room, and the servers that take it."""
     made = [faculty.boot('physics', f'fills-{n}') for n in range(ALL)]
     for each in made:
@@ -176,8 +176,8 @@ def test_a_pinned_flavor_starts_on_hosts_without_dedicated_cpus(
 
 
 @pytest.mark.slow
-def test_operators_start_a_request_first_and_hold_another(full):
-    faculty, fillers = full
+def test_operators_start_a_request_first_and_hold_another(full_faculty):
+    faculty, fillers = full_faculty
     cloud = faculty.cloud
     one, two, three = waiting_requests(faculty, 'one', 'two', 'three')
 
@@ -189,7 +189,7 @@ def test_operators_start_a_request_first_and_hold_another(full):
     refused = watching.typed(cloud, 'fairness', 'request', 'release', one)
     assert refused.returncode == 1
     assert 'the host that comes closest has 0 left' in refused.stderr
-    assert filling.told(cloud, [one], 'state') == ['waiting']
+    assert filling.reported_values(cloud, [one], 'state') == ['waiting']
     assert cloud.show(one)['status'] == 'BUILD'
 
     operator('first', three)

@@ -239,7 +239,7 @@ def change(cloud):
 
 
 @pytest.fixture
-def line(cloud, options, host, boot, change):
+def waiting_line(cloud, options, host, boot, change):
     """Three servers in the order of their age, the first of a heavy user."""
     options(order='fifo')
     # Others have used the cloud, too, in the tests before.
@@ -252,22 +252,24 @@ def line(cloud, options, host, boot, change):
 
 
 @pytest.mark.slow
-def test_the_server_of_a_preview_starts_after_the_order(line, options, change):
-    oldest, lightest = line.previewed('order', 'preview', 'fair_tree')
+def test_the_server_of_a_preview_starts_after_the_order(
+    waiting_line, options, change
+):
+    oldest, lightest = waiting_line.previewed('order', 'preview', 'fair_tree')
     assert oldest == 'alice' != lightest
     options(order='fair_tree')
-    assert line.go_on() == lightest
+    assert waiting_line.go_on() == lightest
 
     (first,) = {*places.USERS} - {'alice', lightest}
     project = places.USERS[first]
     set_share = ('share', 'set', project, '0', '--dry-run')
-    assert line.previewed(*set_share) == (first, 'alice')
+    assert waiting_line.previewed(*set_share) == (first, 'alice')
     change('/fairness/shares', first, 'share', 0)
-    assert line.go_on() == 'alice'
+    assert waiting_line.go_on() == 'alice'
 
-    line.ask(lightest)
+    waiting_line.ask(lightest)
     ceiling = ('--ceiling', 'VCPU=0', '--dry-run')
     limit = ('limit', 'set', places.USERS[lightest], *ceiling)
-    assert line.previewed(*limit) == (lightest, first)
+    assert waiting_line.previewed(*limit) == (lightest, first)
     change('/fairness/limits', lightest, 'ceiling', {'VCPU': 0})
-    assert line.go_on() == first
+    assert waiting_line.go_on() == first

@@ -135,7 +135,7 @@ def test_victims_stay_when_the_preemptor_needs_no_room(room):
 
 
 @pytest.fixture
-def wide(cloud):
+def two_vcpu_flavor(cloud):
     """A flavor of two vCPUs."""
     about = {'id': WIDE, 'name': WIDE, 'vcpus': 2, 'ram': 128, 'disk': 1}
     cloud.admin.post('compute', '/flavors', {'flavor': about})
@@ -144,7 +144,7 @@ def wide(cloud):
 
 
 @pytest.mark.slow
-def test_a_victim_that_was_migrated_stays(room, wide):
+def test_a_victim_that_was_migrated_stays(room, two_vcpu_flavor):
     room.start(room_actions='shelve')
     room.fill()
     # Each of two hosts has half of what is asked for.
@@ -155,7 +155,7 @@ def test_a_victim_that_was_migrated_stays(room, wide):
     room.cloud.delete(list(holes.values()))
     for each in holes.values():
         del room.servers[each]
-    asked = room.ask(1, wide)
+    asked = room.ask(1, two_vcpu_flavor)
     [(told, at)] = room.await_told(1).items()
     here = room.host(told)
     [there] = holes.keys() - {here}

@@ -11,7 +11,7 @@ pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
 
 @pytest.fixture
-def fair(cloud, servers):
+def fair_servers(cloud, servers):
     """Servers of users who are made equal."""
     watching.use_defaults(cloud)
     watching.act(cloud, 'all', 'resume')
@@ -28,7 +28,7 @@ def migrate(cloud, server, host):
 
 
 @pytest.fixture
-def half(cloud, fair):
+def halved_quota(cloud, fair_servers):
     """What is equal is too much for bob: he is entitled to half of it.
 
     Otherwise he would be heavier than carol only by his other server, for
@@ -39,7 +39,9 @@ def half(cloud, fair):
 
     def ratio():
         one, other = (
-            cloud.admin.get('compute', f'/fairness/instances/{fair[name]}')
+            cloud.admin.get(
+                'compute', f'/fairness/instances/{fair_servers[name]}'
+            )
             for name in ('bob-1', 'carol-1')
         )
         return (
@@ -52,15 +54,17 @@ def half(cloud, fair):
         watching.eventually(
             lambda: ratio() == pytest.approx(0.5, rel=0.2), ratio
         )
-        yield fair
+        yield fair_servers
     finally:
         cloud.admin.delete('compute', path)
 
 
-def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, half):
+def test_live_migration_carries_the_fair_weight_within_two_rounds(
+    cloud, halved_quota
+):
     there = cloud.nodes['cmp2']
     before = there.rounds()
-    migrate(cloud, half['bob-1'], 'cmp2')
+    migrate(cloud, halved_quota['bob-1'], 'cmp2')
     try:
 
         def both():
@@ -70,8 +74,8 @@ def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, half):
             """
             found = []
             for done in watching.rounds(there)[before:]:
-                new = watching.in_round(done, half['bob-1'])
-                old = watching.in_round(done, half['carol-1'])
+                new = watching.in_round(done, halved_quota['bob-1'])
+                old = watching.in_round(done, halved_quota['carol-1'])
                 if not (new and old and done.get('contended', {}).get('cpu')):
                     continue
                 if found or new['wanting']['cpu']:
@@ -84,16 +88,18 @@ def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, half):
         newcomer, other = both()[2]
         assert newcomer < other, both()
         watching.eventually(
-            lambda: watching.prefers(cloud, half['carol-1'], half['bob-1'])
+            lambda: watching.prefers(
+                cloud, halved_quota['carol-1'], halved_quota['bob-1']
+            )
         )
     finally:
-        migrate(cloud, half['bob-1'], 'cmp1')
+        migrate(cloud, halved_quota['bob-1'], 'cmp1')
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('action', ['reboot', 'rebuild'])
-def test_a_restarted_server_is_steered_again(cloud, fair, action):
-    node, server = cloud.nodes['cmp1'], fair['bob-2']
+def test_a_restarted_server_is_steered_again(cloud, fair_servers, action):
+    node, server = cloud.nodes['cmp1'], fair_servers['bob-2']
     what = {
         'reboot': {'type': 'HARD'},
         'rebuild': {'imageRef': cloud.images['busy']},
@@ -106,19 +112,19 @@ def test_a_restarted_server_is_steered_again(cloud, fair, action):
     )
     cloud.await_status(server)
     watching.eventually(
-        lambda: watching.prefers(cloud, fair['alice-1'], server),
+        lambda: watching.prefers(cloud, fair_servers['alice-1'], server),
         lambda: node.said('nova-fairness'),
     )
 
 
-def test_a_server_deleted_while_it_runs_leaves_nothing(cloud, fair):
+def test_a_server_deleted_while_it_runs_leaves_nothing(cloud, fair_servers):
     node = cloud.nodes['cmp1']
     server = cloud.boot('bob', 'bob-3', 'cmp1')
     cloud.await_status(server)
     found = node.directory / 'var/lib/nova-fairness/found.json'
     watching.eventually(
         lambda: (
-            watching.prefers(cloud, fair['alice-1'], server)
+            watching.prefers(cloud, fair_servers['alice-1'], server)
             and server in found.read_text()
         ),
         found.read_text,

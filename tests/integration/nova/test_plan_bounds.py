@@ -133,15 +133,15 @@ def bounds(cloud, lying, flavors, group):
     cloud.act(found['locked'], 'unlock')
 
 
-def seen(cloud, user, server):
+def visible_server(cloud, user, server):
     """What a user sees of a server; nothing of one that is not his."""
     answer = cloud.users[user].ask('GET', 'compute', f'/servers/{server}')
     return answer.body['server'] if answer.status == 200 else {}
 
 
-def said(cloud, server):
+def visible_metadata(cloud, server):
     """What the owner of a server reads in its metadata; no more is there."""
-    return seen(cloud, planned.OWNER, server)['metadata']
+    return visible_server(cloud, planned.OWNER, server)['metadata']
 
 
 @pytest.mark.slow
@@ -160,14 +160,16 @@ def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
             bounds['apart']: EMPTY,
         }
         targets = plans.targets(uuid)
-        assert not any(said(cloud, each) for each in bounds.values())
+        assert not any(
+            visible_metadata(cloud, each) for each in bounds.values()
+        )
         plans.approve(uuid)
         before = {}
 
         def all_are_told():
             # The first may have arrived before the last is told.
             for each in targets.keys() - before.keys():
-                if told := said(cloud, each):
+                if told := visible_metadata(cloud, each):
                     before[each] = told
             return len(before) == len(targets)
 
@@ -181,13 +183,15 @@ def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
     assert not any(plans.migrations(each) for each in stay)
     for each, told in before.items():
         assert re.fullmatch(f'{AT} empty', told[plan_executor.MOVING]), told
-        after = said(cloud, each)
+        after = visible_metadata(cloud, each)
         assert [*after] == [plan_executor.MOVED]
         assert re.fullmatch(f'{AT} empty', after[plan_executor.MOVED])
         assert after[plan_executor.MOVED] > told[plan_executor.MOVING]
-        assert 'fake-' not in json.dumps(seen(cloud, planned.OWNER, each))
-        assert not seen(cloud, 'bob', each)
-    assert not any(said(cloud, each) for each in stay)
+        assert 'fake-' not in json.dumps(
+            visible_server(cloud, planned.OWNER, each)
+        )
+        assert not visible_server(cloud, 'bob', each)
+    assert not any(visible_metadata(cloud, each) for each in stay)
     for user in (planned.OWNER, 'bob'):
         for path in (planned.URL, f'{planned.URL}/{uuid}'):
             answer = cloud.users[user].ask('GET', 'compute', path)
@@ -202,7 +206,7 @@ def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
         },
         closed=CLOSED,
         told={'before': before[bounds['free']]}
-        | {'after': said(cloud, bounds['free'])},
+        | {'after': visible_metadata(cloud, bounds['free'])},
     )
 
 

@@ -76,7 +76,7 @@ def test_a_host_is_emptied_under_load_and_disabled(plans, cloud, servers):
 
 
 @pytest.fixture
-def wide(cloud):
+def two_vcpu_flavor(cloud):
     about = {'id': WIDE, 'name': WIDE, 'vcpus': 4, 'ram': 128, 'disk': 1}
     cloud.admin.post('compute', '/flavors', {'flavor': about})
     yield WIDE
@@ -85,14 +85,14 @@ def wide(cloud):
 
 @pytest.mark.slow
 def test_a_migration_makes_room_for_a_request_that_fits_nowhere(
-    plans, cloud, fakes, lying, wide
+    plans, cloud, fakes, lying, two_vcpu_flavor
 ):
     for host in fakes:
         lying(host, 2)
     plans.start(planned.APPROVE)
     known = plans.new(())
     plans.start({**planned.AUTO, 'goals': 'rescue'})
-    [asked] = lying(None, 1, wide, wait=False)
+    [asked] = lying(None, 1, two_vcpu_flavor, wait=False)
     cloud.await_status(asked)
     [told] = [each for each in plans.all() if each['subject'] == asked]
     told = plans.ended(told['uuid'])

@@ -31,11 +31,11 @@ def act_on(cloud, user, request, action):
 
 
 def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
-    asked = filling.ask(cloud, 'waits', REQUESTS)
+    asked = filling.ask_for_servers(cloud, 'waits', REQUESTS)
     filling.await_told(cloud, asked, 'position', [*range(1, REQUESTS + 1)])
     filling.await_told(cloud, asked, 'state', ['waiting'] * REQUESTS)
     projects = {cloud.users[user].project for user in places.USERS}
-    assert set(filling.told(cloud, asked, 'project_id')) == projects
+    assert set(filling.reported_values(cloud, asked, 'project_id')) == projects
     # Nova shows them, too, and no host has one.
     shown = [cloud.show(server) for server in asked]
     assert {each['status'] for each in shown} == {'BUILD'}
@@ -66,12 +66,12 @@ def test_users_read_why_they_wait_and_cancel_it(cloud, full):
     assert shown['state'] == 'waiting'
     assert shown['reason'] == 'shared_part_taken'
     assert 'VCPU' in shown['explanation']
-    listed = watching.openstack(
+    statuses_by_server = watching.openstack(
         cloud, 'fairness', 'request', 'list', user='alice'
     )
-    assert [each['ID'] for each in listed if each['State'] == 'waiting'] == [
-        mine
-    ]
+    assert [
+        each['ID'] for each in statuses_by_server if each['State'] == 'waiting'
+    ] == [mine]
     path = f'/fairness/requests/{other}'
     assert cloud.users['alice'].ask('GET', 'compute', path).status == 404
     assert act_on(cloud, 'alice', other, 'cancel').status == 404
@@ -96,7 +96,9 @@ def test_a_user_with_a_revoked_token_reads_why_no_server_started(
     other.revoke()
     cloud.delete(full)
     filling.await_told(cloud, [mine], 'state', ['expired'])
-    assert filling.told(cloud, [mine], 'reason') == ['token_refused']
+    assert filling.reported_values(cloud, [mine], 'reason') == [
+        'token_refused'
+    ]
     watching.eventually(lambda: not cloud.exists(mine))
 
 
@@ -104,7 +106,7 @@ def host_of(cloud, server):
     return cloud.show(server)['OS-EXT-SRV-ATTR:host']
 
 
-def ended(cloud, server, action):
+def outcome_of_action(cloud, server, action):
     """How the last action of a kind ended; nothing if it goes on."""
     path = f'/servers/{server}/os-instance-actions'
     found = cloud.admin.get('compute', path)['instanceActions']
@@ -121,7 +123,7 @@ HANDLED = {
 }
 
 
-def listed(cloud, query):
+def statuses_by_server(cloud, query):
     """Status of servers by UUID, as Nova lists them."""
     path = f'/servers/detail?all_tenants=1{query}'
     found = cloud.admin.get('compute', path)['servers']
@@ -138,10 +140,10 @@ def test_server_actions_work_as_without_the_queue(cloud, full):
         cloud.act(server, action)
         cloud.await_status(server, status)
         # What waits is the only one that looks between do not list.
-        others = listed(cloud, nova.BUT_BUILDS)
+        others = statuses_by_server(cloud, nova.BUT_BUILDS)
         assert others == {
             uuid: told
-            for uuid, told in listed(cloud, '').items()
+            for uuid, told in statuses_by_server(cloud, '').items()
             if told != 'BUILD'
         }
         assert others.keys() >= set(full)
@@ -155,15 +157,17 @@ def test_server_actions_work_as_without_the_queue(cloud, full):
     )
     # There is no room for it beside what it has, and Nova says so.
     cloud.act(server, 'resize', flavorRef='shares')
-    watching.eventually(lambda: ended(cloud, server, 'resize') == 'Error')
+    watching.eventually(
+        lambda: outcome_of_action(cloud, server, 'resize') == 'Error'
+    )
     cloud.await_status(server)
 
     cloud.delete([other])
     since = f'{nova.BUT_BUILDS}&changes-since=2020-01-01T00:00:00Z'
-    assert listed(cloud, since)[other] == 'DELETED'
+    assert statuses_by_server(cloud, since)[other] == 'DELETED'
     cloud.act(server, 'resize', flavorRef='shares')
     cloud.await_status(server, 'VERIFY_RESIZE')
-    assert listed(cloud, since)[server] == 'VERIFY_RESIZE'
+    assert statuses_by_server(cloud, since)[server] == 'VERIFY_RESIZE'
     cloud.act(server, 'confirmResize')
     cloud.await_status(server)
     assert cloud.show(server)['flavor']['original_name'] == 'shares'
@@ -196,8 +200,12 @@ def test_a_live_migration_makes_room_for_a_request_of_one_host(cloud, full):
 def waits_for(cloud, server):
     """The request that unshelves a server; nothing if there is none."""
     path = f'/fairness/requests?all_projects=true&server={server}'
-    listed = cloud.admin.get('compute', path)
-    found = [each for each in listed['requests'] if each['uuid'] != server]
+    statuses_by_server = cloud.admin.get('compute', path)
+    found = [
+        each
+        for each in statuses_by_server['requests']
+        if each['uuid'] != server
+    ]
     return found[0] if found else {}
 
 
@@ -246,8 +254,12 @@ def test_a_cold_migration_proceeds_while_requests_wait(cloud, full):
 
 def vcpus(cloud, server):
     """VCPUs that Placement has for a server, by name of the host."""
-    listed = cloud.admin.get('compute', '/os-hypervisors')['hypervisors']
-    names = {each['id']: each['hypervisor_hostname'] for each in listed}
+    statuses_by_server = cloud.admin.get('compute', '/os-hypervisors')[
+        'hypervisors'
+    ]
+    names = {
+        each['id']: each['hypervisor_hostname'] for each in statuses_by_server
+    }
     found = cloud.admin.get('placement', f'/allocations/{server}')
     return {
         names[provider]: each['resources']['VCPU']
@@ -379,7 +391,9 @@ def test_a_deleted_flavor_or_project_of_a_waiting_request_delays_no_other(
         cloud.await_status(brief)
         cloud.await_status(other)
         filling.await_told(cloud, [gone], 'state', ['expired'])
-        assert filling.told(cloud, [gone], 'reason') == ['token_refused']
+        assert filling.reported_values(cloud, [gone], 'reason') == [
+            'token_refused'
+        ]
         watching.eventually(lambda: not cloud.exists(gone))
     finally:
         cloud.delete([brief, other])
@@ -429,7 +443,9 @@ def test_a_user_whose_trust_is_over_reads_it_and_delays_no_other(
         cloud.delete(full)
         cloud.await_status(other)
         filling.await_told(cloud, [trusted], 'state', ['expired'])
-        assert filling.told(cloud, [trusted], 'reason') == ['token_refused']
+        assert filling.reported_values(cloud, [trusted], 'reason') == [
+            'token_refused'
+        ]
         watching.eventually(lambda: not cloud.exists(trusted))
     finally:
         cloud.delete([other])

@@ -193,7 +193,7 @@ def one_kill(cloud, orders, chance, victim, dog, running):
     """
     before = dog.deaths[victim]
     arm(cloud, orders, chance, victim)
-    asked = filling.ask(cloud, f'{victim}-{before}', REQUESTS)
+    asked = filling.ask_for_servers(cloud, f'{victim}-{before}', REQUESTS)
     left, struck = list(asked), False
     if victim not in PROGRAMS:
         # Nova itself loses what it is doing when it loses one of these.

@@ -140,8 +140,8 @@ def test_a_victim_is_shelved_and_returns_with_its_disk(cloud, node, guests):
     asked = filling.boot(cloud, rooms.OWNER, 'needs', HERE)
     try:
         filling.await_told(cloud, [asked], 'reason', ['room_is_made'])
-        watching.eventually(lambda: told(cloud, guests))
-        [(left, at)] = told(cloud, guests).items()
+        watching.eventually(lambda: announced_departures(cloud, guests))
+        [(left, at)] = announced_departures(cloud, guests).items()
         assert guests[left] == rooms.RICH
         assert at - time.time() > evictor.LEAST_NOTICE_S - 30
         cloud.await_status(asked)
@@ -160,13 +160,13 @@ def test_a_victim_is_shelved_and_returns_with_its_disk(cloud, node, guests):
     finally:
         cloud.delete([asked])
     cloud.await_status(left)
-    watching.eventually(lambda: not told(cloud, guests))
+    watching.eventually(lambda: not announced_departures(cloud, guests))
     assert left in node.domains().values()
     assert has_it(node, disks[left])
     assert type_of_disk(node, left) == COW
 
 
-def told(cloud, guests):
+def announced_departures(cloud, guests):
     """When guests leave by their metadata, seconds of the epoch."""
     said = {
         each: cloud.show(each)['metadata'].get(notice_channels.LEAVES_AT)

@@ -96,7 +96,7 @@ class Kills(rooms.Deaths):
 
 
 @pytest.fixture
-def kills(cloud, lent):
+def kills(cloud, full_hosts):
     made = Kills(cloud)
     try:
         yield made

@@ -128,7 +128,7 @@ class Turns:
         return found
 
 
-def parts(turns, begin, end):
+def physics_fractions(turns, begin, end):
     """Part of physics in each look of a time, and over all of it."""
     seen = [each for each in turns.looks if begin <= each[0] <= end]
     used = np.array([[each[1][name] for name in SHARES] for each in seen])
@@ -137,7 +137,7 @@ def parts(turns, begin, end):
     return used[:, 0] / used.sum(axis=1), total[0] / total.sum(), len(seen)
 
 
-def judged(turns, asked):
+def estimate_quality(turns, asked):
     """How estimates compare with what came true: the first ones, and all."""
     first, all_ = [], []
     for uuid in asked:
@@ -197,7 +197,7 @@ def run(faculty, turns):
         max(turns.started[each] for each in asked if turns.group[each] == name)
         for name in SHARES
     ]
-    of_looks, part, count = parts(turns, begin, min(ends))
+    of_looks, part, count = physics_fractions(turns, begin, min(ends))
     used = ledger(faculty)
     return {
         'test': TEST,
@@ -218,7 +218,7 @@ def run(faculty, turns):
         'part_of_physics_in_ledger': round(
             used['physics'] / sum(used.values()), 4
         ),
-        'estimates': judged(turns, asked),
+        'estimates': estimate_quality(turns, asked),
         'who_waits_reads': {
             name: shown[name] for name in ('reason', 'summary')
         },

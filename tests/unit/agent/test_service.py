@@ -109,7 +109,7 @@ class FakeParts:
 
 
 @pytest.fixture
-def parts(tmp_path):
+def fake_parts(tmp_path):
     return FakeParts(tmp_path)
 
 
@@ -123,19 +123,19 @@ def conf():
 
 
 @pytest.fixture
-def agent(conf, parts):
-    made = service.FairnessService(conf, parts)
+def agent(conf, fake_parts):
+    made = service.FairnessService(conf, fake_parts)
     # Only the main thread of a program takes signals.
     made._catch_signals = lambda: None
     yield made
-    parts.warm.set()
+    fake_parts.warm.set()
     made.stop()
 
 
-def test_a_stop_before_the_start_restores_and_ends(agent, parts):
+def test_a_stop_before_the_start_restores_and_ends(agent, fake_parts):
     agent.stop()
     agent.wait()
-    assert parts.restored == 1
+    assert fake_parts.restored == 1
 
 
 @pytest.fixture
@@ -167,11 +167,11 @@ def test_systemd_hears_of_the_first_round_of_work_and_of_the_end(
     assert 'STOPPING=1' in systemd.lines()
 
 
-def test_rounds_that_fail_are_no_hang(hurried, agent, parts, systemd):
+def test_rounds_that_fail_are_no_hang(hurried, agent, fake_parts, systemd):
     def fails(missed):
         raise ValueError
 
-    parts.node_cycle.round = fails
+    fake_parts.node_cycle.round = fails
     agent.start()
     said = []
 
@@ -182,8 +182,10 @@ def test_rounds_that_fail_are_no_hang(hurried, agent, parts, systemd):
     patience.wait_for_value(is_told)
 
 
-def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
-    works, ends, hangs = parts.node_cycle.round, threading.Event(), []
+def test_a_round_that_hangs_is_not_reported(
+    hurried, agent, fake_parts, systemd
+):
+    works, ends, hangs = fake_parts.node_cycle.round, threading.Event(), []
 
     def hang(missed):
         if agent._had_round:
@@ -191,7 +193,7 @@ def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
             assert ends.wait(ENOUGH_S)
         return works(missed)
 
-    parts.node_cycle.round = hang
+    fake_parts.node_cycle.round = hang
     agent.start()
     patience.wait_for_value(lambda: hangs)
     systemd.lines()
@@ -231,8 +233,10 @@ def signals():
         signal.signal(number, handler)
 
 
-def test_signals_are_noticed_while_no_handler_can_run(conf, parts, signals):
-    agent = service.FairnessService(conf, parts)
+def test_signals_are_noticed_while_no_handler_can_run(
+    conf, fake_parts, signals
+):
+    agent = service.FairnessService(conf, fake_parts)
     reloads, heard = [], []
     agent.reset = lambda: reloads.append(1)
     main = pathlib.Path(f'/proc/self/task/{threading.get_native_id()}')
@@ -261,56 +265,56 @@ def test_signals_are_noticed_while_no_handler_can_run(conf, parts, signals):
     sender.join()
     assert heard == [True, True]
     assert reloads == [1]
-    assert parts.restored == 1
+    assert fake_parts.restored == 1
 
 
-def test_a_stop_waits_for_the_helper_that_is_being_started(agent, parts):
-    parts.warm.clear()
+def test_a_stop_waits_for_the_helper_that_is_being_started(agent, fake_parts):
+    fake_parts.warm.clear()
     agent.start()
-    assert parts.warming.wait(ENOUGH_S)
+    assert fake_parts.warming.wait(ENOUGH_S)
     stopping = threading.Thread(target=agent.stop)
     stopping.start()
-    assert parts.restored == 0
-    parts.warm.set()
+    assert fake_parts.restored == 0
+    fake_parts.warm.set()
     stopping.join(ENOUGH_S)
     agent.wait()
-    assert parts.restored == 1
-    assert not parts.began.is_set()
+    assert fake_parts.restored == 1
+    assert not fake_parts.began.is_set()
 
 
-def test_an_unavailable_libvirt_delays_no_round(agent, parts):
-    parts.inventory.ready = False
-    parts.inventory.problem = 'libvirt does not answer'
+def test_an_unavailable_libvirt_delays_no_round(agent, fake_parts):
+    fake_parts.inventory.ready = False
+    fake_parts.inventory.problem = 'libvirt does not answer'
     agent.start()
-    assert parts.began.wait(ENOUGH_S)
-    assert not parts.inventory.asked.is_set()
+    assert fake_parts.began.wait(ENOUGH_S)
+    assert not fake_parts.inventory.asked.is_set()
 
 
-def test_a_stop_does_not_wait_for_libvirt(agent, parts):
-    parts.inventory.ready = False
-    parts.inventory.wait_ready = lambda timeout_s: agent._stopping.wait()
+def test_a_stop_does_not_wait_for_libvirt(agent, fake_parts):
+    fake_parts.inventory.ready = False
+    fake_parts.inventory.wait_ready = lambda timeout_s: agent._stopping.wait()
     agent.start()
     agent.stop()
-    assert parts.restored == 1
-    assert not parts.began.is_set()
+    assert fake_parts.restored == 1
+    assert not fake_parts.began.is_set()
 
 
-def test_a_second_stop_restores_nothing_again(agent, parts):
+def test_a_second_stop_restores_nothing_again(agent, fake_parts):
     agent.start()
-    assert parts.began.wait(ENOUGH_S)
+    assert fake_parts.began.wait(ENOUGH_S)
     agent.stop()
     agent.stop()
-    assert parts.restored == 1
+    assert fake_parts.restored == 1
 
 
 def test_other_state_is_saved_if_one_record_cannot_be_written(
-    agent, parts, tmp_path
+    agent, fake_parts, tmp_path
 ):
     agent._recorder = record.RoundRecorder(pathlib.Path('/dev/full'))
     agent._saved_s = -math.inf
-    parts.cycle_parts.decision.memory['feedback'] = {'settled': True}
+    fake_parts.cycle_parts.decision.memory['feedback'] = {'settled': True}
     agent.start()
-    assert parts.began.wait(ENOUGH_S)
+    assert fake_parts.began.wait(ENOUGH_S)
     agent._stopping.set()
     agent._thread.join(ENOUGH_S)
     assert 'settled' in (tmp_path / 'policies.json').read_text()
@@ -322,13 +326,15 @@ def is_complete(done):
 
 
 def test_a_round_is_recorded_once_its_shadow_metric_was_computed(
-    agent, parts, tmp_path
+    agent, fake_parts, tmp_path
 ):
     path = tmp_path / 'rounds.jsonl'
     agent._recorder = record.RoundRecorder(path)
     agent._run_round(0)
-    parts._host.change(shadow_metric='UniformMetric')
-    parts.regime.configure(parts._host.settings, parts._host.cycle)
+    fake_parts._host.change(shadow_metric='UniformMetric')
+    fake_parts.regime.configure(
+        fake_parts._host.settings, fake_parts._host.cycle
+    )
     for _ in range(3):
         agent._run_round(0)
         patience.wait_for_value(lambda: is_complete(agent._collector.newest))
@@ -347,36 +353,36 @@ def test_a_round_is_recorded_once_its_shadow_metric_was_computed(
 
 
 def test_a_round_names_unsaved_state_and_the_next_saves_it(
-    agent, parts, tmp_path
+    agent, fake_parts, tmp_path
 ):
     in_the_way = tmp_path / 'paused.json.new'
     in_the_way.mkdir()
-    parts.orders.pause(paused=True)
+    fake_parts.orders.pause(paused=True)
     why = f'cannot write {tmp_path}/paused.json: Is a directory'
-    assert some_rounds(agent, parts, 2).unsaved == (why,)
+    assert some_rounds(agent, fake_parts, 2).unsaved == (why,)
     assert agent._collector.status()['unsaved'] == [why]
     in_the_way.rmdir()
-    assert some_rounds(agent, parts, 1).unsaved == ()
+    assert some_rounds(agent, fake_parts, 1).unsaved == ()
     assert active_settings.SettingOrders(tmp_path / 'paused.json').paused
 
 
-def test_unsaved_state_is_reported_in_its_round(agent, parts, tmp_path):
+def test_unsaved_state_is_reported_in_its_round(agent, fake_parts, tmp_path):
     (tmp_path / 'policies.json.new').mkdir()
     agent._saved_s = -math.inf
-    parts.cycle_parts.decision.memory['feedback'] = {'settled': True}
-    (why,) = some_rounds(agent, parts, 1).unsaved
+    fake_parts.cycle_parts.decision.memory['feedback'] = {'settled': True}
+    (why,) = some_rounds(agent, fake_parts, 1).unsaved
     assert 'policies.json' in why
 
 
-def some_rounds(agent, parts, count):
+def some_rounds(agent, fake_parts, count):
     """Run rounds on this thread."""
     for _ in range(count):
         agent._run_round(0)
     return agent._collector.newest
 
 
-def test_weights_of_rounds_enter_the_history(agent, parts):
-    done = some_rounds(agent, parts, 3)
+def test_weights_of_rounds_enter_the_history(agent, fake_parts):
+    done = some_rounds(agent, fake_parts, 3)
     (sample,) = agent._previewer._samples
     assert sample.rates.keys() == {item.key for item in done.incarnations}
     (entry,) = agent._history.entries_of('a-1', done.wall_s)
@@ -384,22 +390,22 @@ def test_weights_of_rounds_enter_the_history(agent, parts):
 
 
 def test_a_round_continues_after_an_error_of_the_history(
-    agent, parts, monkeypatch, caplog
+    agent, fake_parts, monkeypatch, caplog
 ):
     monkeypatch.setattr(agent._history, 'add', lambda done: 1 / 0)
-    assert some_rounds(agent, parts, 2).number == 2
+    assert some_rounds(agent, fake_parts, 2).number == 2
     assert 'Histories: a round could not be added' in caplog.text
 
 
 def test_notifications_of_rounds_have_the_ratios_in_force(
-    agent, parts, monkeypatch
+    agent, fake_parts, monkeypatch
 ):
     seen = []
     monkeypatch.setattr(
         agent._notifying, 'add', lambda done, ratios: seen.append(ratios)
     )
-    some_rounds(agent, parts, 1)
-    assert (seen[0] == parts.regime.in_force.settings.max_ratios()).all()
+    some_rounds(agent, fake_parts, 1)
+    assert (seen[0] == fake_parts.regime.in_force.settings.max_ratios()).all()
 
 
 @pytest.mark.parametrize(
@@ -446,11 +452,11 @@ class FakeNotices:
         return {'sent': 3, 'failed': 2}
 
 
-def test_guest_notices_are_sent_after_each_round_and_counted(conf, parts):
-    parts.notices = FakeNotices()
-    agent = service.FairnessService(conf, parts)
+def test_guest_notices_are_sent_after_each_round_and_counted(conf, fake_parts):
+    fake_parts.notices = FakeNotices()
+    agent = service.FairnessService(conf, fake_parts)
     agent._run_round(0)
-    assert parts.notices.asked == [agent._collector.newest.incarnations]
+    assert fake_parts.notices.asked == [agent._collector.newest.incarnations]
     counted = {
         sample.name: sample.value
         for family in agent._collector.collect()
@@ -459,17 +465,17 @@ def test_guest_notices_are_sent_after_each_round_and_counted(conf, parts):
     assert counted['nova_fairness_guest_notices_sent_total'] == 3
     assert counted['nova_fairness_guest_notices_failed_total'] == 2
     agent.stop()
-    assert parts.notices.asked[-1] == 'stop'
+    assert fake_parts.notices.asked[-1] == 'stop'
 
 
 def test_a_reload_names_values_that_the_next_start_refuses(
-    conf, parts, caplog, tmp_path
+    conf, fake_parts, caplog, tmp_path
 ):
     path = tmp_path / 'agent.conf'
     path.write_text('[fairness]\nentity = user\n')
     conf(['--config-file', str(path)], default_config_dirs=[])
-    parts.node_cycle.reconfigure = lambda *_: None
-    agent = service.FairnessService(conf, parts)
+    fake_parts.node_cycle.reconfigure = lambda *_: None
+    agent = service.FairnessService(conf, fake_parts)
     path.write_text('[fairness]\nentity = planet\n')
     agent._apply_new_configuration()
     assert '[fairness] entity: invalid value' in caplog.text

@@ -64,7 +64,7 @@ def test_abusive_requests_are_refused_while_hosts_are_silent(
 
 
 @pytest.fixture
-def served(cloud):
+def http_address(cloud):
     """The same behind a server of HTTP, which reads what is really sent."""
     server = waitress.create_server(cloud, host='127.0.0.1', port=0)
     serving = threading.Thread(target=server.run, daemon=True)
@@ -78,10 +78,10 @@ def served(cloud):
     serving.join()
 
 
-def test_a_server_passes_all_abuse_cases(served):
-    assert api_abuse.run(PLACE, api_abuse.cases(PLACE), served) == []
+def test_a_server_passes_all_abuse_cases(http_address):
+    assert api_abuse.run(PLACE, api_abuse.cases(PLACE), http_address) == []
     cases = api_abuse.random_cases(PLACE, 7, 300)
-    assert api_abuse.run(PLACE, cases, served) == []
+    assert api_abuse.run(PLACE, cases, http_address) == []
 
 
 @pytest.mark.parametrize(

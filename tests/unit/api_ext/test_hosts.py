@@ -11,7 +11,7 @@ from tests.unit.api_ext import fake_cloud
 
 
 @pytest.fixture
-def many(tmp_path):
+def cloud_of_many_hosts(tmp_path):
     names = [f'cmp{number}' for number in range(5)]
     agents = [
         fake_agents.FakeAgent(
@@ -121,28 +121,34 @@ def follow(cloud, url):
         ('?marker=x', [[]]),
     ],
 )
-def test_links_lead_through_all_pages_of_hosts(many, query, pages):
-    assert follow(many, f'/fairness/hosts{query}') == pages
+def test_links_lead_through_all_pages_of_hosts(
+    cloud_of_many_hosts, query, pages
+):
+    assert follow(cloud_of_many_hosts, f'/fairness/hosts{query}') == pages
 
 
-def test_only_the_hosts_of_a_page_are_asked(many):
-    many.ask('admin', 'GET', '/fairness/hosts?limit=2&marker=cmp0')
+def test_only_the_hosts_of_a_page_are_asked(cloud_of_many_hosts):
+    cloud_of_many_hosts.ask(
+        'admin', 'GET', '/fairness/hosts?limit=2&marker=cmp0'
+    )
     asked = {
         host
-        for host, method, _ in many.client.calls
+        for host, method, _ in cloud_of_many_hosts.client.calls
         if method == 'get_status' and host
     }
     assert asked == {'cmp1', 'cmp2'}
 
 
-def test_a_page_of_silent_hosts_links_to_the_next_page(many):
-    many.client.silent = {'cmp2', 'cmp3'}
-    pages = follow(many, '/fairness/hosts?limit=2')
+def test_a_page_of_silent_hosts_links_to_the_next_page(cloud_of_many_hosts):
+    cloud_of_many_hosts.client.silent = {'cmp2', 'cmp3'}
+    pages = follow(cloud_of_many_hosts, '/fairness/hosts?limit=2')
     assert pages == [['cmp0', 'cmp1'], [], ['cmp4']]
 
 
-def test_a_marker_of_a_removed_host_is_refused_in_other_sort_orders(many):
-    answer = many.ask(
+def test_a_marker_of_a_removed_host_is_refused_in_other_sort_orders(
+    cloud_of_many_hosts,
+):
+    answer = cloud_of_many_hosts.ask(
         'admin', 'GET', '/fairness/hosts?sort_key=metric&marker=cmp9'
     )
     assert answer.status_code == 400

@@ -49,7 +49,7 @@ class OddClient(fake_agents.FakeClient):
         # Of those that are asked which hosts there are, some are all right.
         if not host and self.rng.random() < 0.5:
             return answer
-        return odd.changed(self.rng, answer)
+        return odd.change_document(self.rng, answer)
 
 
 @pytest.fixture

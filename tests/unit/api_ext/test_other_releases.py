@@ -73,7 +73,7 @@ def text_of(name):
     return '0 20 * * *' if name == 'list_limits' else 'x'
 
 
-def before(name):
+def sample_of_earlier_release(name):
     return schema_samples.sample(BEFORE[name], text_of(name))
 
 
@@ -83,7 +83,7 @@ def test_every_answer_of_the_release_before_is_known():
 
 @pytest.mark.parametrize('name', BEFORE)
 def test_an_answer_of_the_release_before_is_read_in_full(name):
-    value = before(name)
+    value = sample_of_earlier_release(name)
     jsonschema.validate(value, BEFORE[name])
     assert validation.AnswerReader(NOW[name]).read(value, 'answer') == value
 

@@ -24,7 +24,7 @@ def test_shares_of_the_own_project_are_seen_and_no_others(cloud):
     assert cloud.ask('nobody', 'GET', '/fairness/shares').status_code == 403
 
 
-def put(cloud, who, account, share=2.0):
+def put_share(cloud, who, account, share=2.0):
     body = {'account': account, 'share': share}
     return cloud.ask(who, 'PUT', '/fairness/shares', body)
 
@@ -33,16 +33,23 @@ def test_managers_divide_their_project_and_administrators_all(
     cloud, monkeypatch
 ):
     red, blue = fake_cloud.RED, fake_cloud.BLUE
-    assert put(cloud, 'admin', red).json == {'account': red, 'share': 2.0}
+    assert put_share(cloud, 'admin', red).json == {
+        'account': red,
+        'share': 2.0,
+    }
     for who in ('alice', 'auditor'):
-        assert put(cloud, who, f'{red}/{fake_cloud.BOB}').status_code == 403
+        assert (
+            put_share(cloud, who, f'{red}/{fake_cloud.BOB}').status_code == 403
+        )
     monkeypatch.setitem(
         fake_cloud.TOKENS['alice'], 'roles', [*fake_cloud.MEMBER, 'manager']
     )
-    assert put(cloud, 'alice', f'{red}/{fake_cloud.BOB}').status_code == 200
+    assert (
+        put_share(cloud, 'alice', f'{red}/{fake_cloud.BOB}').status_code == 200
+    )
     others = (red, f'{blue}/{fake_cloud.CAROL}', 'physics', f'{red}x')
     for account in others:
-        assert put(cloud, 'alice', account).status_code == 403
+        assert put_share(cloud, 'alice', account).status_code == 403
 
 
 def test_managers_divide_their_accounts_among_all_right_below(
@@ -56,11 +63,11 @@ def test_managers_divide_their_accounts_among_all_right_below(
             alice = fake_cloud.TOKENS['alice']
             patched.setitem(alice, 'project_id', None)
             patched.setitem(alice, scope, red)
-            assert put(cloud, 'alice', blue).status_code == 403
+            assert put_share(cloud, 'alice', blue).status_code == 403
             patched.setitem(alice, 'roles', [*fake_cloud.MEMBER, 'manager'])
-            assert put(cloud, 'alice', blue).json['share'] == 2.0
+            assert put_share(cloud, 'alice', blue).json['share'] == 2.0
             for account in (red, 'group', 'unknown'):
-                assert put(cloud, 'alice', account).status_code == 403
+                assert put_share(cloud, 'alice', account).status_code == 403
             # Who owns more takes it from others: that is an operator's.
             body = {'account': blue, 'nominal': {'VCPU': 9}}
             answer = cloud.ask('alice', 'PUT', '/fairness/limits', body)
@@ -88,23 +95,23 @@ def test_an_invalid_share_in_a_body_is_refused(cloud, body):
 
 def test_a_share_refused_by_the_service_returns_the_reason(cloud):
     cloud.requests.operations.error = exception.UnknownAccount('p')
-    assert put(cloud, 'admin', 'p', None).status_code == 404
+    assert put_share(cloud, 'admin', 'p', None).status_code == 404
     cloud.requests.operations.error = exception.UnknownAccount(
         'account beta: nothing was set'
     )
-    answer = put(cloud, 'admin', 'beta')
+    answer = put_share(cloud, 'admin', 'beta')
     assert answer.status_code == 404
     assert 'account beta: nothing was set' in answer.text
     cloud.requests.operations.error = exception.AccountUnchecked(
         'Keystone cannot be asked'
     )
-    answer = put(cloud, 'admin', 'beta')
+    answer = put_share(cloud, 'admin', 'beta')
     assert answer.status_code == 503
     assert 'Keystone cannot be asked' in answer.text
     cloud.requests.operations.error = exception.BadShares(
         '100000 shares can be set'
     )
-    answer = put(cloud, 'admin', 'p')
+    answer = put_share(cloud, 'admin', 'p')
     assert answer.status_code == 400
     assert '100000 shares' in answer.text
 

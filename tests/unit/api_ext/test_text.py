@@ -17,19 +17,21 @@ HALVES = ('\ud800', 'a\udfffb', '\udc00\ud800')
 """Halves of characters: JSON can say them, UTF-8 cannot."""
 
 
-def changed(value, text):
+def bodies_with_text(value, text):
     """Bodies with a text in the place of one name or one text each."""
     if isinstance(value, str):
         yield text
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from ({**value, key: new} for new in changed(each, text))
+            yield from (
+                {**value, key: new} for new in bodies_with_text(each, text)
+            )
             yield {
                 text if name == key else name: value[name] for name in value
             }
     elif isinstance(value, list):
         for place, each in enumerate(value):
-            for new in changed(each, text):
+            for new in bodies_with_text(each, text):
                 yield [*value[:place], new, *value[place + 1 :]]
 
 
@@ -40,7 +42,7 @@ def changed(value, text):
 def test_half_a_character_is_refused_wherever_it_is_given(cloud, name, text):
     route = next(each for each in routes.ROUTES if each.name == name)
     url, body, _ = test_tokens.ROUTES[name]
-    for sent in changed(body, text):
+    for sent in bodies_with_text(body, text):
         raw = json.dumps(sent).encode()
         told = cloud.ask('admin', route.method, f'/fairness{url}', raw)
         assert told.status_code == 400, sent

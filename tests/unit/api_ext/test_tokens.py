@@ -126,7 +126,7 @@ def as_kind(monkeypatch, kind):
     return kind
 
 
-def ask(cloud, monkeypatch, kind, name):
+def ask_route(cloud, monkeypatch, kind, name):
     url, body, _ = ROUTES[name]
     [route] = [each for each in routes.ROUTES if each.name == name]
     who = as_kind(monkeypatch, kind)
@@ -144,7 +144,7 @@ def test_a_route_answers_each_kind_of_token_as_described(
     found = {}
     for kind in KINDS:
         cloud = fake_cloud.FakeCloud(tmp_path)
-        found[kind] = ask(cloud, monkeypatch, kind, name).status_code
+        found[kind] = ask_route(cloud, monkeypatch, kind, name).status_code
     assert found == {**dict.fromkeys(KINDS, 403), **ROUTES[name][2]}
     url, body, _ = ROUTES[name]
     [route] = [each for each in routes.ROUTES if each.name == name]

@@ -24,7 +24,7 @@ def path(tmp_path):
     return tmp_path / 'state' / 'found.json'
 
 
-def started(host, path):
+def open_applier(host, path):
     """An applier as an agent makes it when it starts."""
     found = found_values.FoundValues(path, BOOT)
     found.load()
@@ -33,21 +33,21 @@ def started(host, path):
 
 
 def test_present_values_cover_every_control(host, path):
-    applier, _ = started(host, path)
+    applier, _ = open_applier(host, path)
     key, gone = host.start(7), host.start(8)
     host.end(gone)
     assert applier.present([key, gone]) == {fake_host.knob(key): 1024}
 
 
 def test_problems_cover_every_control(host, path):
-    applier, _ = started(host, path)
+    applier, _ = open_applier(host, path)
     key = host.start(7, group='/')
     applier.present([key])
     assert key in applier.problems()[0]
 
 
 def test_the_value_before_the_first_write_is_restored(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     key = host.start(7, value=2000)
     for value in (500, 600, 700):
         (outcome,) = applier.apply([fake_host.change(key, value)])
@@ -79,14 +79,14 @@ def test_the_value_is_on_the_disk_before_the_write(host, path, monkeypatch):
 
 
 def test_the_recorded_found_value_is_read_from_the_kernel(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     key = host.start(7, value=2000)
     applier.apply([fake_host.change(key, 500, before=3)])
     assert found.values == {fake_host.knob(key): 2000}
 
 
 def test_a_change_that_cannot_be_recorded_is_not_written(host, path):
-    applier, _found = started(host, path)
+    applier, _found = open_applier(host, path)
     known, new = host.start(7), host.start(8)
     applier.apply([fake_host.change(known, 500)])
     path.unlink()
@@ -100,7 +100,7 @@ def test_a_change_that_cannot_be_recorded_is_not_written(host, path):
 
 
 def test_a_vm_that_cannot_be_read_is_not_written(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     key = host.start(7, value=0)
     (outcome,) = applier.apply([fake_host.change(key, 500)])
     assert 'cannot be read and so not restored' in outcome.error
@@ -109,7 +109,7 @@ def test_a_vm_that_cannot_be_read_is_not_written(host, path):
 
 
 def test_a_vm_that_vanished_is_gone_and_not_an_error(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     new, known = host.start(7), host.start(8)
     applier.apply([fake_host.change(known, 500)])
     host.end(new)
@@ -123,7 +123,7 @@ def test_a_vm_that_vanished_is_gone_and_not_an_error(host, path):
 
 
 def test_a_new_vm_removes_vanished_vms_from_the_record(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     old, new = host.start(7), host.start(8)
     applier.apply([fake_host.change(old, 500)])
     host.end(old)
@@ -133,7 +133,7 @@ def test_a_new_vm_removes_vanished_vms_from_the_record(host, path):
 
 
 def test_a_control_that_the_node_lacks_is_an_error_in_its_place(host, path):
-    applier, _ = started(host, path)
+    applier, _ = open_applier(host, path)
     key = host.start(7)
     memory = allocation.Knob(key, resources.ResourceControl.MEMORY)
     changes = [
@@ -148,7 +148,7 @@ def test_a_control_that_the_node_lacks_is_an_error_in_its_place(host, path):
 
 
 def test_only_the_named_vms_are_restored(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     exempt, other = host.start(7), host.start(8)
     applier.apply([fake_host.change(key, 500) for key in (exempt, other)])
     (outcome,) = applier.restore([exempt, 'uuid-z/99/1'])
@@ -158,18 +158,18 @@ def test_only_the_named_vms_are_restored(host, path):
 
 
 def test_a_restart_does_not_record_own_values_as_found(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     key = host.start(7)
     applier.apply([fake_host.change(key, 500)])
     found.close()
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     applier.apply([fake_host.change(key, 600)])
     applier.restore()
     assert host.value(key) == 1024
 
 
 def test_a_reused_process_id_is_not_restored(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     key = host.start(7)
     applier.apply([fake_host.change(key, 500)])
     host.end(key)
@@ -181,7 +181,7 @@ def test_a_reused_process_id_is_not_restored(host, path):
 
 
 def test_a_value_that_could_not_be_restored_stays_recorded(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     stuck, fine = host.start(7), host.start(8)
     applier.apply([fake_host.change(key, 500) for key in (stuck, fine)])
     file = host.file_of(stuck)
@@ -193,13 +193,13 @@ def test_a_value_that_could_not_be_restored_stays_recorded(host, path):
     found.close()
     file.rmdir()
     file.write_text('500\n')
-    applier, _ = started(host, path)
+    applier, _ = open_applier(host, path)
     assert applier.restore()[0].written
     assert host.value(stuck) == 1024
 
 
 def test_an_already_restored_value_is_removed_from_the_record(host, path):
-    applier, found = started(host, path)
+    applier, found = open_applier(host, path)
     key = host.start(7)
     applier.apply([fake_host.change(key, 500)])
     host.file_of(key).write_text('1024\n')
@@ -212,7 +212,7 @@ def test_after_a_lost_record_the_default_is_restored(host, path):
     path.parent.mkdir()
     path.write_text('{"version": 1, "fou')
     key = host.start(7, value=500)
-    applier, _found = started(host, path)
+    applier, _found = open_applier(host, path)
     applier.apply([fake_host.change(key, 600)])
     applier.restore()
     assert host.value(key) == 1024
@@ -220,7 +220,7 @@ def test_after_a_lost_record_the_default_is_restored(host, path):
 
 def test_with_an_intact_record_the_present_value_counts_as_found(host, path):
     key = host.start(7, value=500)
-    applier, _ = started(host, path)
+    applier, _ = open_applier(host, path)
     applier.apply([fake_host.change(key, 600)])
     applier.restore()
     assert host.value(key) == 500

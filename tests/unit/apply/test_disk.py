@@ -276,7 +276,7 @@ def limited(tmp_path, request):
     return Throttled(tmp_path, request.param)
 
 
-def shown(limited, read, written):
+def expected_limit_text(limited, read, written):
     if limited.groups.version == 'v2':
         return f'8:0 rbps={read} wbps={written}'
     return f'8:0 {read}|8:0 {written}'
@@ -288,7 +288,7 @@ NONE = {'v1': '|', 'v2': ''}
 def test_a_disk_limit_is_set_and_lifted(limited):
     key = limited.groups.start(1)
     assert limited.throttle.apply({(key, '8:0'): (5 * MIB, 3 * MIB)}) == ()
-    assert limited.rules(key) == shown(limited, 5 * MIB, 3 * MIB)
+    assert limited.rules(key) == expected_limit_text(limited, 5 * MIB, 3 * MIB)
     assert limited.throttle.in_force == ((key, '8:0'),)
     assert limited.throttle.apply({}) == ()
     assert limited.rules(key) == NONE[limited.groups.version]

@@ -22,7 +22,7 @@ def path(tmp_path):
     return tmp_path / 'state' / 'found.json'
 
 
-def opened(path, boot_id=BOOT):
+def open_record(path, boot_id=BOOT):
     found = found_values.FoundValues(path, boot_id)
     assert found.load() == ''
     return found
@@ -30,7 +30,7 @@ def opened(path, boot_id=BOOT):
 
 def again(path, boot_id=BOOT):
     """What an agent that starts next finds."""
-    found = opened(path, boot_id)
+    found = open_record(path, boot_id)
     values = dict(found.values)
     found.close()
     return values
@@ -41,21 +41,21 @@ def test_without_a_file_the_record_is_empty(path):
 
 
 def test_recorded_values_are_read_after_a_restart(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024, B: 2048})
     found.close()
     assert again(path) == {A: 1024, B: 2048}
 
 
 def test_the_first_recorded_value_is_kept(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024})
     found.remember({A: 7, B: 2048})
     assert found.values == {A: 1024, B: 2048}
 
 
 def test_the_file_is_for_its_owner_only(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024})
     for item in (path, path.with_name('found.json.lock')):
         assert stat.S_IMODE(item.stat().st_mode) == 0o600
@@ -63,7 +63,7 @@ def test_the_file_is_for_its_owner_only(path):
 
 
 def test_recording_known_values_writes_nothing(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024})
     before = path.stat()
     found.remember({A: 3})
@@ -72,7 +72,7 @@ def test_recording_known_values_writes_nothing(path):
 
 
 def test_removed_values_are_saved_with_the_next_write(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024, B: 2048})
     found.forget([A])
     assert found.values == {B: 2048}
@@ -84,7 +84,7 @@ def test_removed_values_are_saved_with_the_next_write(path):
 
 
 def test_removing_an_unknown_vm_changes_nothing(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024})
     before = path.stat()
     found.forget([B])
@@ -93,7 +93,7 @@ def test_removing_an_unknown_vm_changes_nothing(path):
 
 
 def test_two_agents_cannot_share_a_record(path):
-    first = opened(path)
+    first = open_record(path)
     second = found_values.FoundValues(path, BOOT)
     with pytest.raises(exception.StateError, match='another agent'):
         second.load()
@@ -103,7 +103,7 @@ def test_two_agents_cannot_share_a_record(path):
 
 
 def test_a_refused_agent_leaves_the_record_alone(path):
-    first = opened(path)
+    first = open_record(path)
     first.remember({A: 1024})
     second = found_values.FoundValues(path, BOOT)
     with pytest.raises(exception.StateError):
@@ -115,7 +115,7 @@ def test_a_refused_agent_leaves_the_record_alone(path):
 
 
 def test_values_of_an_earlier_boot_are_dropped(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024})
     found.close()
     assert again(path, 'boot-2') == {}
@@ -185,18 +185,18 @@ def test_processes_of_a_lost_record_are_unknown_until_the_next_boot(path):
     lost.remember({A: 1024})
     lost.close()
     for found, expected in (
-        (opened(path), True),
-        (opened(path.with_name('other')), False),
+        (open_record(path), True),
+        (open_record(path.with_name('other')), False),
     ):
         assert found.is_unknown('uuid-c/12/0') is expected
         assert not found.is_unknown(f'uuid-d/13/{10**15}')
         found.close()
-    rebooted = opened(path, 'boot-2')
+    rebooted = open_record(path, 'boot-2')
     assert not rebooted.is_unknown('uuid-c/12/0')
 
 
 def test_values_that_cannot_be_saved_are_not_recorded(path):
-    found = opened(path)
+    found = open_record(path)
     path.mkdir()
     with pytest.raises(exception.StateError, match='cannot be written'):
         found.remember({A: 1024})
@@ -208,7 +208,7 @@ def test_values_that_cannot_be_saved_are_not_recorded(path):
 
 
 def test_a_failed_removal_of_a_value_is_repeated_later(path):
-    found = opened(path)
+    found = open_record(path)
     found.remember({A: 1024})
     path.with_name(f'{path.name}.new').mkdir()
     found.forget([A])
@@ -218,7 +218,7 @@ def test_a_failed_removal_of_a_value_is_repeated_later(path):
     found.retry()
     assert found.problem == ''
     found.close()
-    assert opened(path).values == {}
+    assert open_record(path).values == {}
 
 
 @pytest.mark.parametrize('name', ['found.json', 'found.json.lock'])
@@ -239,7 +239,7 @@ def test_a_file_where_the_directory_should_be_is_named(tmp_path):
 
 
 def test_a_symbolic_link_is_never_followed_when_writing(path, tmp_path):
-    found = opened(path)
+    found = open_record(path)
     victim = tmp_path / 'victim'
     victim.write_text('untouched')
     path.symlink_to(victim)

@@ -28,7 +28,7 @@ FILES = {
 MIB = 1 << 20
 
 
-def said(content):
+def first_value(content):
     return content.split('\n')[0].removeprefix('default ')
 
 
@@ -62,7 +62,7 @@ class Agent:
     def values(self):
         """What each file of any group says."""
         return {
-            str(path.relative_to(self.root)): said(path.read_text())
+            str(path.relative_to(self.root)): first_value(path.read_text())
             for file in FILES[self.version]
             for path in self.root.rglob(file)
         }

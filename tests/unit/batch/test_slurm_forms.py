@@ -47,7 +47,7 @@ JOBS = (
 WHOLE = Job(11, cpus=2, nodes=2, whole=True)
 
 
-def seen(form, nodes=NODES, jobs=JOBS, rest=False):
+def snapshot_of(form, nodes=NODES, jobs=JOBS, rest=False):
     return slurm_json.parse_snapshot(
         slurm_written.answer(form, 'nodes', nodes, rest),
         slurm_written.answer(form, 'jobs', jobs, rest),
@@ -58,9 +58,9 @@ def seen(form, nodes=NODES, jobs=JOBS, rest=False):
 @pytest.mark.parametrize('rest', [False, True])
 @pytest.mark.parametrize('form', slurm_written.FORMS)
 def test_the_same_state_is_read_alike_in_every_json_form(form, rest):
-    found = seen(form, rest=rest)
+    found = snapshot_of(form, rest=rest)
     assert found.faults == ()
-    assert found == seen(38)
+    assert found == snapshot_of(38)
     work = {
         name: [(each.name, each.cores, each.gone_at) for each in place.work]
         for name, place in found.places.items()
@@ -95,7 +95,7 @@ def test_the_same_state_is_read_alike_in_every_json_form(form, rest):
 
 @pytest.mark.parametrize('form', slurm_written.FORMS)
 def test_a_job_wants_whole_nodes_where_the_form_tells(form):
-    (want,) = seen(form, jobs=[WHOLE]).wants
+    (want,) = snapshot_of(form, jobs=[WHOLE]).wants
     assert want.cores == (2 if form == slurm_forms.SILENT else 8)
 
 
@@ -150,7 +150,7 @@ CLOUDS = st.tuples(
 
 @hypothesis.given(CLOUDS, st.sampled_from((39, 40, 41, 42, 43, 44)))
 def test_any_random_state_is_read_alike_in_every_json_form(cloud, form):
-    assert seen(form, *cloud) == seen(38, *cloud)
+    assert snapshot_of(form, *cloud) == snapshot_of(38, *cloud)
 
 
 def without(form, key, field):
@@ -172,7 +172,7 @@ def test_an_optional_field_of_slurm_may_be_missing(form, key, field):
         for each, entries in (('nodes', NODES), ('jobs', JOBS))
     }
     texts[key] = without(form, key, field)
-    assert slurm_json.parse_snapshot(**texts, now=NOW) == seen(form)
+    assert slurm_json.parse_snapshot(**texts, now=NOW) == snapshot_of(form)
 
 
 @pytest.mark.parametrize('form', slurm_written.FORMS)
@@ -189,7 +189,7 @@ def test_a_node_without_a_needed_field_is_named_and_set_aside(form, field):
         fault
     )
     assert 'idle' not in found.places
-    assert found.places.keys() == seen(form).places.keys() - {'idle'}
+    assert found.places.keys() == snapshot_of(form).places.keys() - {'idle'}
 
 
 @pytest.mark.parametrize('form', slurm_written.FORMS)
@@ -214,12 +214,12 @@ def test_a_job_without_a_needed_field_is_named_and_set_aside(
     for field in fields:
         entry = slurm_written.job(form, job)
         del entry[field]
-        found = seen(form, jobs=[entry, *JOBS])
+        found = snapshot_of(form, jobs=[entry, *JOBS])
         (fault,) = found.faults
         assert f"job 100: its entry cannot be read: it has no '{field}'" in (
             fault
         )
-        assert found.wants == seen(form).wants
+        assert found.wants == snapshot_of(form).wants
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_value_that_is_no_number_is_refused(value):
 def test_a_job_in_no_state_or_in_two_is_set_aside():
     for states in ([], ['NEW'], ['PENDING', 'RUNNING']):
         odd = slurm_written.job(44, JOBS[5]) | {'job_state': states}
-        (fault,) = seen(44, jobs=[odd]).faults
+        (fault,) = snapshot_of(44, jobs=[odd]).faults
         assert 'job 6: its entry cannot be read: ValueError: job_state' in (
             fault
         )

@@ -12,7 +12,7 @@ from nova_fairness.batch import slurm_json
 FORM = 'openapi/v0.0.38'
 
 
-def written(key, entries, form=FORM, errors=()):
+def slurm_json_text(key, entries, form=FORM, errors=()):
     meta = {'plugin': {'type': form, 'name': 'Slurm OpenAPI'}}
     return json.dumps({'meta': meta, 'errors': [*errors], key: entries})
 
@@ -48,14 +48,16 @@ def job(**changes):
     return {**usual, **changes}
 
 
-def seen(nodes=(), jobs=(), now=1000.0):
+def snapshot_of(nodes=(), jobs=(), now=1000.0):
     return slurm_json.parse_snapshot(
-        written('nodes', [*nodes]), written('jobs', [*jobs]), now
+        slurm_json_text('nodes', [*nodes]),
+        slurm_json_text('jobs', [*jobs]),
+        now,
     )
 
 
 def place(**changes):
-    return seen([node(**changes)]).places['n1']
+    return snapshot_of([node(**changes)]).places['n1']
 
 
 MARKED = 'nova-fairness: it goes'
@@ -109,10 +111,10 @@ def test_a_busy_node_never_counts_as_empty(changes):
 def test_a_node_is_empty_only_after_slurm_saved_its_drain(now, reason, told):
     """A slurmctld that is killed before has it open when it is back."""
     closed = node(state_flags=['DRAIN'], reason=reason)
-    work = seen([closed], now=now).places['n1'].work
+    work = snapshot_of([closed], now=now).places['n1'].work
     assert [(each.name, each.gone_at) for each in work] == told
     busy = closed | {'alloc_cpus': 2}
-    (work,) = seen([busy], now=now).places['n1'].work
+    (work,) = snapshot_of([busy], now=now).places['n1'].work
     assert work.name == 'unknown'
 
 
@@ -142,22 +144,24 @@ def test_a_node_is_empty_only_after_slurm_saved_its_job_end(
         node(name='n2', state_flags=['DRAIN'], reason=MARKED),
         node(name='n3'),
     ]
-    late = seen(nodes, [job(), over, over | {'end_time': 20}], saved_at - 1)
+    late = snapshot_of(
+        nodes, [job(), over, over | {'end_time': 20}], saved_at - 1
+    )
     (work,) = late.places['n1'].work
     assert work.name == 'what Slurm may not have saved'
     assert work.gone_at == saved_at
     assert bool(late.places['n2'].work) is (saved_at == 110)
     assert late.places['n3'].work == ()
-    assert seen(nodes, [over], saved_at).places['n1'].work == ()
+    assert snapshot_of(nodes, [over], saved_at).places['n1'].work == ()
     # An open node is not left: nobody waits for it.
-    assert seen([node()], [over], saved_at - 1).places['n1'].work == ()
+    assert snapshot_of([node()], [over], saved_at - 1).places['n1'].work == ()
 
 
 @pytest.mark.parametrize(
     'state', ['COMPLETED', 'CANCELLED', 'FAILED', 'TIMEOUT']
 )
 def test_an_ended_slurm_job_is_neither_work_nor_want(state):
-    found = seen([node()], [job(job_state=state)])
+    found = snapshot_of([node()], [job(job_state=state)])
     assert found.places['n1'].work == found.wants == ()
 
 
@@ -166,36 +170,55 @@ def test_an_ended_slurm_job_is_neither_work_nor_want(state):
     [('', 1), ('4', 1), ('1-3', 3), ('0-9:4', 3), ('1-9,20%4', 4)],
 )
 def test_tasks_of_an_array_are_counted(text, count):
-    found = seen([node()], [job(array_task_string=text)])
+    found = snapshot_of([node()], [job(array_task_string=text)])
     assert len(found.wants) == count
     assert len({want.name for want in found.wants}) == count
 
 
 def test_the_wait_of_a_job_begins_when_it_becomes_eligible():
-    assert seen([], [job()]).wants[0].since == 6
-    assert seen([], [job(eligible_time=0)]).wants[0].since == 5
+    assert snapshot_of([], [job()]).wants[0].since == 6
+    assert snapshot_of([], [job(eligible_time=0)]).wants[0].since == 5
 
 
-NODES, JOBS = written('nodes', [node()]), written('jobs', [job()])
-NEWER = written('nodes', [node()], form='data_parser/v0.0.46')
+NODES, JOBS = (
+    slurm_json_text('nodes', [node()]),
+    slurm_json_text('jobs', [job()]),
+)
+NEWER = slurm_json_text('nodes', [node()], form='data_parser/v0.0.46')
 
 
 @pytest.mark.parametrize(
     ('nodes', 'jobs', 'message'),
     [
         (NEWER, JOBS, 'v0.0.46, and known are v0.0.38 to v0.0.45, of Slurm'),
-        (NODES, written('jobs', [], 'openapi/v0.0.37'), 'the form openapi/v0'),
-        (NODES, written('jobs', [], 'v0.0.45x'), 'the form v0.0.45x, and'),
+        (
+            NODES,
+            slurm_json_text('jobs', [], 'openapi/v0.0.37'),
+            'the form openapi/v0',
+        ),
+        (
+            NODES,
+            slurm_json_text('jobs', [], 'v0.0.45x'),
+            'the form v0.0.45x, and',
+        ),
         ('', JOBS, 'Slurm wrote nodes in no JSON'),
         (NODES, '[]', 'Slurm wrote jobs in no JSON that names its form'),
         (NODES, '{"meta": null}', 'names its form'),
         (NODES, '{"meta": {"plugins": 7}}', 'names its form'),
-        (written('other', []), JOBS, 'no list of nodes'),
-        (written('nodes', [], errors=['bad']), JOBS, "errors .'bad'"),
-        (written('nodes', [{'name': 'n1'}]), JOBS, "n1.* it has no 'state'"),
-        (written('nodes', [node(alloc_cpus=[1])]), JOBS, 'n1.*TypeError'),
-        (written('nodes', [7]), JOBS, 'v0.0.38 and is not'),
-        (written('nodes', [node(state='')]), JOBS, 'and is not'),
+        (slurm_json_text('other', []), JOBS, 'no list of nodes'),
+        (slurm_json_text('nodes', [], errors=['bad']), JOBS, "errors .'bad'"),
+        (
+            slurm_json_text('nodes', [{'name': 'n1'}]),
+            JOBS,
+            "n1.* it has no 'state'",
+        ),
+        (
+            slurm_json_text('nodes', [node(alloc_cpus=[1])]),
+            JOBS,
+            'n1.*TypeError',
+        ),
+        (slurm_json_text('nodes', [7]), JOBS, 'v0.0.38 and is not'),
+        (slurm_json_text('nodes', [node(state='')]), JOBS, 'and is not'),
     ],
 )
 def test_output_of_slurm_in_an_unknown_form_is_refused(nodes, jobs, message):
@@ -211,12 +234,12 @@ ODD = (None, [], {}, '', 'x', -1, 10**400, float('nan'), True, '\ud800', [{}])
 def test_an_odd_job_keeps_no_other_from_being_read(key, odd):
     """Users choose what entries of jobs say."""
     good = job(job_id=8)
-    found = seen([node()], [job(**{key: odd}), good])
+    found = snapshot_of([node()], [job(**{key: odd}), good])
     assert [want for want in found.wants if want.name == '8']
     assert found.places['n1'].takes
     missing = job()
     del missing[key]
-    found = seen([node()], [missing, good, 7, None])
+    found = snapshot_of([node()], [missing, good, 7, None])
     assert [want for want in found.wants if want.name == '8']
     assert any('without a name' in each for each in found.faults)
 
@@ -225,7 +248,7 @@ def test_an_odd_job_keeps_no_other_from_being_read(key, odd):
 @pytest.mark.parametrize('odd', ODD, ids=repr)
 def test_an_odd_node_is_never_told_as_empty(key, odd):
     closed = node(state_flags=['DRAIN'], reason=MARKED, alloc_cpus=2)
-    found = seen([closed | {key: odd}, node(name='n2')], now=1e9)
+    found = snapshot_of([closed | {key: odd}, node(name='n2')], now=1e9)
     assert found.places['n2'].takes
     place = found.places.get('x' if (key, odd) == ('name', 'x') else 'n1')
     if place is None:
@@ -238,7 +261,7 @@ def test_an_odd_node_is_never_told_as_empty(key, odd):
 @pytest.mark.parametrize('busy', [0, 2])
 def test_a_node_listed_twice_does_not_count_as_empty(busy):
     twice = [node(alloc_cpus=busy), node(alloc_cpus=2 - busy)]
-    found = seen([*twice, node(name='n2')])
+    found = snapshot_of([*twice, node(name='n2')])
     assert 'n1' not in found.places
     assert found.is_unclear('n1')
     assert 'node n1: it is listed again' in found.faults[0]
@@ -246,13 +269,13 @@ def test_a_node_listed_twice_does_not_count_as_empty(busy):
 
 
 def test_a_node_listed_twice_identically_counts_once():
-    found = seen([node(), node()])
+    found = snapshot_of([node(), node()])
     assert found.places['n1'].takes
     assert not found.faults
 
 
 def test_a_job_has_a_cpu_on_each_of_its_nodes():
-    found = seen([node()], [job(cpus=1, node_count=10**12)])
+    found = snapshot_of([node()], [job(cpus=1, node_count=10**12)])
     assert [(w.cores, w.part) for w in found.wants] == [(1e12, 1.0)]
 
 
@@ -260,7 +283,7 @@ def test_a_running_job_that_cannot_be_read_leaves_its_node_busy():
     closed = node(state_flags=['DRAIN'], reason=MARKED, alloc_cpus=4)
     half = job(job_state='RUNNING', job_resources=ON_N1, cpus=2)
     odd = half | {'job_id': 8, 'job_resources': 'odd'}
-    work = seen([closed], [half, odd], 1e9).places['n1'].work
+    work = snapshot_of([closed], [half, odd], 1e9).places['n1'].work
     assert [(each.name, each.cores) for each in work] == [
         ('7', 2.0),
         ('unknown', 2.0),
@@ -280,7 +303,7 @@ def test_a_running_job_that_cannot_be_read_leaves_its_node_busy():
 def test_a_truncated_task_list_of_an_array_counts_its_entries(
     text, count, is_told
 ):
-    found = seen([node()], [job(array_task_string=text)])
+    found = snapshot_of([node()], [job(array_task_string=text)])
     assert len(found.wants) == count
     assert any('SLURM_BITSTR_LEN' in each for each in found.faults) is is_told
 
@@ -298,7 +321,7 @@ def test_array_tasks_are_expanded_up_to_a_limit(monkeypatch):
     arrays = [
         job(job_id=n, array_task_string='1-999999999') for n in range(1, 50)
     ]
-    found = seen([node()], arrays)
+    found = snapshot_of([node()], arrays)
     assert len(found.wants) == len(made) == 12_000
     assert found.wants[0].name == '1'
     assert found.wants[-1].name == '2+1999'
@@ -306,7 +329,7 @@ def test_array_tasks_are_expanded_up_to_a_limit(monkeypatch):
 
 def test_a_job_of_more_than_any_number_of_cpus_wants_nothing():
     odd = job(cpus=1e308, node_count=1e308, shared='none')
-    found = seen([node()], [odd])
+    found = snapshot_of([node()], [odd])
     assert found.wants == ()
     assert found.faults
 

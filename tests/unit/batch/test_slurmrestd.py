@@ -14,7 +14,7 @@ from nova_fairness.batch import slurmrestd
 from tests.fixtures import slurm_written
 
 
-def written(key, form=38):
+def slurmrestd_text(key, form=38):
     return slurm_written.answer(form, key, [], rest=True)
 
 
@@ -29,7 +29,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(('127.0.0.1', 0), Answer)
         self.answers = {
-            f'/slurm/v0.0.{form}/{key}/': (200, written(key, form))
+            f'/slurm/v0.0.{form}/{key}/': (200, slurmrestd_text(key, form))
             for form in slurm_written.FORMS
             for key in ('nodes', 'jobs')
         }
@@ -65,18 +65,18 @@ def server(monkeypatch):
         thread.join()
 
 
-def look():
+def read_slurmrestd():
     return plugins.load_batch('slurmrestd', {'timeout_s': 60.0}).read_hosts()
 
 
 def test_the_user_is_sent_only_with_a_token(server, monkeypatch):
-    assert look().places == {}
+    assert read_slurmrestd().places == {}
     assert 'X-SLURM-USER-TOKEN' not in server.headers
     monkeypatch.setenv('SLURM_JWT', 'secret')
-    look()
+    read_slurmrestd()
     assert server.headers['X-SLURM-USER-NAME'] == 'root'
     monkeypatch.setenv('SLURM_USER', 'mover')
-    look()
+    read_slurmrestd()
     assert server.headers['X-SLURM-USER-NAME'] == 'mover'
     assert server.headers['X-SLURM-USER-TOKEN'] == 'secret'
 
@@ -90,7 +90,7 @@ def test_the_user_is_sent_only_with_a_token(server, monkeypatch):
         ('jobs', (200, ''), 'BatchUnreadable', 'names its form'),
         (
             'nodes',
-            (200, written('nodes', 46)),
+            (200, slurmrestd_text('nodes', 46)),
             'BatchUnreadable',
             'the form data_parser/v0.0.46, and known are v0.0.38 to v0.0.45',
         ),
@@ -101,7 +101,7 @@ def test_an_unreadable_answer_is_refused_whole(
 ):
     server.answers[f'/slurm/v0.0.38/{path}/'] = answer
     with pytest.raises(getattr(exception, error), match=message):
-        look()
+        read_slurmrestd()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_slurmrestd_of_no_known_form_is_named(
 ):
     server.answers['/openapi/v3'] = answer
     with pytest.raises(getattr(exception, error), match=message):
-        look()
+        read_slurmrestd()
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_an_unreachable_slurmrestd_is_named_with_its_url(
 ):
     monkeypatch.setenv(slurmrestd.URL, url)
     with pytest.raises(exception.BatchAway, match=message):
-        look()
+        read_slurmrestd()
 
 
 @pytest.mark.parametrize('token', ['secret\nb', 'secret\u2028'])
@@ -177,5 +177,5 @@ def test_an_unusable_token_is_reported_without_showing_it(
 ):
     monkeypatch.setenv('SLURM_JWT', token)
     with pytest.raises(exception.BatchAway, match='SLURM_JWT') as caught:
-        look()
+        read_slurmrestd()
     assert 'secret' not in str(caught.value)

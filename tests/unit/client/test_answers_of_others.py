@@ -167,13 +167,18 @@ def test_an_answer_of_another_form_is_one_plain_line_at_most(name, odd):
     ]:
         said = ''
         try:
-            run(name, change=lambda found, _, at=path: other(found, at, odd))
+            run(
+                name,
+                change=lambda found, _, at=path: answer_with_odd_value(
+                    found, at, odd
+                ),
+            )
         except exceptions.CommandError as error:
             said = str(error)
         assert said.isprintable()
 
 
-def other(found, path, odd):
+def answer_with_odd_value(found, path, odd):
     """An answer with something else in one place."""
     inner = found
     try:

@@ -36,7 +36,7 @@ def cloud(requests_mock):
     return fake_compute.FakeCompute(requests_mock)
 
 
-def ask(cloud, command, *words):
+def run_as_json(cloud, command, *words):
     """Run a command with -f json; give its code and what it said."""
     code, out = cloud.run(command, *words, '-f', 'json')
     return code, json.loads(out)
@@ -63,7 +63,7 @@ def test_metrics_are_listed_with_the_hosts_that_lack_them(cloud):
     assert code == 0
     assert 'cmp2, cmp3' in out
     assert 'Hosts Without' in out
-    code, told = ask(cloud, choices.ListMetric)
+    code, told = run_as_json(cloud, choices.ListMetric)
     assert told[1] == {
         'Name': 'M2',
         'Description': 'Two.',
@@ -73,7 +73,7 @@ def test_metrics_are_listed_with_the_hosts_that_lack_them(cloud):
 
 def test_a_caller_without_sight_of_hosts_gets_no_column_of_them(cloud):
     cloud.answers('', INSTALLED)
-    assert ask(cloud, choices.ListPolicy) == (
+    assert run_as_json(cloud, choices.ListPolicy) == (
         0,
         [{'Name': 'P1', 'Description': 'A policy.'}],
     )
@@ -102,7 +102,7 @@ def test_a_metric_is_chosen_for_one_host_or_all(
     cloud.answers(
         f'/{host}/action', {'action': action, 'hosts': [DONE]}, 202, 'POST'
     )
-    code, told = ask(cloud, command, 'X', *words)
+    code, told = run_as_json(cloud, command, 'X', *words)
     assert cloud.asked[-1].json() == {action: {'name': 'X'}}
     assert code == 0
     assert told == [
@@ -128,7 +128,7 @@ def test_an_action_names_failed_hosts_and_shows_the_others(cloud, caplog):
         202,
         'POST',
     )
-    code, told = ask(cloud, choices.SetMetric, 'X', '--all')
+    code, told = run_as_json(cloud, choices.SetMetric, 'X', '--all')
     assert code == 1
     assert len(told) == 1
     assert 'cmp2 was not reached: no answer' in caplog.text
@@ -138,7 +138,7 @@ def test_an_action_names_failed_hosts_and_shows_the_others(cloud, caplog):
 def test_a_warning_of_many_hosts_is_printed_once(cloud, caplog):
     told = [{**DONE, 'name': name, 'warning': 'M1, P1'} for name in 'abc']
     cloud.answers('/all/action', {'hosts': told}, 202, 'POST')
-    assert ask(cloud, choices.SetMetric, 'M1', '--all')[0] == 0
+    assert run_as_json(cloud, choices.SetMetric, 'M1', '--all')[0] == 0
     assert caplog.messages.count('M1, P1') == 1
 
 
@@ -158,7 +158,7 @@ def test_an_action_needs_a_host_or_all(cloud, command, action, word, host):
     cloud.answers(
         f'/{host}/action', {'action': action, 'hosts': [answer]}, 202, 'POST'
     )
-    code, told = ask(cloud, command, word)
+    code, told = run_as_json(cloud, command, word)
     assert (code, told[0]['Host']) == (0, 'cmp1')
     assert cloud.asked[-1].json() == {action: None}
 
@@ -166,7 +166,7 @@ def test_an_action_needs_a_host_or_all(cloud, command, action, word, host):
 def test_a_pause_that_will_be_forgotten_is_a_warning(cloud, caplog):
     answer = {**DONE, 'paused': True, 'persistent': False, 'problem': 'full'}
     cloud.answers('/cmp1/action', {'hosts': [answer]}, 202, 'POST')
-    assert ask(cloud, hosts.PauseHost, 'cmp1')[0] == 0
+    assert run_as_json(cloud, hosts.PauseHost, 'cmp1')[0] == 0
     assert 'cmp1: full' in caplog.text
 
 
@@ -220,7 +220,7 @@ def test_hosts_are_listed_with_the_given_options(cloud, caplog):
         },
     )
     words = ['--sort-key', 'duration_s', '--sort-dir', 'desc', '--limit', '5']
-    code, told = ask(cloud, hosts.ListHost, *words, '--marker', 'cmp0')
+    code, told = run_as_json(cloud, hosts.ListHost, *words, '--marker', 'cmp0')
     assert cloud.asked[-1].qs == {
         'sort_key': ['duration_s'],
         'sort_dir': ['desc'],
@@ -251,7 +251,7 @@ def test_a_host_is_shown_with_all_that_it_says(cloud):
             }
         },
     )
-    code, told = ask(cloud, hosts.ShowHost, 'cmp1')
+    code, told = run_as_json(cloud, hosts.ShowHost, 'cmp1')
     assert code == 0
     assert told['peers'] == {'cmp2': {'age_s': 4.1, 'left_out': None}}
     _, out = cloud.run(hosts.ShowHost, 'cmp1')
@@ -297,7 +297,7 @@ PREVIEW = {
 
 def test_users_that_would_gain_or_lose_are_listed(cloud, caplog):
     cloud.answers('/hosts/cmp1/preview', {'preview': PREVIEW})
-    code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
+    code, told = run_as_json(cloud, hosts.PreviewHost, 'cmp1')
     assert (code, caplog.text) == (0, '')
     shown = ('Metric', 'User', 'Change', 'Spread')
     assert [tuple(row[each] for each in shown) for row in told] == [
@@ -305,7 +305,7 @@ def test_users_that_would_gain_or_lose_are_listed(cloud, caplog):
         ('M2', 'Ann', -0.25, 0.125),
     ]
     words = ['cmp1', '--metric', 'M2', '--servers']
-    _, [row] = ask(cloud, hosts.PreviewHost, *words)
+    _, [row] = run_as_json(cloud, hosts.PreviewHost, *words)
     assert (row['Metric'], row['ID'], row['CPU Weight']) == ('M2', UUID, 0.5)
 
 
@@ -319,7 +319,7 @@ def test_a_preview_names_its_gaps(cloud, caplog):
         'metrics': [{**one, 'settled': False}, failed],
     }
     cloud.answers('/hosts/cmp1/preview', {'preview': answer})
-    code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
+    code, told = run_as_json(cloud, hosts.PreviewHost, 'cmp1')
     assert (code, len(told)) == (base.INCOMPLETE, 1)
     for text in (
         'Host already enforces',
@@ -350,11 +350,11 @@ USER = {
 def test_users_and_projects_are_listed_and_shown(cloud, noun, lists, shows):
     cloud.answers(f'/{noun}s', {f'{noun}s': [USER], 'partial': False})
     cloud.answers(f'/{noun}s/me', {noun: USER, 'partial': False})
-    code, told = ask(cloud, lists)
+    code, told = run_as_json(cloud, lists)
     assert (code, told[0]['Usage']) == (0, USER['usage_quotas'])
     _, out = cloud.run(lists)
     assert '0.831' in out
-    assert ask(cloud, shows, 'me') == (0, USER)
+    assert run_as_json(cloud, shows, 'me') == (0, USER)
 
 
 SHADOW = {'shadow_metric': 'M2', 'shadow_heaviness_quotas': 0.25}
@@ -369,14 +369,14 @@ def test_a_column_shows_the_heaviness_by_a_shadow_metric(cloud):
     _, out = cloud.run(owners.ListUser)
     titles = [title.strip() for title in out.splitlines()[1].split('|')]
     assert titles[1:4] == ['ID', 'Heaviness', 'Shadow Heaviness']
-    code, told = ask(cloud, owners.ListUser)
+    code, told = run_as_json(cloud, owners.ListUser)
     assert (code, told[0]['Shadow Heaviness']) == (0, 0.25)
     assert (told[0]['Shadow Metric'], told[1]['Shadow Heaviness']) == (
         'M2',
         None,
     )
     cloud.answers('/users/me', {'user': {**USER, **SHADOW}, 'partial': False})
-    assert ask(cloud, owners.ShowUser, 'me') == (0, {**USER, **SHADOW})
+    assert run_as_json(cloud, owners.ShowUser, 'me') == (0, {**USER, **SHADOW})
 
 
 WHY = {
@@ -406,7 +406,7 @@ WHY = {
 def test_the_why_command_begins_with_the_summary(cloud, given):
     cloud.servers = {'web-1': UUID}
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
-    code, told = ask(cloud, servers.ShowServer, given, '--long')
+    code, told = run_as_json(cloud, servers.ShowServer, given, '--long')
     assert (code, told) == (0, WHY)
     assert list(told)[:4] == ['summary', 'name', 'uuid', 'host']
     _, out = cloud.run(servers.ShowServer, given, '--long')
@@ -417,7 +417,7 @@ def test_the_why_command_begins_with_the_summary(cloud, given):
 
 def test_the_usual_output_of_a_server_is_short(cloud):
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
-    code, told = ask(cloud, servers.ShowServer, UUID)
+    code, told = run_as_json(cloud, servers.ShowServer, UUID)
     assert code == 0
     assert told == {
         key: value
@@ -448,7 +448,7 @@ def test_the_value_format_prints_plain_text(cloud):
 def test_advice_is_shown_if_an_older_agent_has_no_summary(cloud):
     old = {key: value for key, value in WHY.items() if key != 'summary'}
     cloud.answers(f'/instances/{UUID}', {'instance': old})
-    _, told = ask(cloud, servers.ShowServer, UUID)
+    _, told = run_as_json(cloud, servers.ShowServer, UUID)
     assert next(iter(told)) == 'advice'
 
 
@@ -457,7 +457,7 @@ def test_servers_are_listed_with_their_state_and_heaviness(cloud, caplog):
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
     fault = {'serviceUnavailable': {'message': 'Agents are silent.'}}
     cloud.answers(f'/instances/{"0" * 32}', fault, 503)
-    code, told = ask(cloud, servers.ListServer)
+    code, told = run_as_json(cloud, servers.ListServer)
     assert code == 1
     assert told == [
         {
@@ -478,10 +478,10 @@ def test_servers_are_listed_with_their_state_and_heaviness(cloud, caplog):
         },
     ]
     assert 'Agents are silent.' in caplog.text
-    assert ask(cloud, servers.ListServer, '--limit', '1')[0] == 0
+    assert run_as_json(cloud, servers.ListServer, '--limit', '1')[0] == 0
     cloud.answers(f'/instances/{"o" * 32}', {'instance': WHY})
     words = ['--all-projects', '--limit', '3']
-    assert len(ask(cloud, servers.ListServer, *words)[1]) == 3
+    assert len(run_as_json(cloud, servers.ListServer, *words)[1]) == 3
 
 
 @pytest.mark.parametrize(
@@ -492,11 +492,11 @@ def test_commands_accept_a_server_name_or_id(cloud, noun, command):
     cloud.names = {'bob': 'b' * 32}
     for known in ('b' * 32, 'u1', 'bob'):
         cloud.answers(f'/{noun}s/{known}', {noun: {'id': known}})
-    assert ask(cloud, command, 'bob') == (0, {'id': 'b' * 32})
-    assert ask(cloud, command, 'b' * 32) == (0, {'id': 'b' * 32})
-    assert ask(cloud, command, 'u1') == (0, {'id': 'u1'})
+    assert run_as_json(cloud, command, 'bob') == (0, {'id': 'b' * 32})
+    assert run_as_json(cloud, command, 'b' * 32) == (0, {'id': 'b' * 32})
+    assert run_as_json(cloud, command, 'u1') == (0, {'id': 'u1'})
     cloud.forbidden = True
-    assert ask(cloud, command, 'bob') == (0, {'id': 'bob'})
+    assert run_as_json(cloud, command, 'bob') == (0, {'id': 'bob'})
 
 
 def test_the_metric_in_force_is_marked(cloud):
@@ -505,7 +505,7 @@ def test_the_metric_in_force_is_marked(cloud):
         for name in ('M1', 'M2')
     ]
     cloud.answers('', {'metrics': metrics, 'policies': []})
-    _, told = ask(cloud, choices.ListMetric)
+    _, told = run_as_json(cloud, choices.ListMetric)
     assert [(item['Name'], item['In Force']) for item in told] == [
         ('M1', False),
         ('M2', True),
@@ -522,7 +522,7 @@ def test_callers_that_may_list_it_find_a_server_of_another_project(
 ):
     cloud.others = {'web-9': UUID}
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
-    assert ask(cloud, servers.ShowServer, 'web-9')[1]['uuid'] == UUID
+    assert run_as_json(cloud, servers.ShowServer, 'web-9')[1]['uuid'] == UUID
     cloud.lists_all = False
     with pytest.raises(exceptions.CommandError, match='that you may see'):
         cloud.run(servers.ShowServer, 'web-9')
@@ -590,7 +590,7 @@ def test_the_page_lists_the_commands_of_the_group():
 def test_the_status_of_the_caller_is_shown_as_far_as_known(cloud, code):
     for path in ('/users/me', '/requests', '/shares', '/limits'):
         cloud.answers(path, {'message': 'none'}, code)
-    assert ask(cloud, status.ShowMe)[1] == {
+    assert run_as_json(cloud, status.ShowMe)[1] == {
         'user': None,
         'instances_count': 0,
         'heaviness_quotas': 0.0,
@@ -615,7 +615,7 @@ def test_the_status_of_the_caller_reads_no_unneeded_page(cloud):
         }
 
     cloud.mock.get(f'{cloud.base}/requests', json=page)
-    shown = ask(cloud, status.ShowMe)[1]['requests']
+    shown = run_as_json(cloud, status.ShowMe)[1]['requests']
     assert [each['uuid'] for each in shown] == [f'r{n}' for n in range(20)]
     [asked] = [each for each in cloud.asked if '/requests' in each.url]
     assert asked.qs == {'limit': ['20']}
@@ -624,7 +624,7 @@ def test_the_status_of_the_caller_reads_no_unneeded_page(cloud):
 def test_the_status_of_the_caller_follows_the_policy(cloud):
     cloud.answers('/users/me', {'message': 'no'}, 403)
     with pytest.raises(exceptions.CommandError, match='HTTP 403'):
-        ask(cloud, status.ShowMe)
+        run_as_json(cloud, status.ShowMe)
 
 
 def test_every_command_has_a_help_text():

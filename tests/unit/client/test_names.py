@@ -28,7 +28,7 @@ def cloud(requests_mock):
     return made
 
 
-def ask(cloud, command, *words):
+def run_as_json(cloud, command, *words):
     code, out = cloud.run(command, *words, '-f', 'json')
     return code, json.loads(out)
 
@@ -51,7 +51,7 @@ def test_accounts_can_be_given_by_names(cloud, given, account):
         (queue.SetLimit, ['--budget', '3']),
         (queue.UnsetLimit, ['--budget']),
     ):
-        assert ask(cloud, command, given, *more)[0] == 0
+        assert run_as_json(cloud, command, given, *more)[0] == 0
         assert cloud.asked[-1].json()['account'] == account
 
 
@@ -64,13 +64,13 @@ def test_an_ambiguous_name_is_refused(cloud):
 def test_callers_that_may_not_ask_keystone_give_ids(cloud):
     cloud.forbidden = True
     cloud.answers('/shares', {'account': 'x'}, method='PUT')
-    ask(cloud, queue.SetShare, 'u-1/red', '2')
+    run_as_json(cloud, queue.SetShare, 'u-1/red', '2')
     assert cloud.asked[-1].json()['account'] == 'u-1/red'
 
 
 def test_a_group_of_another_project_is_named_by_its_name(cloud):
     cloud.answers('/groups', {'group': None}, method='PUT')
-    ask(cloud, groups.DeleteGroup, 'web', '--project', 'red')
+    run_as_json(cloud, groups.DeleteGroup, 'web', '--project', 'red')
     assert cloud.asked[-1].json()['project_id'] == RED
 
 
@@ -84,29 +84,31 @@ def test_a_returned_server_leads_to_its_newest_request(cloud):
     cloud.servers = {'web-1': UUID}
     newest = request(NEW, UUID, '2026-01-02T00:00:00Z')
     cloud.answers(f'/requests/{UUID}', {'request': newest})
-    assert ask(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == NEW
+    assert run_as_json(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == NEW
 
 
 def test_a_request_of_another_project_is_found_by_its_server(cloud):
     cloud.others = {'web-1': UUID}
     cloud.answers(f'/requests/{UUID}', {'request': request(OLD, UUID)})
-    assert ask(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == OLD
+    assert run_as_json(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == OLD
 
 
 def test_a_build_that_is_not_listed_has_the_id_of_its_server(cloud):
     cloud.servers = {'web-1': UUID}
     cloud.answers(f'/requests/{UUID}', {'request': request(UUID, UUID)})
-    assert ask(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == UUID
+    assert run_as_json(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == UUID
 
 
 def test_a_request_is_found_by_the_name_of_its_deleted_server(cloud):
     cloud.deleted = [('web-1', UUID), ('web-10', OTHER)]
     ended = request(OLD, UUID, state='ended')
     cloud.answers(f'/requests/{UUID}', {'request': ended})
-    assert ask(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == OLD
+    assert run_as_json(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == OLD
     assert cloud.filters[0]['name'] == '^web\\-1$'
     cloud.answers('/requests', {'requests': [ended]})
-    _, told = ask(cloud, queue.ListRequest, '--name', 'web-1', '--ended')
+    _, told = run_as_json(
+        cloud, queue.ListRequest, '--name', 'web-1', '--ended'
+    )
     assert [each['ID'] for each in told] == [OLD]
     assert cloud.asked[-1].qs['server'] == [UUID]
 
@@ -114,7 +116,7 @@ def test_a_request_is_found_by_the_name_of_its_deleted_server(cloud):
 def test_a_server_that_is_there_comes_before_a_deleted_one(cloud):
     cloud.servers, cloud.deleted = {'web-1': UUID}, [('web-1', OTHER)]
     cloud.answers(f'/requests/{UUID}', {'request': request(OLD, UUID)})
-    assert ask(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == OLD
+    assert run_as_json(cloud, queue.ShowRequest, 'web-1')[1]['uuid'] == OLD
     assert cloud.filters == []
 
 
@@ -128,7 +130,7 @@ def test_a_deleted_server_is_shown_by_its_name(cloud):
     cloud.deleted = [('web-1', UUID)]
     gone = {'uuid': UUID, 'summary': 'Nova deleted this server.'}
     cloud.answers(f'/instances/{UUID}', {'instance': gone})
-    assert ask(cloud, servers.ShowServer, 'web-1')[1]['uuid'] == UUID
+    assert run_as_json(cloud, servers.ShowServer, 'web-1')[1]['uuid'] == UUID
 
 
 def test_an_order_for_an_ended_request_is_refused_with_its_end(cloud):
@@ -159,12 +161,12 @@ def test_an_order_without_effect_says_so(cloud, caplog, command, field, said):
     told = {'request': request(UUID, UUID, **{field: None})}
     cloud.answers(f'/requests/{UUID}', told)
     cloud.answers(f'/requests/{UUID}/action', told, method='POST')
-    assert ask(cloud, command, UUID)[0] == 0
+    assert run_as_json(cloud, command, UUID)[0] == 0
     assert f'{UUID}: {said}; nothing was changed' in caplog.text
     caplog.clear()
     told['request'][field] = 'operator'
     cloud.answers(f'/requests/{UUID}', told)
-    assert ask(cloud, command, UUID)[0] == 0
+    assert run_as_json(cloud, command, UUID)[0] == 0
     assert caplog.text == ''
 
 
@@ -198,7 +200,7 @@ def test_several_requests_are_acted_on(cloud, command, words, order):
         path = f'/requests/{uuid}/action'
         cloud.answers(path, {'request': told}, method='POST')
         cloud.answers(f'/requests/{uuid}', {'request': told})
-    code, told = ask(cloud, command, OLD, NEW, *words)
+    code, told = run_as_json(cloud, command, OLD, NEW, *words)
     assert (code, list(told)) == (0, [OLD, NEW])
     assert told[NEW]['state'] == 'waiting'
     sent = [each.json() for each in cloud.asked if each.method == 'POST']
@@ -212,7 +214,7 @@ def test_one_of_several_that_fails_keeps_none_from_being_done(cloud, caplog):
     cloud.answers(f'/requests/{OLD}/action', fault, 409, 'POST')
     told = {'request': request(NEW, NEW, state='cancelled')}
     cloud.answers(f'/requests/{NEW}/action', told, method='POST')
-    code, told = ask(cloud, queue.CancelRequest, OLD, NEW)
+    code, told = run_as_json(cloud, queue.CancelRequest, OLD, NEW)
     assert (code, list(told)) == (1, [NEW])
     assert f'{OLD}: It ended. (HTTP 409)' in caplog.text
 
@@ -224,7 +226,7 @@ def test_several_plans_and_hosts_are_acted_on(cloud):
             {'plan': {'uuid': uuid, 'state': 'approved'}},
             method='POST',
         )
-    code, told = ask(cloud, plans.ApprovePlan, OLD, NEW)
+    code, told = run_as_json(cloud, plans.ApprovePlan, OLD, NEW)
     assert (code, told[OLD]['state']) == (0, 'approved')
     for host in ('h1', 'h2'):
         cloud.answers(
@@ -232,7 +234,7 @@ def test_several_plans_and_hosts_are_acted_on(cloud):
             {'host': {'name': host, 'state': 'batch'}},
             method='POST',
         )
-    code, told = ask(cloud, partition.MovePartition, 'h1', 'h2')
+    code, told = run_as_json(cloud, partition.MovePartition, 'h1', 'h2')
     assert (code, sorted(told)) == (0, ['h1', 'h2'])
 
 
@@ -241,7 +243,7 @@ def test_several_hosts_are_paused_also_if_one_is_unknown(cloud, caplog):
     cloud.answers('/h1/action', done, 202, 'POST')
     fault = {'itemNotFound': {'message': 'No host h9.'}}
     cloud.answers('/h9/action', fault, 404, 'POST')
-    code, told = ask(cloud, hosts.PauseHost, 'h9', 'h1')
+    code, told = run_as_json(cloud, hosts.PauseHost, 'h9', 'h1')
     assert (code, [each['Host'] for each in told]) == (1, ['h1'])
     assert 'h9 was not changed: No host h9.' in caplog.text
     with pytest.raises(exceptions.CommandError, match='No host h9'):
@@ -256,10 +258,10 @@ def test_several_accounts_and_groups_are_acted_on(cloud):
         (queue.UnsetShare, []),
         (queue.SetLimit, ['--budget', '3']),
     ):
-        code, told = ask(cloud, command, 'red', 'red/bob', *more)
+        code, told = run_as_json(cloud, command, 'red', 'red/bob', *more)
         assert (code, list(told)) == (0, [RED, f'{RED}/{BOB}'])
     cloud.answers('/groups', {'group': None}, method='PUT')
-    code, told = ask(cloud, groups.DeleteGroup, 'web', 'db')
+    code, told = run_as_json(cloud, groups.DeleteGroup, 'web', 'db')
     assert (code, told) == (0, {'web': {}, 'db': {}})
 
 
@@ -283,7 +285,7 @@ def test_a_command_waits_until_a_request_is_there(
     becoming(cloud, f'/requests/{UUID}', 'request', 'waiting', 'sending', end)
     held = {'request': request(UUID, UUID, state='waiting')}
     cloud.answers(f'/requests/{UUID}/action', held, method='POST')
-    assert ask(cloud, command, UUID, '--wait')[1]['state'] == end
+    assert run_as_json(cloud, command, UUID, '--wait')[1]['state'] == end
     asked = [each.method for each in cloud.asked]
     assert asked == [*(['POST'] if action else []), *(['GET'] * 4)]
 
@@ -309,7 +311,7 @@ def test_a_command_waits_for_the_moves_of_a_plan(cloud, monkeypatch):
         f'{path}/action', {'plan': {'state': 'approved'}}, method='POST'
     )
     becoming(cloud, path, 'plan', 'approved', 'running', 'partial')
-    code, told = ask(cloud, plans.ApprovePlan, UUID, '--wait')
+    code, told = run_as_json(cloud, plans.ApprovePlan, UUID, '--wait')
     assert (code, told['state']) == (0, 'partial')
 
 

@@ -14,14 +14,16 @@ from nova_fairness.cluster import agent_reports
 from nova_fairness.shares import measured
 
 
-def told(**more):
+def agent_report(**more):
     users = {'ann': {'usage_parts': {'cpu_time': 0.25, 'memory': None}}}
     return {'host': 'n1', 'round': 3, 'entity': 'user', 'users': users} | more
 
 
 @pytest.mark.parametrize('entity', ['user', 'project'])
 def test_a_valid_report_of_an_agent_is_used(entity):
-    found = agent_reports.ReportedUse(lambda: told(entity=entity)).measured(1)
+    found = agent_reports.ReportedUse(
+        lambda: agent_report(entity=entity)
+    ).measured(1)
     assert found == measured.MeasuredUse(
         entity == 'project', {'ann': {'cpu_time': 0.25}}
     )
@@ -33,10 +35,10 @@ def test_a_valid_report_of_an_agent_is_used(entity):
         None,
         [],
         {},
-        told(round=None),
-        told(users=None),
-        told(users={'ann': 3}),
-        told(users={'ann': {'usage_parts': 3}}),
+        agent_report(round=None),
+        agent_report(users=None),
+        agent_report(users={'ann': 3}),
+        agent_report(users={'ann': {'usage_parts': 3}}),
     ],
 )
 def test_an_invalid_report_counts_as_no_answer(answer, caplog):
@@ -48,12 +50,14 @@ def test_an_invalid_report_counts_as_no_answer(answer, caplog):
 @pytest.mark.parametrize('part', [-1.0, float('nan'), float('inf'), 'much'])
 def test_a_fraction_out_of_range_counts_as_unknown(part):
     users = {'ann': {'usage_parts': {'cpu_time': part, 'memory': 0.5}}}
-    found = agent_reports.ReportedUse(lambda: told(users=users)).measured(1)
+    found = agent_reports.ReportedUse(
+        lambda: agent_report(users=users)
+    ).measured(1)
     assert found.parts == {'ann': {'memory': 0.5}}
 
 
 def test_an_outage_of_agents_and_its_end_are_logged_once(caplog):
-    answers = [told()]
+    answers = [agent_report()]
 
     def ask():
         if not answers:
@@ -73,16 +77,20 @@ def test_an_outage_of_agents_and_its_end_are_logged_once(caplog):
     assert 'no answer within 5 s' in caplog.messages[0]
 
 
-def said(host, **parts):
+def report_of_host(host, **parts):
     users = {
         owner: {'usage_parts': {'cpu_time': n}} for owner, n in parts.items()
     }
-    return told(host=host, users=users)
+    return agent_report(host=host, users=users)
 
 
 def test_of_three_agents_the_median_counts_and_the_outlier_is_named(caplog):
     for lie in (0.0, 1.0, 1e308):
-        answers = [said('a', ann=0.2), said('b', ann=lie), said('c', ann=0.21)]
+        answers = [
+            report_of_host('a', ann=0.2),
+            report_of_host('b', ann=lie),
+            report_of_host('c', ann=0.21),
+        ]
         for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
             given = [answers[place] for place in order]
             measures = agent_reports.ReportedUse(lambda given=given: given)
@@ -95,7 +103,11 @@ def test_of_three_agents_the_median_counts_and_the_outlier_is_named(caplog):
 
 def test_an_agent_with_the_name_of_another_does_not_take_its_place():
     """No answer proves whose it is: the name in it is what an agent says."""
-    answers = [said('a', ann=0.2), said('a', ann=0.0), said('c', ann=0.21)]
+    answers = [
+        report_of_host('a', ann=0.2),
+        report_of_host('a', ann=0.0),
+        report_of_host('c', ann=0.21),
+    ]
     for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
         given = [answers[place] for place in order]
         measures = agent_reports.ReportedUse(lambda given=given: given)
@@ -104,15 +116,21 @@ def test_an_agent_with_the_name_of_another_does_not_take_its_place():
 
 
 def test_agents_measured_at_other_times_are_no_outliers(caplog):
-    answers = [said('a', ann=0.5), said('b', ann=0.54), said('c', ann=0.46)]
+    answers = [
+        report_of_host('a', ann=0.5),
+        report_of_host('b', ann=0.54),
+        report_of_host('c', ann=0.46),
+    ]
     measures = agent_reports.ReportedUse(lambda: answers)
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.5}}
     assert (measures.outliers, caplog.text) == ({}, '')
 
 
 def test_an_agent_that_answers_for_three_hosts_counts_once():
-    lies = [said('b', ann=1.0)] * 2
-    measures = agent_reports.ReportedUse(lambda: [*lies, said('a', ann=0.2)])
+    lies = [report_of_host('b', ann=1.0)] * 2
+    measures = agent_reports.ReportedUse(
+        lambda: [*lies, report_of_host('a', ann=0.2)]
+    )
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.2}}
 
 
@@ -128,7 +146,7 @@ def test_fewer_than_three_agents_are_believed_of_fewer_hosts_only(
     hosts, answers, is_believed, caplog
 ):
     measures = agent_reports.ReportedUse(
-        lambda: [said(host, ann=0.0) for host in answers]
+        lambda: [report_of_host(host, ann=0.0) for host in answers]
     )
     assert bool(measures.measured(hosts)) == is_believed
     assert ('expected' in caplog.text) != is_believed
@@ -136,9 +154,9 @@ def test_fewer_than_three_agents_are_believed_of_fewer_hosts_only(
 
 def test_one_of_five_agents_cannot_change_the_result():
     for lie in (0.0, 1.0):
-        answers = [said(host, ann=0.2) for host in 'abcd']
+        answers = [report_of_host(host, ann=0.2) for host in 'abcd']
         measures = agent_reports.ReportedUse(lambda a=answers, n=lie: [
-            *a, said('e', ann=n)
+            *a, report_of_host('e', ann=n)
         ])  # fmt: skip
         assert measures.measured(9).parts == {'ann': {'cpu_time': 0.2}}
         assert list(measures.outliers) == ['e']
@@ -146,10 +164,10 @@ def test_one_of_five_agents_cannot_change_the_result():
 
 def test_an_agent_that_is_unreadable_or_compares_others_delays_no_other():
     answers = [
-        said('a', ann=0.2),
+        report_of_host('a', ann=0.2),
         {'host': 'b', 'users': 3},
-        said('c', ann=0.2),
-        {**said('d', p=0.9), 'entity': 'project'},
+        report_of_host('c', ann=0.2),
+        {**report_of_host('d', p=0.9), 'entity': 'project'},
     ]
     measures = agent_reports.ReportedUse(lambda: answers)
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.2}}
@@ -197,9 +215,9 @@ CAPACITY = {'VCPU': 100.0, 'MEMORY_MB': 1000.0}
 )
 @hypothesis.settings(deadline=None)
 def test_no_user_is_charged_beyond_reason_for_any_reports_of_agents(
-    told, charge
+    agent_report, charge
 ):
-    found = agent_reports.ReportedUse(lambda: told).measured(1)
+    found = agent_reports.ReportedUse(lambda: agent_report).measured(1)
     own = {'p/u': np.array([4.0, 10.0]), 'q/u': np.array([0.0, 0.0])}
     most = {'VCPU': 2.0}
     charged = measured.charged_amounts(
@@ -213,12 +231,12 @@ def test_no_user_is_charged_beyond_reason_for_any_reports_of_agents(
 
 @hypothesis.given(st.one_of(JUNK, answer()))
 @hypothesis.settings(deadline=None)
-def test_any_report_of_an_agent_is_read_or_refused(told):
-    if isinstance(told, dict):
-        told = {**told, 'host': 'h'}
+def test_any_report_of_an_agent_is_read_or_refused(agent_report):
+    if isinstance(agent_report, dict):
+        agent_report = {**agent_report, 'host': 'h'}
     for read in (agent_reports._idle_seconds, agent_reports._parse_wants):
         try:
-            read('h', told)
+            read('h', agent_report)
         except exception.BadArgument:
             continue
 

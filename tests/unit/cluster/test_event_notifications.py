@@ -22,23 +22,23 @@ def process(world):
 
 
 @pytest.fixture
-def told():
+def sent_notices():
     return []
 
 
 @pytest.fixture
-def watch(world, process, told):
+def watch(world, process, sent_notices):
     return event_notifications.RequestWatch(
-        world.store, process, told.extend, 'c1'
+        world.store, process, sent_notices.extend, 'c1'
     )
 
 
-def events(told):
-    return [each.event.rpartition('.')[2] for each in told]
+def events(sent_notices):
+    return [each.event.rpartition('.')[2] for each in sent_notices]
 
 
 def test_all_states_of_a_request_are_counted_and_notified(
-    world, process, watch, told
+    world, process, watch, sent_notices
 ):
     server = world.post('r1')
     world.now += 50
@@ -47,8 +47,8 @@ def test_all_states_of_a_request_are_counted_and_notified(
     process.cycle()
     world.cloud.remove(server)
     process.cycle()
-    assert events(told) == ['waiting', 'released', 'active', 'ended']
-    assert {each.payload['uuid'] for each in told} == {server}
+    assert events(sent_notices) == ['waiting', 'released', 'active', 'ended']
+    assert {each.payload['uuid'] for each in sent_notices} == {server}
     seen = watch.queue()
     assert seen.entered['active'] == seen.entered['starting'] == 1
     assert seen.entered['failed'] == 0
@@ -71,17 +71,17 @@ def test_waiting_requests_are_counted_by_project_and_reason(
 
 
 def test_a_request_that_waits_again_is_notified_once(
-    world, process, watch, told
+    world, process, watch, sent_notices
 ):
     world.post('r1')
     world.cloud.broken['POST /allocations'] = 409
     process.cycle()
     process.cycle()
-    assert events(told) == ['waiting']
+    assert events(sent_notices) == ['waiting']
 
 
 def test_hold_and_unhold_are_notified_and_not_counted_as_new(
-    world, process, watch, told
+    world, process, watch, sent_notices
 ):
     server = world.post('r1', vcpu=99)
     process.cycle()
@@ -89,13 +89,13 @@ def test_hold_and_unhold_are_notified_and_not_counted_as_new(
     process.order(server, hold)
     process.order(server, interventions.unhold_action(request.Holder.OPERATOR))
     process.cycle()
-    assert events(told) == ['waiting'] * 3
-    assert [each.payload['held_by'] for each in told] == [
+    assert events(sent_notices) == ['waiting'] * 3
+    assert [each.payload['held_by'] for each in sent_notices] == [
         None,
         'operator',
         None,
     ]
-    assert [each.payload['reason'] for each in told[1:]] == [
+    assert [each.payload['reason'] for each in sent_notices[1:]] == [
         'held_by_operator',
         'not_planned',
     ]
@@ -138,7 +138,7 @@ def test_cycles_that_end_early_are_counted(world, process, watch):
     assert (seen.cycles, seen.cycles_failed) == (3, 2)
 
 
-def test_a_refused_change_is_not_notified(world, process, watch, told):
+def test_a_refused_change_is_not_notified(world, process, watch, sent_notices):
     server = world.post('r1', vcpu=99)
     process.cycle()
     asked = world.store.request(server).request
@@ -147,11 +147,11 @@ def test_a_refused_change_is_not_notified(world, process, watch, told):
             asked, test_service.request.Event.CANCEL, 99,
             world.store.request(server).why, 5.0,
         )  # fmt: skip
-    assert events(told) == ['waiting']
+    assert events(sent_notices) == ['waiting']
 
 
 def test_all_states_of_an_eviction_are_counted_and_notified(
-    world, process, watch, told
+    world, process, watch, sent_notices
 ):
     world.accounts = (cluster.Account('the-project', time_limit_s=60.0),)
     server = world.post('r1')
@@ -162,11 +162,11 @@ def test_all_states_of_an_eviction_are_counted_and_notified(
     world.now += 1000
     process.cycle()
     process.cycle()
-    told = [each for each in told if '.server.' in each.event]
+    sent_notices = [each for each in sent_notices if '.server.' in each.event]
     states = ['chosen', 'told', 'acting', 'asked', 'gone']
-    assert events(told) == states
-    assert {each.payload['server'] for each in told} == {server}
-    assert told[1].payload['leaves_at'] == '1970-01-01T00:26:40+00:00'
+    assert events(sent_notices) == states
+    assert {each.payload['server'] for each in sent_notices} == {server}
+    assert sent_notices[1].payload['leaves_at'] == '1970-01-01T00:26:40+00:00'
     assert watch.queue().left == {
         **dict.fromkeys(states, 1),
         **dict.fromkeys(['undoing', 'stays', 'spared', 'returned'], 0),

@@ -38,7 +38,7 @@ class FakeController(host_controller.HostController[str]):
         return True
 
 
-def said(caplog, *errors):
+def log_of_controller(caplog, *errors):
     caplog.set_level(logging.INFO)
     made = FakeController(errors)
     made.run()
@@ -52,7 +52,7 @@ def said(caplog, *errors):
 
 def test_a_repeated_error_of_the_cloud_is_logged_once(caplog):
     error = exception.CloudAway('compute answers 503')
-    lines, made = said(caplog, error, error, None)
+    lines, made = log_of_controller(caplog, error, error, None)
     text = 'fake: nothing is done: compute answers 503; it is tried again'
     assert lines == [('WARNING', text)]
     assert made._service.quarantine.is_empty
@@ -70,11 +70,11 @@ def test_a_repeated_error_of_the_cloud_is_logged_once(caplog):
     ],
 )
 def test_a_conflict_with_another_process_is_no_error(caplog, error, expected):
-    assert said(caplog, error, None)[0] == expected
+    assert log_of_controller(caplog, error, None)[0] == expected
 
 
 def test_an_unexpected_error_enters_the_quarantine(caplog):
-    lines, made = said(caplog, KeyError('x'), None)
+    lines, made = log_of_controller(caplog, KeyError('x'), None)
     text = 'fake: nothing is done: KeyError; it is tried again'
     assert lines == [('WARNING', text)]
     part = quarantine.InputKind.PART

@@ -23,8 +23,8 @@ def server(owner, wanted, got, **more):
 
 
 def answer(host, servers, **more):
-    told = {'host': host, 'entity': 'user', 'cpus_count': 4}
-    return {**told, 'instances': servers, **more}
+    tenants_of = {'host': host, 'entity': 'user', 'cpus_count': 4}
+    return {**tenants_of, 'instances': servers, **more}
 
 
 class FakeAgents:
@@ -64,16 +64,16 @@ CLOUD = small_cloud.cloud_of_servers(
 )
 
 
-def told(lacking, **more):
+def tenants_of(lacking, **more):
     return lacking.tenants(
         CLOUD, more.get('moved_at', {}), more.get('shares', {})
     )
 
 
 def test_help_uses_reports_of_agents(agents, lacking):
-    assert told(lacking).cpus == {}
-    wait_for_value(lambda: told(lacking).cpus == {'a': 4.0, 'b': 4.0})
-    given = told(lacking, moved_at={'v1': 7.0}, shares={'u': 2.0})
+    assert tenants_of(lacking).cpus == {}
+    wait_for_value(lambda: tenants_of(lacking).cpus == {'a': 4.0, 'b': 4.0})
+    given = tenants_of(lacking, moved_at={'v1': 7.0}, shares={'u': 2.0})
     assert given.wants['u1'].wanted == 2.0
     assert given.wants['v1'].moved_at == 7.0
     assert given.shares == {'u': 2.0}
@@ -81,7 +81,7 @@ def test_help_uses_reports_of_agents(agents, lacking):
     assert (move.source, move.target) == ('a', 'b')
     agents.said.clear()
     agents.now_s += 3 * agent_reports.LACKING_S + 1
-    assert told(lacking).wants == {}
+    assert tenants_of(lacking).wants == {}
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_help_uses_reports_of_agents(agents, lacking):
 )
 def test_a_server_with_nonsense_reports_is_left_out(agents, lacking, nonsense):
     agents.said['a']['instances']['u1'] = nonsense
-    wait_for_value(lambda: len(told(lacking).cpus) == 2)
-    assert set(told(lacking).wants) == {'v1'}
+    wait_for_value(lambda: len(tenants_of(lacking).cpus) == 2)
+    assert set(tenants_of(lacking).wants) == {'v1'}
 
 
 def test_an_unknown_weight_counts_as_average(agents, lacking):
     agents.said['a']['instances']['u1']['weight_units'] = None
-    wait_for_value(lambda: 'u1' in told(lacking).wants)
-    assert told(lacking).wants['u1'].weight == 1.0
+    wait_for_value(lambda: 'u1' in tenants_of(lacking).wants)
+    assert tenants_of(lacking).wants['u1'].weight == 1.0
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_hosts_that_compare_projects_differently_are_left_out(
     agents, lacking, more, left
 ):
     agents.said['b'].update(more)
-    wait_for_value(lambda: set(told(lacking).cpus) == left)
+    wait_for_value(lambda: set(tenants_of(lacking).cpus) == left)
 
 
 @pytest.mark.parametrize('said', [None, [], {'host': 'a'}, answer('z', {})])
 def test_an_invalid_answer_of_an_agent_is_ignored(agents, lacking, said):
     agents.said['a'] = said
-    wait_for_value(lambda: set(told(lacking).cpus) == {'b'})
-    assert told(lacking).wants == {}
+    wait_for_value(lambda: set(tenants_of(lacking).cpus) == {'b'})
+    assert tenants_of(lacking).wants == {}

@@ -67,7 +67,7 @@ class FakeStop:
         return self.is_set()
 
 
-def said(caplog, *words):
+def messages_with(caplog, *words):
     return [each for each in caplog.messages if all(w in each for w in words)]
 
 
@@ -77,8 +77,8 @@ def run(service, turns=1):
 
 def test_leadership_and_readiness_are_logged_once(world, caplog):
     run(world.process(), 3)
-    assert len(said(caplog, 'process one: leads since epoch 1')) == 1
-    assert len(said(caplog, 'ready: the first cycle took')) == 1
+    assert len(messages_with(caplog, 'process one: leads since epoch 1')) == 1
+    assert len(messages_with(caplog, 'ready: the first cycle took')) == 1
 
 
 def test_a_process_that_waits_for_the_lease_names_the_leader(world, caplog):
@@ -86,7 +86,7 @@ def test_a_process_that_waits_for_the_lease_names_the_leader(world, caplog):
     second = world.process('vm2:8')
     for _ in range(3):
         second.cycle()
-    [told] = said(caplog, 'waits')
+    [told] = messages_with(caplog, 'waits')
     assert told.startswith('process vm2:8: waits: vm1 leads since epoch 1')
 
 
@@ -94,7 +94,7 @@ def test_a_start_names_server_and_host(world, caplog):
     server = world.post('r1')
     world.cloud.servers[server]['name'] = 'web-1'
     world.process().cycle()
-    [told] = said(caplog, 'was sent')
+    [told] = messages_with(caplog, 'was sent')
     assert told.endswith(f'was sent to h1: server web-1 ({server})')
 
 
@@ -105,19 +105,19 @@ def test_a_request_of_a_deleted_server_is_not_told_to_be_sent(world, caplog):
     world.cloud.remove(server)
     process.cycle()
     assert world.conductor.sent == ['cast-r1']
-    assert said(caplog, 'was sent') == []
-    [told] = said(caplog, 'was deleted')
+    assert messages_with(caplog, 'was sent') == []
+    [told] = messages_with(caplog, 'was deleted')
     assert told.startswith(f'request {server} ends: server web-1 ({server})')
     assert world.reason(server) is reason.Reason.SERVER_DELETED
 
 
 def test_the_log_shows_the_life_of_a_preemptible_server(world, caplog):
     process = preempting.process_of(world, 'one')
-    spot = preempting.runs(world, process, 'r1', 'h1')
+    spot = preempting.run_server(world, process, 'r1', 'h1')
     world.cloud.servers[spot]['name'] = 'spot-1'
     world.post('r2', project='rich')
     for_s = preempting.LEAST_S + preempting.NOTICE_S + 300
-    preempting.go(world, process, for_s)
+    preempting.run_cycles(world, process, for_s)
     begin = f'server spot-1 ({spot})'
     told = [each for each in caplog.messages if each.startswith(begin)]
     for words in (
@@ -138,7 +138,7 @@ def test_a_request_that_expires_names_its_server(world, caplog):
     process.cycle()
     world.go(61)
     process.cycle()
-    [told] = said(caplog, 'expires')
+    [told] = messages_with(caplog, 'expires')
     assert told.startswith(f'request {server} expires: server web-1')
 
 
@@ -147,7 +147,7 @@ def test_a_late_cycle_is_logged_with_its_duration(world, caplog):
     times = iter(range(0, 1000, 7))
     process._monotonic = lambda: float(next(times))
     run(process)
-    [told] = said(caplog, 'late')
+    [told] = messages_with(caplog, 'late')
     assert 'this one took 7.0 s, longer than' in told
 
 
@@ -165,8 +165,8 @@ def test_a_repeatedly_aborted_cycle_is_logged_once(world, caplog):
     run(process, 5)
     process.cycle = cycle
     run(process, 2)
-    assert len(said(caplog, 'cycles: aborted: odd answer')) == 1
-    assert len(said(caplog, 'cycles: complete again')) == 1
+    assert len(messages_with(caplog, 'cycles: aborted: odd answer')) == 1
+    assert len(messages_with(caplog, 'cycles: complete again')) == 1
     assert process.cycles_failed == 5
 
 
@@ -180,8 +180,8 @@ def test_an_outage_of_the_database_and_its_end_are_logged_once(caplog):
     for _ in range(2):
         with database.translate_errors():
             pass
-    assert len(said(caplog, 'database: connection lost')) == 1
-    assert len(said(caplog, 'database: connection restored')) == 1
+    assert len(messages_with(caplog, 'database: connection lost')) == 1
+    assert len(messages_with(caplog, 'database: connection restored')) == 1
 
 
 class FakeAdapter:
@@ -219,8 +219,8 @@ def test_an_outage_of_a_service_and_its_end_are_logged_once(
     adapter.answer = 200
     api.get('/servers')
     api.get('/servers')
-    assert len(said(caplog, 'connection lost')) == 1
-    assert len(said(caplog, 'connection restored')) == 1
+    assert len(messages_with(caplog, 'connection lost')) == 1
+    assert len(messages_with(caplog, 'connection restored')) == 1
     assert '<' not in caplog.text
 
 

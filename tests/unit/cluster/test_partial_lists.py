@@ -200,7 +200,7 @@ def test_a_missing_server_stays_known_while_nova_fails(cloud, answer):
     assert nova.servers(EVERY_S)[server] == before
 
 
-def many(cloud, count=23):
+def build_servers(cloud, count=23):
     return [built(cloud, f's{n}') for n in range(count)]
 
 
@@ -214,7 +214,7 @@ def test_rows_that_nova_fails_for_hide_no_others(
     cloud, monkeypatch, failing, unread, page, caplog
 ):
     monkeypatch.setattr(paging, 'PAGE', page)
-    servers = many(cloud)
+    servers = build_servers(cloud)
     cloud.failing = {servers[n] for n in failing}
     nova = nova_module.Nova(cloud.apis.nova)
     before = len(cloud.asked)
@@ -236,7 +236,7 @@ def test_rows_that_nova_fails_for_hide_no_others(
 def test_a_known_server_stays_when_nova_fails_for_its_row(cloud, monkeypatch):
     """Others that are gone are found gone meanwhile, by the full list."""
     monkeypatch.setattr(paging, 'PAGE', 4)
-    servers = many(cloud)
+    servers = build_servers(cloud)
     nova = nova_module.Nova(cloud.apis.nova)
     nova.servers(0.0)
     cloud.failing = {servers[7]}
@@ -252,7 +252,7 @@ def test_a_known_server_stays_when_nova_fails_for_its_row(cloud, monkeypatch):
 
 @pytest.mark.parametrize('answer', [500, 503])
 def test_a_nova_that_fails_for_every_row_counts_as_away(cloud, answer):
-    many(cloud, 3)
+    build_servers(cloud, 3)
     cloud.broken['GET /servers/detail'] = answer
     nova = nova_module.Nova(cloud.apis.nova)
     with pytest.raises(exception.CloudAway, match=f'answers {answer}'):

@@ -33,7 +33,7 @@ class Backup:
 
 
 @pytest.fixture
-def waits(world, tmp_path):
+def server_with_backup(world, tmp_path):
     """A request that waited when the backup was made, and was sent since."""
     world.cloud.add_server('full', 'other', 'u')
     world.cloud.build('full', 'h1', NEED)
@@ -58,7 +58,7 @@ def lead_again(world):
         process.cycle()
 
 
-def runs(world, server):
+def run_server(world, server):
     world.cloud.build(server, 'h1', NEED)
 
 
@@ -68,12 +68,12 @@ def failed(world, server):
 
 
 @pytest.mark.parametrize(
-    ('happened', 'state'), [(runs, S.ACTIVE), (failed, S.FAILED)]
+    ('happened', 'state'), [(run_server, S.ACTIVE), (failed, S.FAILED)]
 )
 def test_a_request_that_nova_has_since_is_not_sent_again(
-    world, waits, happened, state
+    world, server_with_backup, happened, state
 ):
-    server, backup = waits
+    server, backup = server_with_backup
     happened(world, server)
     backup.restore()
     lead_again(world)
@@ -82,17 +82,21 @@ def test_a_request_that_nova_has_since_is_not_sent_again(
     assert world.cloud.holds() == []
 
 
-def test_a_request_that_nova_does_not_have_is_sent_again(world, waits):
+def test_a_request_that_nova_does_not_have_is_sent_again(
+    world, server_with_backup
+):
     """As a message that was lost with the broker."""
-    server, backup = waits
+    server, backup = server_with_backup
     backup.restore()
     lead_again(world)
     assert world.conductor.sent == ['cast-r1', 'cast-r1']
     assert world.state(server) is S.STARTING
 
 
-def test_a_message_that_came_after_the_backup_is_not_known(world, waits):
-    _, backup = waits
+def test_a_message_that_came_after_the_backup_is_not_known(
+    world, server_with_backup
+):
+    _, backup = server_with_backup
     later = world.post('r2')
     backup.restore()
     lead_again(world)

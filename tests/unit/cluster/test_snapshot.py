@@ -40,12 +40,12 @@ def reader(cloud):
     )
 
 
-def seen(reader, requests=(), given=()):
+def read_snapshot(reader, requests=(), given=()):
     return reader.read(requests, dict(given), 1000.0).snapshot
 
 
 def test_hosts_are_read_with_their_provider_trees(reader):
-    found = seen(reader)
+    found = read_snapshot(reader)
     assert found.classes == ('MEMORY_MB', 'VCPU', 'VGPU')
     one, other = found.providers
     assert (one.name, one.zone, one.takes) == ('h1', 'z1', True)
@@ -61,7 +61,7 @@ def test_hosts_are_read_with_their_provider_trees(reader):
 def test_use_is_read_by_host_and_project(cloud, reader):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
-    found = seen(reader)
+    found = read_snapshot(reader)
     assert found.inventory.used.tolist() == [[100, 3, 0], [0, 0, 0]]
     assert found.used['the-project'].tolist() == [100, 3, 0]
     assert found.used['rich'].tolist() == [0, 0, 0]
@@ -69,13 +69,13 @@ def test_use_is_read_by_host_and_project(cloud, reader):
 
 
 def test_only_changed_hosts_are_read_again(cloud, reader):
-    seen(reader)
+    read_snapshot(reader)
     cloud.asked.clear()
-    seen(reader)
+    read_snapshot(reader)
     assert not [each for each in cloud.asked if 'inventories' in each]
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 3})
-    assert seen(reader).inventory.used[0].tolist() == [0, 3, 0]
+    assert read_snapshot(reader).inventory.used[0].tolist() == [0, 3, 0]
     read = [each for each in cloud.asked if 'inventories' in each]
     assert read == [
         f'GET /resource_providers/{fake_cloud.name_uuid("h1")}/inventories'
@@ -102,12 +102,12 @@ def test_changes_of_hosts_that_nova_does_not_tell_are_seen_in_turn(
     cloud, reader
 ):
     names = full_hosts(cloud, 60)
-    vcpu = seen(reader).classes.index('VCPU')
+    vcpu = read_snapshot(reader).classes.index('VCPU')
     for name in names:
         cloud.write(name, {}, 'the-project')
 
     def used():
-        return int(seen(reader).inventory.used[:, vcpu].sum())
+        return int(read_snapshot(reader).inventory.used[:, vcpu].sum())
 
     # No generation says so, and a look at a large cloud reads a part.
     left = [used() for _ in range(7)]
@@ -118,14 +118,14 @@ def test_changes_of_hosts_that_nova_does_not_tell_are_seen_in_turn(
 
 def test_room_of_a_server_that_nova_deleted_is_seen_at_once(cloud, reader):
     names = full_hosts(cloud, 200)
-    vcpu = seen(reader).classes.index('VCPU')
+    vcpu = read_snapshot(reader).classes.index('VCPU')
     cloud.asked.clear()
-    seen(reader)
+    read_snapshot(reader)
     usual = len(usages_read(cloud))
     for name in names[-5:]:
         cloud.remove(name)
     cloud.asked.clear()
-    used = seen(reader).inventory.used[:, vcpu]
+    used = read_snapshot(reader).inventory.used[:, vcpu]
     assert int(used.sum()) == 2 * 195
     assert len(usages_read(cloud)) <= usual + 5
 
@@ -133,9 +133,9 @@ def test_room_of_a_server_that_nova_deleted_is_seen_at_once(cloud, reader):
 def test_room_that_a_server_left_by_moving_is_seen_at_once(cloud, reader):
     [*_, moves] = full_hosts(cloud, 200)
     cloud.add_host('empty', 2)
-    vcpu = seen(reader).classes.index('VCPU')
+    vcpu = read_snapshot(reader).classes.index('VCPU')
     cloud.build(moves, 'empty', {'VCPU': 2})
-    used = seen(reader).inventory.used[:, vcpu]
+    used = read_snapshot(reader).inventory.used[:, vcpu]
     assert int(used.sum()) == 2 * 200
 
 
@@ -157,7 +157,7 @@ def test_a_server_that_moves_is_counted_on_both_hosts_until_it_has_moved(
     first, second = map(fake_cloud.name_uuid, ('h1', 'h2'))
     cloud.add_server('s1')
     cloud.build('s1', 'h1', SMALL)
-    seen(reader)
+    read_snapshot(reader)
     cloud.servers['s1']['status'] = status
     if status == 'REBUILD':
         # The server alone has both until the host that failed is back.
@@ -166,7 +166,7 @@ def test_a_server_that_moves_is_counted_on_both_hosts_until_it_has_moved(
         # The migration takes over what the server has where it was.
         cloud.write('a-migration', {first: SMALL}, 'the-project')
         cloud.write('s1', {second: there}, 'the-project')
-    found = seen(reader)
+    found = read_snapshot(reader)
     rows = [list(SMALL.values())[::-1], list(there.values())[::-1]]
     assert found.inventory.used[:, :2].tolist() == rows
     both = [one + other for one, other in zip(*rows, strict=True)]
@@ -174,12 +174,12 @@ def test_a_server_that_moves_is_counted_on_both_hosts_until_it_has_moved(
     # It has moved.
     cloud.write('a-migration', {}, '')
     cloud.build('s1', 'h2', there)
-    found = seen(reader)
+    found = read_snapshot(reader)
     assert found.inventory.used[:, :2].tolist() == [[0, 0], rows[1]]
     assert found.used['the-project'][:2].tolist() == rows[1]
 
 
-def told_of(cloud, begin):
+def requests_beginning_with(cloud, begin):
     return [each for each in cloud.asked if each.startswith(begin)]
 
 
@@ -198,8 +198,10 @@ def test_a_look_at_a_large_cloud_in_which_nothing_happens_asks_little(
         )
         for number in range(250)
     ]
-    seen(reader, asked)
-    assert told_of(cloud, 'GET /os-server-groups') == ['GET /os-server-groups']
+    read_snapshot(reader, asked)
+    assert requests_beginning_with(cloud, 'GET /os-server-groups') == [
+        'GET /os-server-groups'
+    ]
     reader.read(asked, {}, 2000.0)
     cloud.asked.clear()
     members = reader.read(asked, {}, 2000.0).snapshot.members
@@ -214,13 +216,13 @@ def test_use_of_a_project_is_asked_again_when_its_servers_change(
     for number in range(60):
         cloud.add_server(f's{number}', f'p{number:02}')
         cloud.build(f's{number}', 'h1', {'MEMORY_MB': 1})
-    seen(reader)
-    seen(reader)
+    read_snapshot(reader)
+    read_snapshot(reader)
     cloud.remove('s59')
-    assert seen(reader).used.get('p59', 0) == 0
+    assert read_snapshot(reader).used.get('p59', 0) == 0
     cloud.add_server('new', 'p58')
     cloud.build('new', 'h1', {'MEMORY_MB': 7})
-    assert seen(reader).used['p58'][0] == 8
+    assert read_snapshot(reader).used['p58'][0] == 8
 
 
 def test_changes_of_projects_that_nova_does_not_tell_are_seen_in_turn(
@@ -229,7 +231,7 @@ def test_changes_of_projects_that_nova_does_not_tell_are_seen_in_turn(
     for number in range(20):
         cloud.add_server(f's{number}', f'p{number:02}')
         cloud.build(f's{number}', 'h1', {'MEMORY_MB': 1})
-    seen(reader)
+    read_snapshot(reader)
     reader.read((), {}, 2000.0)
     for number in range(20):
         cloud.write(f's{number}', {}, '')
@@ -247,13 +249,13 @@ def test_a_member_that_nova_lists_before_it_adds_it_is_seen(cloud, reader):
     rule = request.Group('g', request.Rule.APART)
     asked = [small_cloud.waiting_request('other', group=rule)]
     cloud.groups['g'] = []
-    seen(reader, asked)
-    seen(reader, asked)
+    read_snapshot(reader, asked)
+    read_snapshot(reader, asked)
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1})
-    assert seen(reader, asked).members == {'g': ()}
+    assert read_snapshot(reader, asked).members == {'g': ()}
     cloud.groups['g'] = ['s1']
-    assert seen(reader, asked).members == {'g': ('h1',)}
+    assert read_snapshot(reader, asked).members == {'g': ('h1',)}
 
 
 def test_servers_of_a_request_are_members_despite_lists_of_nova(cloud, reader):
@@ -262,7 +264,7 @@ def test_servers_of_a_request_are_members_despite_lists_of_nova(cloud, reader):
     cloud.groups['g'] = []
     cloud.add_server('r1')
     cloud.build('r1', 'h1', {'VCPU': 1})
-    assert seen(reader, asked).members == {'g': ('h1',)}
+    assert read_snapshot(reader, asked).members == {'g': ('h1',)}
 
 
 def test_groups_on_several_pages_are_read_to_the_end(
@@ -279,12 +281,12 @@ def test_groups_on_several_pages_are_read_to_the_end(
         )
         for name in (*cloud.groups, 'gone')
     ]
-    found = seen(reader, asked).members
+    found = read_snapshot(reader, asked).members
     assert (found['g4'], found['g0'], found['gone']) == (('h1',), (), ())
 
 
 def test_a_cloud_without_hosts_causes_no_host_request(cloud, reader):
-    seen(reader)
+    read_snapshot(reader)
     assert cloud.uptimes_asked == 0
 
 
@@ -293,7 +295,7 @@ def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
     cloud, reader, monkeypatch, name, caplog
 ):
     monkeypatch.setattr(paging, 'PAGE', 2)
-    seen(reader)
+    read_snapshot(reader)
     asked = [
         small_cloud.waiting_request(
             each, group=request.Group(each, request.Rule.APART)
@@ -305,16 +307,16 @@ def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
     cloud.broken[path] = json.dumps({name: same * 2})
     if name == 'hypervisors':
         with pytest.raises(exception.CloudAway, match='the list has no end'):
-            seen(reader, asked)
+            read_snapshot(reader, asked)
         return
-    seen(reader, asked)
+    read_snapshot(reader, asked)
     assert 'the list has no end' in caplog.text
     assert sorted(reader.unreadable) == [
         (quarantine.InputKind.REQUEST, each) for each in 'abcd'
     ]
 
 
-def between(reader, requests=()):
+def servers_of_partial_read(reader, requests=()):
     """A look between two whole ones; UUIDs of servers."""
     return {*reader.read(requests, {}, 1000.0, is_whole=False).servers}
 
@@ -324,7 +326,7 @@ def test_between_whole_looks_waiting_servers_are_not_listed(cloud, reader):
     cloud.add_server('runs')
     cloud.build('runs', 'h1', {'VCPU': 3})
     # Nothing is known yet: the first look is whole anyhow.
-    assert between(reader) == {'waits', 'runs'}
+    assert servers_of_partial_read(reader) == {'waits', 'runs'}
     cloud.add_server('new')
     for name in ('sent', 'gone'):
         cloud.add_server(name)
@@ -332,7 +334,12 @@ def test_between_whole_looks_waiting_servers_are_not_listed(cloud, reader):
         small_cloud.waiting_request(name, state=request.State.STARTING)
         for name in ('sent', 'gone')
     ]
-    assert between(reader, sent) == {'waits', 'runs', 'sent', 'gone'}
+    assert servers_of_partial_read(reader, sent) == {
+        'waits',
+        'runs',
+        'sent',
+        'gone',
+    }
     cloud.build('sent', 'h1', {'VCPU': 1}, status='BUILD')
     cloud.remove('gone')
     cloud.remove('runs')
@@ -341,7 +348,7 @@ def test_between_whole_looks_waiting_servers_are_not_listed(cloud, reader):
     assert found.servers['sent'].host == 'h1'
     assert found.snapshot.inventory.used[0, -2] == 1
     cloud.remove('waits')
-    assert 'waits' in between(reader, sent)
+    assert 'waits' in servers_of_partial_read(reader, sent)
     assert {*reader.read(sent, {}, 1000.0).servers} == {'sent', 'new'}
 
 
@@ -383,10 +390,18 @@ def test_a_sent_request_counts_until_it_has_its_own_room(cloud, reader):
     cloud.add_server('r1')
     asked = [small_cloud.waiting_request('r1', 2, 'the-project')]
     given = {'r1': ('h1',)}
-    assert seen(reader, asked, given).inventory.used[0].tolist() == [100, 2, 0]
-    assert seen(reader, asked, given).used['the-project'][1] == 2
+    assert read_snapshot(reader, asked, given).inventory.used[0].tolist() == [
+        100,
+        2,
+        0,
+    ]
+    assert read_snapshot(reader, asked, given).used['the-project'][1] == 2
     cloud.build('r1', 'h1', {'VCPU': 2, 'MEMORY_MB': 100})
-    assert seen(reader, asked, given).inventory.used[0].tolist() == [100, 2, 0]
+    assert read_snapshot(reader, asked, given).inventory.used[0].tolist() == [
+        100,
+        2,
+        0,
+    ]
 
 
 def test_preemptible_servers_are_counted_for_no_project(cloud, reader):
@@ -397,7 +412,7 @@ def test_preemptible_servers_are_counted_for_no_project(cloud, reader):
     band = request.Band.PREEMPTIBLE
     # What was allocated counts, not what the flavor says now.
     asked = [small_cloud.waiting_request('r1', 2, 'the-project', band=band)]
-    found = seen(reader, asked)
+    found = read_snapshot(reader, asked)
     assert found.inventory.used[0].tolist() == [200, 3, 0]
     assert found.used['the-project'].tolist() == [100, 1, 0]
     owner = ('the-project', 'u')
@@ -416,7 +431,10 @@ def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
         small_cloud.waiting_request('r1', group=rule),
         small_cloud.waiting_request('r2', group=none),
     ]
-    assert seen(reader, asked).members == {'g': ('h1',), 'unknown': ()}
+    assert read_snapshot(reader, asked).members == {
+        'g': ('h1',),
+        'unknown': (),
+    }
 
 
 @pytest.mark.parametrize(
@@ -439,15 +457,15 @@ def test_an_unreadable_answer_of_the_cloud_is_told(
 ):
     cloud.broken[begin] = answer
     with pytest.raises(error):
-        seen(reader)
+        read_snapshot(reader)
     cloud.broken.clear()
-    assert len(seen(reader).providers) == 2
+    assert len(read_snapshot(reader).providers) == 2
 
 
 def test_a_host_that_vanishes_while_it_is_read_is_left_out(cloud, reader):
     h2 = fake_cloud.name_uuid('h2')
     cloud.broken[f'GET /resource_providers/{h2}'] = 404
-    assert [each.name for each in seen(reader).providers] == ['h1']
+    assert [each.name for each in read_snapshot(reader).providers] == ['h1']
 
 
 def test_a_host_whose_inventories_cannot_be_read_takes_nothing_until_then(
@@ -456,11 +474,11 @@ def test_a_host_whose_inventories_cannot_be_read_takes_nothing_until_then(
     h2 = fake_cloud.name_uuid('h2')
     path = f'GET /resource_providers/{h2}/inventories'
     cloud.broken[path] = '{"inventories": {"VCPU": {}}}'
-    assert [each.name for each in seen(reader).providers] == ['h1']
+    assert [each.name for each in read_snapshot(reader).providers] == ['h1']
     [error] = reader.unreadable.values()
     assert f'about {h2} cannot' in str(error)
     del cloud.broken[path]
-    assert len(seen(reader).providers) == 2
+    assert len(read_snapshot(reader).providers) == 2
     assert not reader.unreadable
 
 
@@ -508,7 +526,7 @@ def test_a_running_server_is_seen_with_its_flavor(cloud, reader):
     cloud.build('s2', 'h1', {'VCPU': 1, 'MEMORY_MB': 100}, status='BUILD')
     cloud.live('s3', 1, None)
     three, one = ((('MEMORY_MB', 100), ('VCPU', n)) for n in (3, 1))
-    assert seen(reader).running == (
+    assert read_snapshot(reader).running == (
         cluster.Running('h1', 'the-project', three, 900.0, 'u', 's1'),
         cluster.Running('h1', 'the-project', one, 1000.0, 'u', 's2'),
     )
@@ -517,7 +535,7 @@ def test_a_running_server_is_seen_with_its_flavor(cloud, reader):
 def test_a_request_sent_a_moment_ago_runs_from_now_on(cloud, reader):
     cloud.add_server('r')
     sent = small_cloud.waiting_request('r', state=request.State.STARTING)
-    [found] = seen(reader, [sent], {'r': ('h1',)}).running
+    [found] = read_snapshot(reader, [sent], {'r': ('h1',)}).running
     assert (found.host, found.project, found.since) == ('h1', 'p', 1000.0)
     assert found.uuid == 'r'
 
@@ -529,20 +547,20 @@ def test_lifetimes_are_learned_of_those_that_were_deleted(cloud, reader):
     cloud.live('other', 2, begin, '1970-01-01T00:02:00', 'another')
     cloud.live('never', 2, None, '1970-01-01T00:02:00')
     # The first list has none that are gone; later ones tell them again.
-    assert seen(reader).lifetimes == {}
+    assert read_snapshot(reader).lifetimes == {}
     for _ in range(2):
-        assert seen(reader).lifetimes == {
+        assert read_snapshot(reader).lifetimes == {
             ('the-project', 2, 100): (60.0, 300.0, 540.0),
             ('another', 2, 100): (120.0,),
         }
 
 
 def test_the_last_hundred_lifetimes_are_remembered(cloud, reader):
-    seen(reader)
+    read_snapshot(reader)
     for n in range(130):
         end = f'1970-01-01T{n // 60:02}:{n % 60:02}:00'
         cloud.live(f's{n}', 2, '1970-01-01T00:00:00', end)
-    [lifetimes] = seen(reader).lifetimes.values()
+    [lifetimes] = read_snapshot(reader).lifetimes.values()
     assert lifetimes == tuple(60.0 * n for n in range(30, 130))
 
 
@@ -590,7 +608,9 @@ def reader_of(placement, nova):
 def test_a_host_may_have_unlimited_capacity(cloud, parts):
     placement, nova, *_ = cloud.apis
     change = with_each_inventory(**parts)
-    found = seen(reader_of(answering(placement, '/inventories', change), nova))
+    found = read_snapshot(
+        reader_of(answering(placement, '/inventories', change), nova)
+    )
     capacity = found.inventory.capacity[0]
     assert (capacity > 2**45).all()
     assert (capacity < 2**48).all()
@@ -611,7 +631,7 @@ def test_a_host_may_have_unlimited_capacity(cloud, parts):
 def test_hosts_that_cannot_be_read_take_nothing(cloud, end, change):
     placement, nova, *_ = cloud.apis
     made = reader_of(answering(placement, end, change), nova)
-    assert seen(made).providers == ()
+    assert read_snapshot(made).providers == ()
     assert {kind for kind, _ in made.unreadable} >= {quarantine.InputKind.HOST}
 
 
@@ -625,7 +645,7 @@ def test_hosts_that_cannot_be_read_take_nothing(cloud, end, change):
 )
 def test_huge_amounts_never_make_a_host_emptier(cloud, end, change):
     placement, nova, *_ = cloud.apis
-    found = seen(reader_of(answering(placement, end, change), nova))
+    found = read_snapshot(reader_of(answering(placement, end, change), nova))
     inventory, vcpu = found.inventory, found.classes.index('VCPU')
     free = inventory.capacity - inventory.used
     takes = (free >= inventory.step) & (inventory.unit > 0)
@@ -636,7 +656,7 @@ def test_nonsense_of_placement_is_an_outage(cloud):
     placement, nova, *_ = cloud.apis
     told = answering(placement, '/resource_providers', dict.clear)
     with pytest.raises(exception.CloudAway, match='cannot be read'):
-        seen(reader_of(told, nova))
+        read_snapshot(reader_of(told, nova))
 
 
 @pytest.mark.parametrize('odd', [None, 7, [], {}, 'x', [[]], {'a': []}])
@@ -647,7 +667,7 @@ def test_an_odd_entry_of_a_list_voids_no_other(cloud, answer, odd):
     placement, nova, *_ = cloud.apis
     change = lambda found: found.get(answer, []).append(odd)  # noqa: E731
     made = reader_of(placement, answering(nova, '/', change))
-    found = seen(made)
+    found = read_snapshot(made)
     assert [each.name for each in found.providers] == ['h1', 'h2']
     assert [each.uuid for each in found.running] == ['s1']
     assert made.unreadable
@@ -667,7 +687,7 @@ def test_an_odd_name_of_a_provider_voids_no_other_host(cloud, key, odd):
                 each.pop(key if odd is None else '', None)
 
     made = reader_of(answering(placement, '/resource_providers', change), nova)
-    names = {each.name for each in seen(made).providers}
+    names = {each.name for each in read_snapshot(made).providers}
     assert names >= {'h1', 'h2'}
     assert made.unreadable or key == 'name'
 
@@ -680,7 +700,7 @@ def test_a_host_whose_provider_has_no_name_takes_servers(cloud):
             each.pop('name')
 
     made = reader_of(answering(placement, '/resource_providers', change), nova)
-    names = [each.name for each in seen(made).providers]
+    names = [each.name for each in read_snapshot(made).providers]
     assert names == ['h1', 'h2']
 
 
@@ -691,7 +711,7 @@ def test_two_hosts_of_one_name_take_nothing(cloud):
     )
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
-    assert [each.name for each in seen(made).providers] == ['h2']
+    assert [each.name for each in read_snapshot(made).providers] == ['h2']
 
 
 def test_a_server_that_cannot_be_read_stays_as_it_was(cloud):
@@ -699,9 +719,9 @@ def test_a_server_that_cannot_be_read_stays_as_it_was(cloud):
     cloud.build('s1', 'h1', {'VCPU': 1, 'MEMORY_MB': 1})
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
-    before = seen(made).running
+    before = read_snapshot(made).running
     cloud.servers['s1']['status'] = ['?']
-    assert seen(made).running == before
+    assert read_snapshot(made).running == before
     assert (quarantine.InputKind.SERVER, 's1') in made.unreadable
     other = reader_of(placement, nova).read([], {}, 1000.0)
     assert other.servers['s1'].status == 'BUILD'
@@ -717,7 +737,7 @@ def test_usages_of_a_project_that_cannot_be_read_void_no_other(cloud):
     made = reader_of(
         answering(placement, '/usages?project_id=evil', change), nova
     )
-    found = seen(made)
+    found = read_snapshot(made)
     assert found.used['victim'].any()
     assert list(made.unreadable) == [(quarantine.InputKind.ACCOUNT, 'evil')]
 
@@ -734,7 +754,7 @@ def test_a_group_for_which_nova_fails_keeps_its_requests_alone(cloud, answer):
     cloud.broken['GET /os-server-groups/g1'] = answer
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
-    seen(made, asked)
+    read_snapshot(made, asked)
     assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r1')]
 
 
@@ -759,7 +779,7 @@ def test_members_in_a_cell_that_is_down_are_not_taken_for_absent(cloud):
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
     for _ in range(3):
-        found = seen(made, asked)
+        found = read_snapshot(made, asked)
         assert list(made.unreadable) == [
             (quarantine.InputKind.REQUEST, 'r-g1')
         ]
@@ -781,7 +801,7 @@ def test_a_member_that_nova_does_not_tell_keeps_its_group_alone(cloud):
     cloud.broken['GET /servers/s1'] = 500
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
-    seen(made, in_groups(cloud, 'g1', 'g2'))
+    read_snapshot(made, in_groups(cloud, 'g1', 'g2'))
     assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r-g1')]
 
 
@@ -798,7 +818,7 @@ def test_members_without_a_host_are_no_hidden_ones(cloud):
     ]
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
-    assert seen(made, asked).members == {'g1': ()}
+    assert read_snapshot(made, asked).members == {'g1': ()}
     assert made.unreadable == {}
 
 
@@ -816,10 +836,14 @@ def test_many_groups_that_nova_does_not_list_are_asked_for_in_turn(cloud):
     made = reader_of(placement, nova)
     left = []
     for _ in range(4):
-        before = len(told_of(cloud, 'GET /os-server-groups/'))
-        seen(made, asked)
+        before = len(requests_beginning_with(cloud, 'GET /os-server-groups/'))
+        read_snapshot(made, asked)
         left.append(len(made.unreadable))
-        assert len(told_of(cloud, 'GET /os-server-groups/')) - before <= 20
+        assert (
+            len(requests_beginning_with(cloud, 'GET /os-server-groups/'))
+            - before
+            <= 20
+        )
     assert left[-1] == 1
     assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r-g00')]
 
@@ -834,7 +858,7 @@ def test_members_of_a_group_that_cannot_be_read_keep_its_requests(cloud):
         small_cloud.waiting_request('r2', group=other),
     ]
     made = reader_of(placement, nova)
-    seen(made, asked)
+    read_snapshot(made, asked)
     assert list(made.unreadable) == [(quarantine.InputKind.REQUEST, 'r1')]
 
 
@@ -850,7 +874,7 @@ def test_nonsense_of_nova_is_an_outage(cloud, end, change):
     cloud.add_server('s1')
     placement, nova, *_ = cloud.apis
     with pytest.raises(exception.CloudAway, match='cannot be read'):
-        seen(reader_of(placement, answering(nova, end, change)))
+        read_snapshot(reader_of(placement, answering(nova, end, change)))
 
 
 @pytest.mark.parametrize(
@@ -894,11 +918,11 @@ def test_a_server_that_was_sent_is_a_member_on_its_host_at_once(cloud, reader):
     cloud.groups['g'] = []
     cloud.add_server('r1')
     asked = [sent, small_cloud.waiting_request('r2', group=rule)]
-    found = seen(reader, asked, {'r1': ('h1',)})
+    found = read_snapshot(reader, asked, {'r1': ('h1',)})
     assert found.members == {'g': ('h1',)}
     assert found.belongs == {'r1': 'g'}
     cloud.build('r1', 'h2', {'VCPU': 1})
-    found = seen(reader, asked, {'r1': ('h1',)})
+    found = read_snapshot(reader, asked, {'r1': ('h1',)})
     assert found.members == {'g': ('h2',)}
 
 

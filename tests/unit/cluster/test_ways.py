@@ -39,7 +39,7 @@ def post(world, name, extra, vcpu=4):
     return server
 
 
-def kept(world, monkeypatch):
+def reserved_amounts(world, monkeypatch):
     """What is kept in Placement, by host, in the order in which it is."""
     found, do = [], fake_cloud.FakeCloud._allocate
 
@@ -56,7 +56,7 @@ def test_a_pinned_server_is_sent_where_hosts_have_shared_cpus_alone(
     world, monkeypatch
 ):
     world.cloud.add_host('h1', 4)
-    found = kept(world, monkeypatch)
+    found = reserved_amounts(world, monkeypatch)
     server, process = post(world, 'r1', PINNED), world.process()
     process.cycle()
     assert world.state(server) is S.STARTING
@@ -69,7 +69,7 @@ def test_a_pinned_server_is_sent_where_hosts_have_shared_cpus_alone(
 
 def test_dedicated_cpus_are_kept_where_a_host_has_them(world, monkeypatch):
     world.cloud.add_host('h1', 8, child=[{'PCPU': 4}])
-    found = kept(world, monkeypatch)
+    found = reserved_amounts(world, monkeypatch)
     server, process = post(world, 'r1', PINNED), world.process()
     process.cycle()
     assert world.state(server) is S.STARTING

@@ -45,95 +45,109 @@ class Left:
 
 
 @pytest.fixture
-def left():
+def cloud_with_leftovers():
     return Left()
 
 
-def test_hosts_that_the_service_closed_are_opened_and_no_others(left):
-    left.close('c1', 'nova-fairness: it goes to batch')
-    left.close('c2', 'nova-fairness plan: rests, it is empty')
-    left.close('c3', 'broken fan')
-    left.batch.drain('n1', 'nova-fairness: it goes to cloud')
-    left.batch.drain('n2', 'broken disk')
-    assert left.remove() == []
-    services = left.nova.services()
+def test_hosts_that_the_service_closed_are_opened_and_no_others(
+    cloud_with_leftovers,
+):
+    cloud_with_leftovers.close('c1', 'nova-fairness: it goes to batch')
+    cloud_with_leftovers.close('c2', 'nova-fairness plan: rests, it is empty')
+    cloud_with_leftovers.close('c3', 'broken fan')
+    cloud_with_leftovers.batch.drain('n1', 'nova-fairness: it goes to cloud')
+    cloud_with_leftovers.batch.drain('n2', 'broken disk')
+    assert cloud_with_leftovers.remove() == []
+    services = cloud_with_leftovers.nova.services()
     assert [services[host].enabled for host in ('c1', 'c2', 'c3')] == [
         True,
         True,
         False,
     ]
-    places = left.batch.read_hosts().places
+    places = cloud_with_leftovers.batch.read_hosts().places
     assert [places[node].takes for node in ('n1', 'n2', 'n3')] == [
         True,
         False,
         True,
     ]
     assert (
-        'host c1: enabled, was: nova-fairness: it goes to batch' in left.said
+        'host c1: enabled, was: nova-fairness: it goes to batch'
+        in cloud_with_leftovers.said
     )
 
 
-def test_metadata_of_the_service_goes_and_metadata_of_owners_stays(left):
-    left.cloud.add_host('c1')
+def test_metadata_of_the_service_goes_and_metadata_of_owners_stays(
+    cloud_with_leftovers,
+):
+    cloud_with_leftovers.cloud.add_host('c1')
     owned = {'fairness:preemptible': 'true', 'fairness:done': '1', 'a': 'b'}
-    marked = left.add_server(
+    marked = cloud_with_leftovers.add_server(
         's1', **owned, **dict.fromkeys(withdrawal.WRITTEN, '17'), TTL='17'
     )
-    changed = left.add_server('s2', TTL='18', **{nova.TTL_OURS: '17'})
-    assert left.remove() == []
-    assert left.metadata(marked) == owned
-    assert left.metadata(changed) == {'TTL': '18'}
+    changed = cloud_with_leftovers.add_server(
+        's2', TTL='18', **{nova.TTL_OURS: '17'}
+    )
+    assert cloud_with_leftovers.remove() == []
+    assert cloud_with_leftovers.metadata(marked) == owned
+    assert cloud_with_leftovers.metadata(changed) == {'TTL': '18'}
 
 
-def test_a_second_withdrawal_finds_nothing(left):
-    left.close('c1', 'nova-fairness: it goes to batch')
-    left.add_server('s1', **{withdrawal.WRITTEN[0]: 'x'})
-    left.remove()
-    left.said.clear()
-    assert left.remove() == []
-    assert left.said == []
+def test_a_second_withdrawal_finds_nothing(cloud_with_leftovers):
+    cloud_with_leftovers.close('c1', 'nova-fairness: it goes to batch')
+    cloud_with_leftovers.add_server('s1', **{withdrawal.WRITTEN[0]: 'x'})
+    cloud_with_leftovers.remove()
+    cloud_with_leftovers.said.clear()
+    assert cloud_with_leftovers.remove() == []
+    assert cloud_with_leftovers.said == []
 
 
-def test_a_withdrawal_names_failures_and_removes_the_rest(left, monkeypatch):
-    left.close('c1', 'nova-fairness: it goes to batch')
-    left.batch.drain('n1', 'nova-fairness: it goes to cloud')
+def test_a_withdrawal_names_failures_and_removes_the_rest(
+    cloud_with_leftovers, monkeypatch
+):
+    cloud_with_leftovers.close('c1', 'nova-fairness: it goes to batch')
+    cloud_with_leftovers.batch.drain('n1', 'nova-fairness: it goes to cloud')
 
     def refuse(*_):
         raise exception.BatchRefused('not allowed')
 
-    monkeypatch.setattr(left.batch, 'undrain', refuse)
-    (sentence,) = left.remove()
+    monkeypatch.setattr(cloud_with_leftovers.batch, 'undrain', refuse)
+    (sentence,) = cloud_with_leftovers.remove()
     assert sentence.startswith('node n1: undrained')
     assert sentence.endswith('not removed: not allowed')
-    assert left.nova.services()['c1'].enabled
+    assert cloud_with_leftovers.nova.services()['c1'].enabled
 
 
-def test_an_unavailable_batch_system_does_not_block_withdrawal_in_nova(left):
-    left.close('c1', 'nova-fairness: it goes to batch')
-    marked = left.add_server('s1', **{withdrawal.WRITTEN[0]: 'x'})
-    left.batch.drain('n1', 'nova-fairness: it goes to cloud')
-    left.batch.is_away = True
-    (sentence,) = left.remove()
+def test_an_unavailable_batch_system_does_not_block_withdrawal_in_nova(
+    cloud_with_leftovers,
+):
+    cloud_with_leftovers.close('c1', 'nova-fairness: it goes to batch')
+    marked = cloud_with_leftovers.add_server(
+        's1', **{withdrawal.WRITTEN[0]: 'x'}
+    )
+    cloud_with_leftovers.batch.drain('n1', 'nova-fairness: it goes to cloud')
+    cloud_with_leftovers.batch.is_away = True
+    (sentence,) = cloud_with_leftovers.remove()
     assert sentence.startswith('nodes of the batch system: not looked for')
-    assert left.nova.services()['c1'].enabled
-    assert left.metadata(marked) == {}
-    left.batch.is_away = False
-    assert left.remove() == []
-    assert left.batch.read_hosts().places['n1'].takes
+    assert cloud_with_leftovers.nova.services()['c1'].enabled
+    assert cloud_with_leftovers.metadata(marked) == {}
+    cloud_with_leftovers.batch.is_away = False
+    assert cloud_with_leftovers.remove() == []
+    assert cloud_with_leftovers.batch.read_hosts().places['n1'].takes
 
 
 def test_an_unavailable_nova_does_not_block_undraining_nodes(
-    left, monkeypatch
+    cloud_with_leftovers, monkeypatch
 ):
     def fail(*_):
         raise exception.CloudAway('Nova is away')
 
-    left.batch.drain('n1', 'nova-fairness: it goes to cloud')
+    cloud_with_leftovers.batch.drain('n1', 'nova-fairness: it goes to cloud')
     monkeypatch.setattr(clients.Api, 'get', fail)
-    assert [each.partition(':')[0] for each in left.remove()] == [
+    removed = cloud_with_leftovers.remove()
+    assert [each.partition(':')[0] for each in removed] == [
         'hosts of Nova', 'metadata of servers'
     ]  # fmt: skip
-    assert left.batch.read_hosts().places['n1'].takes
+    assert cloud_with_leftovers.batch.read_hosts().places['n1'].takes
 
 
 def test_every_key_that_the_product_writes_is_removed():

@@ -27,14 +27,14 @@ STEPS = (E.RESERVE, E.SEND, E.SENT, E.START, E.END)
 BEGIN = 1_000_000.0
 
 
-def ask(name, at, user='ann', **more):
+def request_of_user(name, at, user='ann', **more):
     more = {'vcpu': 2, 'memory': 4096, 'project': 'physics', **more}
     asked = small_cloud.waiting_request(name, at=BEGIN + at, **more)
     return dataclasses.replace(asked, user=user, flavor='m')
 
 
 @pytest.fixture
-def given(tmp_path):
+def command_arguments(tmp_path):
     """Arguments of the command, for a store with requests of all kinds."""
     keys, path = tmp_path / 'keys', tmp_path / 'store.sqlite'
     sealing.add_key(keys)
@@ -51,13 +51,19 @@ def given(tmp_path):
     def ran(start, *end):
         return zip(STEPS, (start, start, start, start, *end), strict=False)
 
-    go(ask('a', 0, time_limit_s=600.0), *ran(10, 310))
-    go(ask('b', 5, 'bob', project='biology', count=2), *ran(20, 120))
-    go(ask('c', 6), *ran(30))
-    go(ask('deleted', 7), (E.CANCEL, 60))
-    go(ask('waits', 8))
-    go(ask('failed', 9), (E.FAIL, 60))
-    go(ask('small', 9, band=request.Band.PREEMPTIBLE), *ran(30, 40))
+    go(request_of_user('a', 0, time_limit_s=600.0), *ran(10, 310))
+    go(
+        request_of_user('b', 5, 'bob', project='biology', count=2),
+        *ran(20, 120),
+    )
+    go(request_of_user('c', 6), *ran(30))
+    go(request_of_user('deleted', 7), (E.CANCEL, 60))
+    go(request_of_user('waits', 8))
+    go(request_of_user('failed', 9), (E.FAIL, 60))
+    go(
+        request_of_user('small', 9, band=request.Band.PREEMPTIBLE),
+        *ran(30, 40),
+    )
     conf = tmp_path / 'service.conf'
     conf.write_text(
         f'[fairness_cluster]\ndatabase = sqlite:///{path}\nkey_file = {keys}\n'
@@ -65,10 +71,13 @@ def given(tmp_path):
     return ['--config-file', str(conf)]
 
 
-def exported(given, tmp_path, *more):
+def exported(command_arguments, tmp_path, *more):
     """Rows of the file."""
     path = tmp_path / 'requests.csv'
-    assert cluster.main([*given, '--to', str(path), *more, EXPORT]) == 0
+    assert (
+        cluster.main([*command_arguments, '--to', str(path), *more, EXPORT])
+        == 0
+    )
     return list(csv.DictReader(path.read_text().splitlines()))
 
 
@@ -81,8 +90,10 @@ def now(monkeypatch):
     monkeypatch.setattr(exported_requests, 'time', clock)
 
 
-def test_a_row_contains_the_end_of_a_request(given, tmp_path, now, capsys):
-    rows = exported(given, tmp_path)
+def test_a_row_contains_the_end_of_a_request(
+    command_arguments, tmp_path, now, capsys
+):
+    rows = exported(command_arguments, tmp_path)
     assert '5 rows' in capsys.readouterr().out
     first, second, runs, deleted, waits = rows
     assert first == {
@@ -105,8 +116,8 @@ def test_a_row_contains_the_end_of_a_request(given, tmp_path, now, capsys):
     assert waits['deleted_s'] == ''
 
 
-def test_names_are_replaced_on_request(given, tmp_path, now):
-    rows = exported(given, tmp_path, '--anonymous')
+def test_names_are_replaced_on_request(command_arguments, tmp_path, now):
+    rows = exported(command_arguments, tmp_path, '--anonymous')
     assert [(row['project'], row['user']) for row in rows][:3] == [
         ('project-1', 'user-1'),
         ('project-2', 'user-2'),
@@ -117,8 +128,10 @@ def test_names_are_replaced_on_request(given, tmp_path, now):
         assert name not in text
 
 
-def test_the_simulator_reads_and_runs_the_file(given, tmp_path, now, capsys):
-    exported(given, tmp_path)
+def test_the_simulator_reads_and_runs_the_file(
+    command_arguments, tmp_path, now, capsys
+):
+    exported(command_arguments, tmp_path)
     scenario = tmp_path / 'past.yaml'
     scenario.write_text(
         'description: What was asked of a cloud.\n'
@@ -138,11 +151,13 @@ def test_the_simulator_reads_and_runs_the_file(given, tmp_path, now, capsys):
     assert result['waiting']['requests'] == 5
 
 
-def test_a_file_must_be_named_and_writable(given, tmp_path, capsys):
-    assert cluster.main([*given, EXPORT]) == 2
+def test_a_file_must_be_named_and_writable(
+    command_arguments, tmp_path, capsys
+):
+    assert cluster.main([*command_arguments, EXPORT]) == 2
     assert '--to FILE says where' in capsys.readouterr().err
     path = str(tmp_path / 'none' / 'requests.csv')
-    assert cluster.main([*given, '--to', path, EXPORT]) == 2
+    assert cluster.main([*command_arguments, '--to', path, EXPORT]) == 2
     assert (
         f'{path}: cannot be written: No such file' in capsys.readouterr().err
     )

@@ -15,7 +15,7 @@ SOCKET = '/tmp/tmpab1_x/privsep.sock'
 
 
 @pytest.fixture
-def started(monkeypatch):
+def started_helpers(monkeypatch):
     """Gives what would be started, and what it would keep."""
     seen = []
     monkeypatch.setattr(os, 'environ', dict(os.environ))
@@ -27,22 +27,24 @@ def started(monkeypatch):
     return seen
 
 
-def asked(context=FILES, socket=SOCKET):
+def helper_arguments(context=FILES, socket=SOCKET):
     return ['--privsep_context', context, '--privsep_sock_path', socket]
 
 
 @pytest.mark.parametrize('context', privileged_client.KEPT)
-def test_a_helper_is_confined_before_it_is_started(started, context):
-    assert privileged.main(asked(context)) == 0
-    assert started == [
+def test_a_helper_is_confined_before_it_is_started(started_helpers, context):
+    assert privileged.main(helper_arguments(context)) == 0
+    assert started_helpers == [
         privileged_client.KEPT[context],
-        [privileged_client.PROGRAM, *asked(context)],
+        [privileged_client.PROGRAM, *helper_arguments(context)],
     ]
 
 
-def test_the_helper_gets_no_environment_variable_of_the_caller(started):
+def test_the_helper_gets_no_environment_variable_of_the_caller(
+    started_helpers,
+):
     os.environ['XDG_CONFIG_HOME'] = '/tmp/evil'
-    privileged.main(asked())
+    privileged.main(helper_arguments())
     assert set(os.environ) == {'PATH', 'HOME'}
 
 
@@ -50,30 +52,34 @@ def test_the_helper_gets_no_environment_variable_of_the_caller(started):
     'arguments',
     [
         [],
-        asked()[:2],
-        asked(context='nova.privsep.sys_admin_pctxt'),
-        asked(context='os.system'),
-        asked(socket='privsep.sock'),
-        asked(socket='/tmp/../etc/x'),
-        asked(socket='/tmp/a b/privsep.sock'),
-        [*asked(), '--config-file', '/tmp/evil'],
-        [*asked(), '--log-config-append=/tmp/evil'],
-        [*asked(), '/tmp/evil'],
-        ['--privsep_con', FILES, *asked()[2:]],
+        helper_arguments()[:2],
+        helper_arguments(context='nova.privsep.sys_admin_pctxt'),
+        helper_arguments(context='os.system'),
+        helper_arguments(socket='privsep.sock'),
+        helper_arguments(socket='/tmp/../etc/x'),
+        helper_arguments(socket='/tmp/a b/privsep.sock'),
+        [*helper_arguments(), '--config-file', '/tmp/evil'],
+        [*helper_arguments(), '--log-config-append=/tmp/evil'],
+        [*helper_arguments(), '/tmp/evil'],
+        ['--privsep_con', FILES, *helper_arguments()[2:]],
     ],
 )
-def test_the_privileged_program_refuses_other_arguments(started, arguments):
+def test_the_privileged_program_refuses_other_arguments(
+    started_helpers, arguments
+):
     with pytest.raises(SystemExit) as error:
         privileged.main(arguments)
     assert error.value.code == 2
-    assert started == []
+    assert started_helpers == []
 
 
-def test_without_confinement_nothing_is_started(started, monkeypatch, capsys):
+def test_without_confinement_nothing_is_started(
+    started_helpers, monkeypatch, capsys
+):
     def refuse(kept):
         raise PermissionError(1, 'Operation not permitted')
 
     monkeypatch.setattr(privileged_client, 'drop_capabilities', refuse)
-    assert privileged.main(asked()) == 1
-    assert started == []
+    assert privileged.main(helper_arguments()) == 1
+    assert started_helpers == []
     assert 'start it as root' in capsys.readouterr().err

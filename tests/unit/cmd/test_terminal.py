@@ -18,7 +18,7 @@ STATIC = {
 }
 
 
-def written(path):
+def written_values(path):
     """What a module writes on its standard streams."""
     for each in ast.walk(ast.parse(path.read_text('utf-8'))):
         if isinstance(each, ast.Call):
@@ -40,7 +40,7 @@ def is_plain(given):
     'path', sorted(ROOT.glob('*.py')), ids=lambda path: path.name
 )
 def test_a_program_writes_plain_text_only(path):
-    raw = [each for each in written(path) if not is_plain(each)]
+    raw = [each for each in written_values(path) if not is_plain(each)]
     assert len(raw) == STATIC.get(path.name, 0), [
         ast.unparse(each) for each in raw
     ]

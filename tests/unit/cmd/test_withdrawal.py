@@ -50,30 +50,32 @@ class Left:
 
 
 @pytest.fixture
-def left(tmp_path, monkeypatch):
+def service_leftovers(tmp_path, monkeypatch):
     return Left(tmp_path, monkeypatch)
 
 
-def test_hosts_are_opened_and_named(left, capsys):
-    assert left.withdraw() == 0
-    assert left.service.enabled
+def test_hosts_are_opened_and_named(service_leftovers, capsys):
+    assert service_leftovers.withdraw() == 0
+    assert service_leftovers.service.enabled
     assert 'host c1: enabled, was: nova-fairness' in capsys.readouterr().out
 
 
-def test_a_service_that_leads_is_named_and_nothing_is_removed(left, capsys):
-    left.store.take_over(0, LEADS, time.time())
-    assert left.withdraw() == 1
-    assert not left.service.enabled
+def test_a_service_that_leads_is_named_and_nothing_is_removed(
+    service_leftovers, capsys
+):
+    service_leftovers.store.take_over(0, LEADS, time.time())
+    assert service_leftovers.withdraw() == 1
+    assert not service_leftovers.service.enabled
     assert f'service {LEADS}: still the leader' in capsys.readouterr().err
 
 
-def test_a_service_that_died_long_ago_does_not_count(left):
-    left.store.take_over(0, LEADS, time.time() - 3600)
-    assert left.withdraw() == 0
+def test_a_service_that_died_long_ago_does_not_count(service_leftovers):
+    service_leftovers.store.take_over(0, LEADS, time.time() - 3600)
+    assert service_leftovers.withdraw() == 0
 
 
 def test_nodes_that_slurm_drained_for_the_service_are_given_back(
-    left, commands, capsys
+    service_leftovers, commands, capsys
 ):
     drained = ('DRAIN',)
     nodes = (
@@ -82,8 +84,8 @@ def test_nodes_that_slurm_drained_for_the_service_are_given_back(
         slurm_written.Node('n3'),
     )
     commands.lists(42, nodes=nodes)
-    left.configure('[fairness_partition]\nbatch = slurm')
-    assert left.withdraw() == 0
+    service_leftovers.configure('[fairness_partition]\nbatch = slurm')
+    assert service_leftovers.withdraw() == 0
     asked = [each for each in commands.lines() if ' update ' in each]
     assert asked == ['scontrol update nodename=n1 state=undrain']
     said = capsys.readouterr().out
@@ -92,19 +94,21 @@ def test_nodes_that_slurm_drained_for_the_service_are_given_back(
 
 
 def test_a_slurm_that_is_away_is_named_and_hosts_are_opened(
-    left, commands, capsys
+    service_leftovers, commands, capsys
 ):
     commands.lists(42, away=True)
-    left.configure('[fairness_partition]\nbatch = slurm')
-    assert left.withdraw() == 1
-    assert left.service.enabled
+    service_leftovers.configure('[fairness_partition]\nbatch = slurm')
+    assert service_leftovers.withdraw() == 1
+    assert service_leftovers.service.enabled
     said = capsys.readouterr()
     assert 'nodes of the batch system: not looked for' in said.err
     assert 'are removed' not in said.out
 
 
-def test_without_a_batch_system_no_node_is_told_to_be_looked_for(left, capsys):
-    assert left.withdraw() == 0
+def test_without_a_batch_system_no_node_is_told_to_be_looked_for(
+    service_leftovers, capsys
+):
+    assert service_leftovers.withdraw() == 0
     said = capsys.readouterr().out
     assert (
         'all changes in Nova are removed; the batch system was not checked'

@@ -87,7 +87,7 @@ def star(nodes):
     return Cloud([1.0] * nodes, vms)
 
 
-def drawn(nodes, users, per_node, seed):
+def random_cloud(nodes, users, per_node, seed):
     """VMs of users drawn evenly, on nodes of different size."""
     generator = np.random.default_rng(seed)
     owners = generator.integers(0, users, nodes * per_node)

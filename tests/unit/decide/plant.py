@@ -27,7 +27,7 @@ HUNGRY = 1.0
 IDLE = 0.0
 
 
-def divided(weights, demands, supply):
+def max_min_division(weights, demands, supply):
     """What each VM gets: weighted max-min with limited demand."""
     got = np.zeros(len(weights))
     open_ = demands > 0
@@ -124,7 +124,7 @@ def run(
     memory, smoothed, rows = {}, None, []
     for step in range(rounds):
         wish = np.array(demand(step), dtype=float)
-        shares = divided(weights[:, CPU], wish, 1.0)
+        shares = max_min_division(weights[:, CPU], wish, 1.0)
         seen = shares * (1 + noise * generator.standard_normal(len(users)))
         seen = seen.clip(min=0)
         smoothed = (

@@ -48,27 +48,27 @@ def situation(keys, heaviness):
     )
 
 
-def ask(memory, keys=('b', 'a'), heaviness=(0.0, 1.0)):
+def decide_weights(memory, keys=('b', 'a'), heaviness=(0.0, 1.0)):
     previous = np.ones((len(keys), CONTROLS))
     return Counting()(situation(keys, heaviness), previous, memory, 10.0)
 
 
 def test_weights_come_back_in_the_order_of_the_rows():
-    weights, _ = ask({})
+    weights, _ = decide_weights({})
     assert weights[:, 0].tolist() == pytest.approx([1.0, np.exp(-1)])
 
 
 def test_memory_is_json_and_comes_back():
-    _, memory = ask({})
-    _, memory = ask(json.loads(json.dumps(memory)))
+    _, memory = decide_weights({})
+    _, memory = decide_weights(json.loads(json.dumps(memory)))
     own = memory['Counting']
     assert own['vms']['a']['rounds'] == 2
     assert own['node']['node'] == [2.0] * CONTROLS
 
 
 def test_a_vm_that_is_gone_is_forgotten_and_a_new_one_unknown():
-    _, memory = ask({})
-    _, memory = ask(memory, keys=('b', 'c'))
+    _, memory = decide_weights({})
+    _, memory = decide_weights(memory, keys=('b', 'c'))
     vms = memory['Counting']['vms']
     assert sorted(vms) == ['b', 'c']
     assert (vms['b']['rounds'], vms['c']['rounds']) == (2, 1)
@@ -91,7 +91,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize('memory', UNUSABLE.values(), ids=UNUSABLE)
 def test_an_unusable_memory_counts_as_none(memory):
-    _, kept = ask(memory)
+    _, kept = decide_weights(memory)
     assert kept['Counting']['vms']['a']['rounds'] == 1
     assert kept['Counting']['node']['node'] == [1.0] * CONTROLS
 

@@ -11,7 +11,7 @@ from tests.unit.decide import plant
 UNTOLD = float('nan')
 
 
-def judged(
+def judge_contention(
     used,
     stall,
     *,
@@ -123,7 +123,7 @@ CASES = {
 def test_waiting_vms_are_told_by_use_and_stall(
     used, stall, contended, wanting
 ):
-    found = judged(used, stall)
+    found = judge_contention(used, stall)
     assert found[0] is contended
     if wanting is not None:
         assert found[1] == wanting
@@ -140,30 +140,33 @@ def test_waiting_vms_are_told_by_use_and_stall(
     ],
 )
 def test_cpu_time_of_the_host_counts_as_busy(busy, contended):
-    told, wanting = judged([0.3, 0.3], [0.6, 0.6], busy=busy)
+    told, wanting = judge_contention([0.3, 0.3], [0.6, 0.6], busy=busy)
     assert told is contended
     assert wanting == [True, True]
 
 
 def test_only_the_cpus_of_the_node_count():
-    told, _ = judged([0.3, 0.3], [0.6, 0.6], busy=(0.99, 0.0, 0.0))
+    told, _ = judge_contention([0.3, 0.3], [0.6, 0.6], busy=(0.99, 0.0, 0.0))
     assert told
 
 
 def test_a_paused_vm_wants_nothing():
-    found = judged([0.5, 0.45], [0.5, 0.5], paused={0})
+    found = judge_contention([0.5, 0.45], [0.5, 0.5], paused={0})
     assert found == (True, [False, True])
 
 
 def test_a_vm_that_was_not_seen_wants_nothing():
-    assert judged([0.5, 0.5], [0.5, 0.5], known=False) == (
+    assert judge_contention([0.5, 0.5], [0.5, 0.5], known=False) == (
         False,
         [False, False],
     )
 
 
 def test_a_vm_cannot_use_more_cpus_than_the_node_has():
-    assert judged([1.98], [UNTOLD], cpus=2, vcpus=4) == (False, [False])
+    assert judge_contention([1.98], [UNTOLD], cpus=2, vcpus=4) == (
+        False,
+        [False],
+    )
 
 
 def test_waits_judged_over_intervals_count():

@@ -66,7 +66,7 @@ def make(metric, wanted, cpus, shares=None):
     )
 
 
-def divided(known, end):
+def divided_cpu_time(known, end):
     """Divide each node as a kernel does with these weights, (n,)."""
     demand = known.demand
     rate = demand.vcpus * np.exp(end.log[demand.cell])
@@ -84,7 +84,7 @@ def divided(known, end):
     return np.bincount(demand.cell, got, len(known.node))
 
 
-def weighed(known, got):
+def heaviness_of(known, got):
     used = known.wanted.copy()
     used[:, TIME] = got
     return known.weigh(used)
@@ -113,8 +113,8 @@ def test_competing_users_are_equally_heavy(metric):
     end = decide_foresight.search_division(known, RATIO).end
     assert end.short.all()
     assert end.sharpness == maxmin.SHARPEST
-    got = divided(known, end)
-    heavy = np.arcsinh(weighed(known, got) / weighted.LIGHT)
+    got = divided_cpu_time(known, end)
+    heavy = np.arcsinh(heaviness_of(known, got) / weighted.LIGHT)
     waits = got < known.wanted[:, TIME] * (1 - 1e-6)
     for node in range(len(CPUS)):
         here = known.node == node
@@ -133,8 +133,8 @@ def test_weighing_cells_ends_where_weighing_users_ends(name):
         decide_foresight.search_division(item, RATIO).end
         for item in (known, of_cells)
     )
-    assert divided(known, one) == pytest.approx(
-        divided(known, other), rel=0.02
+    assert divided_cpu_time(known, one) == pytest.approx(
+        divided_cpu_time(known, other), rel=0.02
     )
 
 
@@ -146,7 +146,9 @@ def test_a_user_with_twice_the_quota_gets_twice_as_much():
     known = make(
         METRICS['dominant share'], {(0, 0): 4, (0, 1): 4}, [3], [2, 1]
     )
-    got = divided(known, decide_foresight.search_division(known, RATIO).end)
+    got = divided_cpu_time(
+        known, decide_foresight.search_division(known, RATIO).end
+    )
     assert got == pytest.approx([2 * ONE, ONE], rel=0.01)
 
 
@@ -210,8 +212,10 @@ def test_a_search_ends_although_users_come_and_go_at_each_call(metric, seed):
     assert np.mean(useful[5:]) >= 0.9
     while not found.is_over:
         found = decide_foresight.search_division(known, RATIO, found, 10)
-    got = divided(known, found.end)
-    best = divided(known, decide_foresight.search_division(known, RATIO).end)
+    got = divided_cpu_time(known, found.end)
+    best = divided_cpu_time(
+        known, decide_foresight.search_division(known, RATIO).end
+    )
     assert np.abs(got - best).max() <= 0.1 * ONE
 
 
@@ -234,7 +238,10 @@ def test_a_coming_or_going_vm_is_foreseen_from_the_last_search(metric):
     found = decide_foresight.search_division(known, RATIO, before, 6)
     assert found.is_useful
     whole = decide_foresight.search_division(known, RATIO).end
-    got, best = divided(known, found.end), divided(known, whole)
+    got, best = (
+        divided_cpu_time(known, found.end),
+        divided_cpu_time(known, whole),
+    )
     assert got == pytest.approx(best, abs=0.03 * ONE)
 
 
@@ -263,11 +270,15 @@ def test_a_search_that_finds_no_way_from_where_it_was_begins_again(
         found = decide_foresight.search_division(known, RATIO, found, steps)
     assert found.is_over
     assert found.end.sharpness == maxmin.SHARPEST
-    best = divided(known, decide_foresight.search_division(known, RATIO).end)
-    assert divided(known, found.end) == pytest.approx(best, abs=0.05 * ONE)
+    best = divided_cpu_time(
+        known, decide_foresight.search_division(known, RATIO).end
+    )
+    assert divided_cpu_time(known, found.end) == pytest.approx(
+        best, abs=0.05 * ONE
+    )
 
 
-def drawn(seed, nodes=12, users=30):
+def random_wants(seed, nodes=12, users=30):
     chance = np.random.default_rng(seed)
     return {
         (int(node), user): float(chance.uniform(0.5, 4.0))
@@ -277,7 +288,7 @@ def drawn(seed, nodes=12, users=30):
 
 
 def steps_after_a_start_and_a_deletion(metric, seed):
-    pairs = drawn(seed, nodes=80, users=200)
+    pairs = random_wants(seed, nodes=80, users=200)
     cpus = [4] * 80
     before = decide_foresight.search_division(make(metric, pairs, cpus), RATIO)
     gone, *_, last = pairs
@@ -287,8 +298,12 @@ def steps_after_a_start_and_a_deletion(metric, seed):
     found = decide_foresight.search_division(known, RATIO, before)
     assert found.is_over
     assert found.end.sharpness == maxmin.SHARPEST
-    best = divided(known, decide_foresight.search_division(known, RATIO).end)
-    assert divided(known, found.end) == pytest.approx(best, abs=0.01 * ONE)
+    best = divided_cpu_time(
+        known, decide_foresight.search_division(known, RATIO).end
+    )
+    assert divided_cpu_time(known, found.end) == pytest.approx(
+        best, abs=0.01 * ONE
+    )
     return found.at.made
 
 
@@ -309,7 +324,10 @@ def test_where_few_come_and_go_a_search_goes_on_from_where_it_stood(
     ids=['few', 'many', 'a new user'],
 )
 def test_a_search_goes_back_some_stages_after_much(gone, come, stays):
-    metric, pairs = METRICS['dominant share'], drawn(3, nodes=80, users=200)
+    metric, pairs = (
+        METRICS['dominant share'],
+        random_wants(3, nodes=80, users=200),
+    )
     cpus = [4] * 80
     before = decide_foresight.search_division(make(metric, pairs, cpus), RATIO)
     for pair in list(pairs)[:gone]:
@@ -324,7 +342,7 @@ def test_a_search_goes_back_some_stages_after_much(gone, come, stays):
 @pytest.mark.parametrize('metric', ['dominant share', 'asset'])
 @pytest.mark.parametrize('weighs', ['users', 'cells'])
 def test_a_staying_user_is_known_by_name_when_a_node_goes(metric, weighs):
-    metric, pairs = METRICS[metric], drawn(3)
+    metric, pairs = METRICS[metric], random_wants(3)
     other = {} if weighs == 'users' else {'weigh_users': None}
     hosts = [f'node{number:02d}' for number in range(12)]
     users = [f'user{number:02d}' for number in range(30)]
@@ -347,7 +365,7 @@ def test_a_staying_user_is_known_by_name_when_a_node_goes(metric, weighs):
 
 
 def test_a_search_of_cells_is_no_begin_for_one_of_users():
-    metric, pairs = METRICS['dominant share'], drawn(3)
+    metric, pairs = METRICS['dominant share'], random_wants(3)
     of_cells = dataclasses.replace(
         make(metric, pairs, [4] * 12), weigh_users=None, metric='another'
     )

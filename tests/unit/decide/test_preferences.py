@@ -14,7 +14,9 @@ RATIO = np.full(COLUMNS, 20.0)
 USERS = np.array([0, 0, 0, 1, 1])
 
 
-def divided(weights, preference, sizes=1.0, users=USERS, ratio=RATIO):
+def weights_with_preferences(
+    weights, preference, sizes=1.0, users=USERS, ratio=RATIO
+):
     column = np.array(weights, dtype=np.float64)[:, np.newaxis]
     return preferences.divide_by_preference(
         np.repeat(column, COLUMNS, 1),
@@ -26,17 +28,17 @@ def divided(weights, preference, sizes=1.0, users=USERS, ratio=RATIO):
 
 
 def test_a_users_part_is_divided_in_proportion_to_preference():
-    found = divided([1, 1, 1, 1, 1], [1, 2, 1, 1, 1])
+    found = weights_with_preferences([1, 1, 1, 1, 1], [1, 2, 1, 1, 1])
     assert found[:3, 0] == pytest.approx([0.75, 1.5, 0.75])
 
 
 def test_users_without_preference_keep_weights_of_the_policy():
-    found = divided([1, 1, 1, 0.3, 2.0], [1, 2, 1, 5, 5])
+    found = weights_with_preferences([1, 1, 1, 0.3, 2.0], [1, 2, 1, 5, 5])
     assert found[3:, 0].tolist() == [0.3, 2.0]
 
 
 def test_sizes_count_so_that_kernel_units_are_divided():
-    found = divided([1, 1], [1, 2], [4, 1], np.array([0, 0]))
+    found = weights_with_preferences([1, 1], [1, 2], [4, 1], np.array([0, 0]))
     units = np.array([4, 1]) * found[:, 0]
     assert units.sum() == pytest.approx(5)
     assert found[1, 0] == pytest.approx(2 * found[0, 0])
@@ -66,7 +68,9 @@ def test_the_sum_of_a_user_stays_and_bounds_hold(seed):
 
 
 def test_a_preferred_vm_never_gets_less_than_a_sibling():
-    found = divided([1, 1, 1], [100, 1, 3], users=np.array([0, 0, 0]))
+    found = weights_with_preferences(
+        [1, 1, 1], [100, 1, 3], users=np.array([0, 0, 0])
+    )
     assert found[0, 0] >= found[2, 0] >= found[1, 0]
     assert found[0, 0] / found[1, 0] <= 20 * (1 + 1e-9)
 
@@ -74,8 +78,8 @@ def test_a_preferred_vm_never_gets_less_than_a_sibling():
 def test_order_of_rows_changes_nothing():
     weights, wished = [0.5, 1, 2, 1, 1], [9, 1, 3, 2, 1]
     order = np.array([4, 2, 0, 3, 1])
-    plain = divided(weights, wished)
-    turned = divided(
+    plain = weights_with_preferences(weights, wished)
+    turned = weights_with_preferences(
         np.array(weights)[order], np.array(wished)[order], users=USERS[order]
     )
     assert turned == pytest.approx(plain[order])
@@ -93,7 +97,10 @@ def test_preferences_on_an_empty_node_have_no_effect():
     assert (
         preferences.has_unequal_preferences(np.zeros(0), empty).tolist() == []
     )
-    assert divided([], [], np.ones(0), empty).shape == (0, COLUMNS)
+    assert weights_with_preferences([], [], np.ones(0), empty).shape == (
+        0,
+        COLUMNS,
+    )
 
 
 def test_siblings_together_keep_their_sum():

@@ -57,7 +57,7 @@ def one_of(control, load, weights=None):
     return bool(contended[0, place]), wanting[:, place].tolist()
 
 
-def drawn(seed, count=5):
+def random_use(seed, count=5):
     generator = np.random.default_rng(seed)
     used = generator.random((count, len(R))) ** 3
     return generator, used / max(1.0, used.sum(axis=0).max())
@@ -65,7 +65,7 @@ def drawn(seed, count=5):
 
 @pytest.mark.parametrize('seed', range(40))
 def test_links_are_judged_as_agents_judge_them(seed):
-    generator, used = drawn(seed)
+    generator, used = random_use(seed)
     steered = R.steered_by(resources.ResourceControl.NETWORK)
     # Full links, to be judged at all.
     used[:, steered] /= used[:, steered].sum(axis=0)
@@ -108,7 +108,7 @@ def pressed(count, **changes):
 @pytest.mark.parametrize('seed', range(20))
 @pytest.mark.parametrize(('busy', 'waits'), [(1, 1), (1, 0), (0.5, 1)])
 def test_disks_are_judged_as_agents_judge_them(seed, busy, waits):
-    _, used = drawn(seed)
+    _, used = random_use(seed)
     steered = R.steered_by(resources.ResourceControl.DISK)
     place = column(resources.ResourceControl.DISK)
     stall, part = np.zeros((len(used), CONTROLS)), np.zeros((1, CONTROLS))

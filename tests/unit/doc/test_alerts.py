@@ -23,16 +23,19 @@ METRICS = documented.documented_fields(manual_fields.page_of_metrics())
 OF_SCRAPE = {'instance', 'job'}
 
 
-def asked(rule):
+def metrics_of_rule(rule):
     return re.findall(r'nova_fairness_\w+', rule['expr'])
 
 
 @pytest.mark.parametrize('rule', RULES, ids=lambda rule: rule['alert'])
 def test_a_rule_asks_for_metrics_of_agents(rule):
-    assert asked(rule)
-    assert set(asked(rule)) <= set(METRICS)
+    assert metrics_of_rule(rule)
+    assert set(metrics_of_rule(rule)) <= set(METRICS)
     labels = OF_SCRAPE.union(
-        *(METRICS[name].partition('; ')[2].split(', ') for name in asked(rule))
+        *(
+            METRICS[name].partition('; ')[2].split(', ')
+            for name in metrics_of_rule(rule)
+        )
     )
     said = ' '.join(rule['annotations'].values())
     assert set(re.findall(r'\$labels\.(\w+)', said)) <= labels
@@ -43,7 +46,7 @@ def test_a_rule_asks_for_metrics_of_agents(rule):
 @pytest.mark.parametrize('rule', RULES, ids=lambda rule: rule['alert'])
 def test_counters_are_asked_for_their_rise_and_gauges_are_not(rule):
     risen = re.findall(r'(?:rate|increase)\((\w+)', rule['expr'])
-    for name in asked(rule):
+    for name in metrics_of_rule(rule):
         assert (name in risen) == METRICS[name].startswith('counter')
 
 

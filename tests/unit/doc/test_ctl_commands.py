@@ -19,7 +19,7 @@ SHOWN = re.compile(r'^ +# nova-fairness-ctl (.+)$', re.MULTILINE)
 HOSTS = ('n1', 'n2')
 
 
-def shown():
+def shown_commands():
     return sorted(
         {
             line
@@ -29,7 +29,7 @@ def shown():
     )
 
 
-def typed(line):
+def typed_words(line):
     """Words that an operator types for what is shown."""
     hosts = iter(HOSTS)
     of_kind = {
@@ -95,12 +95,18 @@ def configuration(tmp_path):
 
 def test_all_commands_are_shown():
     commands = {*ctl_options.METHODS, ctl_options.TOP}
-    assert {line.split()[0] for line in shown()} == commands
+    assert {line.split()[0] for line in shown_commands()} == commands
 
 
-@pytest.mark.parametrize('line', shown())
+@pytest.mark.parametrize('line', shown_commands())
 def test_a_shown_command_can_be_typed(configuration, capsys, line):
-    words = [*typed(line), '--config-file', configuration, '--timeout', '60']
+    words = [
+        *typed_words(line),
+        '--config-file',
+        configuration,
+        '--timeout',
+        '60',
+    ]
     code = ctl.main(words)
     said = capsys.readouterr()
     assert (code, said.err) == (0, '')

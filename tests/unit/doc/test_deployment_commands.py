@@ -22,7 +22,7 @@ GENERATORS = {
 }
 
 
-def shown(program):
+def shown_commands(program):
     found = re.compile(rf'^ +[#$] ({program} .+)$', re.MULTILINE)
     return sorted(
         {
@@ -33,7 +33,9 @@ def shown(program):
     )
 
 
-@pytest.mark.parametrize('line', shown('nova-fairness-status(?: .+)? upgrade'))
+@pytest.mark.parametrize(
+    'line', shown_commands('nova-fairness-status(?: .+)? upgrade')
+)
 def test_a_check_that_is_shown_says_all_it_looked_at(
     tmp_path, capsys, monkeypatch, line
 ):
@@ -61,7 +63,11 @@ def test_a_check_that_is_shown_says_all_it_looked_at(
 
 
 def test_keys_are_made_as_the_install_guide_says(tmp_path, capsys):
-    lines = [line for line in shown('nova-fairness-keys') if '/root/' in line]
+    lines = [
+        line
+        for line in shown_commands('nova-fairness-keys')
+        if '/root/' in line
+    ]
     # The last one is of the page on uninstalling.
     assert [line.split()[3] for line in lines] == ['make', 'make', 'revoke']
     for line in lines:
@@ -76,7 +82,7 @@ def test_keys_are_made_as_the_install_guide_says(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    'line', [line for name in GENERATORS for line in shown(name)]
+    'line', [line for name in GENERATORS for line in shown_commands(name)]
 )
 def test_samples_are_generated_as_the_documents_say(tmp_path, line):
     program, *words = line.split()
@@ -101,5 +107,5 @@ def test_all_samples_are_shown():
         f'etc/nova-fairness/{path.name}'
         for path in (TOP / 'etc' / 'nova-fairness').glob('*-generator.conf')
     )
-    lines = [line for name in GENERATORS for line in shown(name)]
+    lines = [line for name in GENERATORS for line in shown_commands(name)]
     assert sorted({line.split()[-1] for line in lines}) == configured

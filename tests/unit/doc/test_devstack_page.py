@@ -25,7 +25,7 @@ def function(name):
     return found.group()
 
 
-def ran(script):
+def run_script(script):
     done = subprocess.run(
         ['bash', '-eu', '-c', script], capture_output=True, text=True
     )
@@ -63,7 +63,7 @@ def test_nova_api_posts_no_notifications_to_a_queue_of_another_kind():
         {function('_fairness_switch_nova_api')}
         _fairness_switch_nova_api
     '''
-    told = ran(script)
+    told = run_script(script)
     assert 'front oslo_messaging_notifications driver noop' in told
     assert 'front oslo_messaging_rabbit amqp_durable_queues True' in told
 
@@ -83,4 +83,4 @@ def test_redis_of_the_package_runs_on_only_where_it_was_before(there):
         'installs redis-server',
         'systemctl disable --now redis-server',
     ]
-    assert ran(script) == ([] if there else expected)
+    assert run_script(script) == ([] if there else expected)

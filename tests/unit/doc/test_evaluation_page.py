@@ -16,15 +16,15 @@ PAGE = TOP / 'doc/source/evaluation/queue.rst'
 NAMED = re.compile(r'(tests/unit/[\w/]+\.py)((?:\n? *-k \w+)?)')
 
 
-def named():
+def named_tests():
     return sorted(set(NAMED.findall(PAGE.read_text('utf-8'))))
 
 
 def test_the_evaluation_page_names_tests():
-    assert len(named()) >= 20
+    assert len(named_tests()) >= 20
 
 
-@pytest.mark.parametrize(('path', 'chosen'), named())
+@pytest.mark.parametrize(('path', 'chosen'), named_tests())
 def test_each_pytest_command_of_the_page_selects_tests(path, chosen):
     tree = ast.parse((TOP / path).read_text('utf-8'))
     tests = [

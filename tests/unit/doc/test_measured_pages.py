@@ -28,12 +28,12 @@ def test_the_page_is_made_of_records(name):
     assert page.PAGE.read_text() == page.recorded()
 
 
-def recorded(name):
+def read_result(name):
     return json.loads((benchmark.RESULTS / f'{name}.json').read_text())
 
 
 def test_pages_of_horizon_are_recorded_to_be_quick_enough():
-    found = recorded('dashboard/pages')
+    found = read_result('dashboard/pages')
     assert (found['requests'], found['hosts']) == (1000, 500)
     assert found['loads'] >= 20
     assert len(found['runs']) >= 3
@@ -42,14 +42,14 @@ def test_pages_of_horizon_are_recorded_to_be_quick_enough():
 
 
 def test_answers_about_a_large_queue_are_recorded_to_be_quick_enough():
-    found = recorded('queue/pages')
+    found = read_result('queue/pages')
     assert (found['requests'], found['hosts']) == (10_000, 1000)
     assert len(found['runs']) >= 3
     assert all(most < 1 for _, most in found['p95_cpu_s'].values())
 
 
 def test_the_relay_is_recorded_to_be_quick_enough_and_not_to_grow():
-    relay = recorded('relay')
+    relay = read_result('relay')
     added, steps = relay['a_call']['added'], relay['holding']
     assert added['p50_ms'] <= 5
     assert added['p99_ms'] <= 15
@@ -60,7 +60,7 @@ def test_the_relay_is_recorded_to_be_quick_enough_and_not_to_grow():
 
 
 def test_a_cycle_of_the_largest_cloud_is_recorded_to_be_quick_enough():
-    for cloud in recorded('queue_cycle')['clouds']:
+    for cloud in read_result('queue_cycle')['clouds']:
         largest = cloud['cycles'][-1]
         assert (largest['requests'], largest['hosts']) == (10_000, 1000)
         whole, between = largest['whole'], largest['between']
@@ -70,7 +70,7 @@ def test_a_cycle_of_the_largest_cloud_is_recorded_to_be_quick_enough():
 
 
 def test_nothing_is_recorded_to_be_lost_by_kills_in_front_of_a_real_nova():
-    room, border = recorded('kills-room'), recorded('kills-border')
+    room, border = read_result('kills-room'), read_result('kills-border')
     assert room['killed'] >= 38
     assert room['not_as_it_should_be'] == room['never_came'] == []
     assert room['victims_of_others'] == room['touched_beside_them'] == 0
@@ -82,7 +82,7 @@ def test_nothing_is_recorded_to_be_lost_by_kills_in_front_of_a_real_nova():
 
 
 def test_pledges_are_recorded_to_be_kept_by_a_real_slurm_and_nova():
-    found = recorded('pledges-border')
+    found = read_result('pledges-border')
     assert found['error']['largest'] <= 0.05
     assert found['error_as_it_is_told']['largest'] <= 0.05
     assert found['on_both_sides_at_once'] == 0
@@ -90,7 +90,7 @@ def test_pledges_are_recorded_to_be_kept_by_a_real_slurm_and_nova():
 
 
 def test_plans_of_moves_are_recorded_to_be_carried_out_by_a_real_nova():
-    found = recorded('plans-nova')
+    found = read_result('plans-nova')
     for title in ('a host is emptied under load', 'a request is rescued'):
         assert found[title]['state'] == 'done'
     assert sorted(found['a market']['prices'].values()) == [10, 60, 60]
@@ -109,14 +109,14 @@ def test_plans_of_moves_are_recorded_to_be_carried_out_by_a_real_nova():
 
 
 def test_a_guest_that_spends_more_is_recorded_to_be_done_sooner():
-    for each in recorded('rates-guests')['guests']:
+    for each in read_result('rates-guests')['guests']:
         assert each['done_after_part'] == pytest.approx(
             each['foreseen'], abs=0.05
         )
 
 
 def test_a_simulated_month_is_recorded_to_be_quick_enough():
-    month = recorded('queue/month')
+    month = read_result('queue/month')
     assert (month['days'], month['hosts']) == (30, 1000)
     assert month['requests'] >= 100_000
     assert month['cpu_s'] <= 60

@@ -19,7 +19,7 @@ ROWS = [
 ]
 
 
-def recorded(name):
+def read_result(name):
     return json.loads((RESULTS / name).read_text())
 
 
@@ -33,12 +33,12 @@ def shown_by(name):
     'fault', [name for name in chaos.FAULTS if ':' not in name]
 )
 def test_each_fault_heals_within_the_documented_time(fault):
-    most = recorded('chaos.json')['faults'][fault]['most_rounds']
+    most = read_result('chaos.json')['faults'][fault]['most_rounds']
     assert shown_by_fault(fault)[2] == f'{most} round{"s" * (most > 1)}'
 
 
 def test_the_reliability_page_sums_up_plugins_in_one_row():
-    found = recorded('chaos.json')['faults']
+    found = read_result('chaos.json')['faults']
     plugins = [name for name in chaos.FAULTS if name.startswith('plugin: ')]
     most = max(found[name]['most_rounds'] for name in plugins)
     told = shown_by_fault('plugin: ...')[2]
@@ -65,7 +65,7 @@ BETWEEN = {
 def test_faults_between_nodes_are_told_as_recorded(scenario, meanwhile):
     checks = {
         check['name']: check['measured']
-        for check in recorded(f'scenarios/{scenario}/result.json')['checks']
+        for check in read_result(f'scenarios/{scenario}/result.json')['checks']
     }
 
     def most(kind):
@@ -81,7 +81,7 @@ def test_faults_between_nodes_are_told_as_recorded(scenario, meanwhile):
 
 
 def test_kills_before_nova_are_told_as_recorded():
-    found = recorded('kills.json').values()
+    found = read_result('kills.json').values()
     lost, asked, twice = (
         sum(run[name] for run in found)
         for name in ('lost', 'requests', 'doubles')
@@ -93,7 +93,7 @@ def test_kills_before_nova_are_told_as_recorded():
 
 
 def test_kills_of_the_real_cloud_are_told_as_recorded():
-    found = recorded('kills-nova.json')
+    found = read_result('kills-nova.json')
     assert sum(found['killed'].values()) == 20
     assert found['not_as_it_should_be'] == []
     asked, gone = found['requests'], found['withdrawn']
@@ -107,7 +107,7 @@ def test_kills_of_the_real_cloud_are_told_as_recorded():
 
 
 def test_requests_to_many_hosts_are_told_as_recorded():
-    found = recorded('many_hosts.json')
+    found = read_result('many_hosts.json')
     asked, hosts = found['requests'], found['hosts']
     room = hosts * found['vcpus_of_a_host']
     assert found['active'] == asked

@@ -24,7 +24,7 @@ LONG = frozenset(
 """They take more time than all others together."""
 
 
-def shown():
+def shown_commands():
     return sorted(
         {
             line
@@ -35,8 +35,8 @@ def shown():
 
 
 def test_all_commands_are_shown():
-    assert set(shown()) >= LONG
-    assert {line.split()[0] for line in shown()} == {
+    assert set(shown_commands()) >= LONG
+    assert {line.split()[0] for line in shown_commands()} == {
         'list',
         'run',
         'compare',
@@ -52,7 +52,7 @@ def test_all_commands_are_shown():
     'line',
     [
         pytest.param(line, marks=[pytest.mark.slow] if line in LONG else [])
-        for line in shown()
+        for line in shown_commands()
     ],
 )
 def test_a_shown_command_can_be_typed(tmp_path, monkeypatch, capsys, line):

@@ -30,7 +30,7 @@ def messages():
 
 
 @functools.cache
-def said():
+def program_texts():
     """All texts of the programs, with dots where something is put in."""
     return frozenset(
         text
@@ -55,7 +55,7 @@ def text_of(node):
 def is_said(message):
     parts = [re.escape(part.strip()) for part in message.split(ANYTHING)]
     pattern = re.compile('.*'.join(parts))
-    return any(map(pattern.search, said()))
+    return any(map(pattern.search, program_texts()))
 
 
 @pytest.mark.parametrize('message', messages())

@@ -116,7 +116,7 @@ TYPED = {
 NOT_TYPED = {'./tools/test.sh': 'it runs this test'}
 
 
-def shown():
+def shown_commands():
     found = []
     for path in PAGES:
         text = path.read_text('utf-8').replace('\\\n', ' ')
@@ -127,7 +127,7 @@ def shown():
     return sorted({*found} - NOT_TYPED.keys())
 
 
-@pytest.mark.parametrize('command', shown())
+@pytest.mark.parametrize('command', shown_commands())
 def test_a_test_types_each_command(command):
     fitting = [
         where
@@ -170,4 +170,4 @@ def test_each_section_that_tests_type_is_there(page, title):
 
 @pytest.mark.parametrize('pattern', TYPED)
 def test_the_list_of_typed_commands_has_no_outdated_entry(pattern):
-    assert any(re.fullmatch(pattern, command) for command in shown())
+    assert any(re.fullmatch(pattern, command) for command in shown_commands())

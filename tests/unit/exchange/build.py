@@ -67,7 +67,7 @@ def without(name):
     return good
 
 
-def wanted(table):
+def wants_of_table(table):
     """Demand; users who do not tell want what is used."""
     return table.usage if table.wanted is None else table.wanted
 
@@ -97,7 +97,7 @@ def same(one, other):
         and np.array_equal(mine.instance_heaviness, theirs.instance_heaviness)
         and np.array_equal(mine.endowment, theirs.endowment)
         and np.array_equal(mine.usage, theirs.usage)
-        and np.array_equal(wanted(mine), wanted(theirs))
+        and np.array_equal(wants_of_table(mine), wants_of_table(theirs))
         and np.array_equal(grades(mine), grades(theirs))
         and np.array_equal(mine.instances, theirs.instances)
     )

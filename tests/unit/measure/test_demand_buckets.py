@@ -68,7 +68,7 @@ def test_the_order_of_vms_does_not_matter(drawn, chance):
         assert one == pytest.approx(other)
 
 
-def told(row):
+def filled_grades(row):
     """vCPUs and what they want, of grades that are not empty."""
     size, asked = np.hsplit(row, 2)
     return list(zip(size[size > 0], asked[size > 0], strict=True))
@@ -77,18 +77,18 @@ def told(row):
 def test_unlike_vms_have_a_grade_each_and_many_share_them_evenly():
     few = [(0, 1, 0.9), (0, 4, 0.1), (1, 2, 0.5)]
     *_, found = graded(few)
-    assert told(found[0]) == [(4, pytest.approx(0.4)), (1, 0.9)]
-    assert told(found[1]) == [(2, 1.0)]
+    assert filled_grades(found[0]) == [(4, pytest.approx(0.4)), (1, 0.9)]
+    assert filled_grades(found[1]) == [(2, 1.0)]
     many = [(0, 1, part) for part in np.linspace(0, 1, 4 * G)]
     *_, found = graded(many)
-    assert {size for size, _ in told(found[0])} <= {2, 3, 4, 5, 6}
-    assert len(told(found[0])) == G
+    assert {size for size, _ in filled_grades(found[0])} <= {2, 3, 4, 5, 6}
+    assert len(filled_grades(found[0])) == G
 
 
 def test_few_busy_vms_among_idle_ones_have_a_grade_of_their_own():
     idle = [(0, 1, 0.05 + n / 1e4) for n in range(30)]
     *_, found = graded([*idle, (0, 1, 1.0), (0, 1, 1.0)])
-    assert told(found[0])[-1] == (2, 2.0)
+    assert filled_grades(found[0])[-1] == (2, 2.0)
 
 
 LOST = 0.03
@@ -111,7 +111,7 @@ def test_grades_give_a_user_next_to_nothing_more_at_any_level(seed):
     found = demand_buckets.sum_by_grade(
         np.zeros(count, np.intp), vcpus, wanted, 1
     )[0]
-    size, asked = np.array(told(found)).T
+    size, asked = np.array(filled_grades(found)).T
     level = np.append(wanted / vcpus, asked / size)[:, np.newaxis]
     fair = np.minimum(wanted, level * vcpus).sum(axis=1)
     said = np.minimum(asked, level * size).sum(axis=1)

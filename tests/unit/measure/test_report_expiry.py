@@ -8,7 +8,7 @@ import pytest
 from nova_fairness.measure import report_expiry
 
 
-def after(gaps, part=0.0):
+def missing_part_after(gaps, part=0.0):
     for gap in gaps:
         part = float(
             report_expiry.updated_missing_part(np.array(part), np.array(gap))
@@ -16,13 +16,13 @@ def after(gaps, part=0.0):
     return part
 
 
-def waits(part):
+def allowed_silence_of(part):
     return float(report_expiry.allowed_silence(np.array(part)))
 
 
 def test_where_nothing_is_missing_no_silence_is_chance():
-    assert after([1.0] * 50) == 0.0
-    assert waits(0.0) < 1.0
+    assert missing_part_after([1.0] * 50) == 0.0
+    assert allowed_silence_of(0.0) < 1.0
 
 
 @pytest.mark.parametrize('part', [0.1, 1 / 3])
@@ -39,9 +39,13 @@ def test_lost_reports_are_learnt_and_waited_for(part):
 
 
 def test_no_node_is_waited_for_forever():
-    assert waits(0.9) == waits(1.0) == report_expiry.MAX_INTERVALS
+    assert (
+        allowed_silence_of(0.9)
+        == allowed_silence_of(1.0)
+        == report_expiry.MAX_INTERVALS
+    )
 
 
 def test_an_outage_does_not_count_as_a_lost_report():
-    assert after([1.0, 1.0, 50.0]) == 0.0
-    assert after([1.0, 2.0]) > 0.04
+    assert missing_part_after([1.0, 1.0, 50.0]) == 0.0
+    assert missing_part_after([1.0, 2.0]) > 0.04

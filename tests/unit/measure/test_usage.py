@@ -23,7 +23,7 @@ def between(before, after, speed=1.0, past=None, decay=0.5):
     return usage.usage_between(before, after, speed, past, decay)
 
 
-def used(resource, *totals, decay=0.5, step=10.0):
+def usage_after_readings(resource, *totals, decay=0.5, step=10.0):
     """Usage of one VM after each reading of one resource."""
     past, result = None, []
     readings = [
@@ -59,11 +59,11 @@ def test_cpu_time_is_weighted_by_the_speed_of_the_node():
 
 
 def test_memory_is_the_present_value():
-    assert used('memory', 500, 700, 300) == [700, 300]
+    assert usage_after_readings('memory', 500, 700, 300) == [700, 300]
 
 
 def test_first_interval_is_taken_whole_and_later_ones_are_smoothed():
-    assert used('disk_read', 0, 80, 80, 80) == [80, 40, 20]
+    assert usage_after_readings('disk_read', 0, 80, 80, 80) == [80, 40, 20]
 
 
 def test_use_of_a_vm_begins_again_after_a_pause():
@@ -86,7 +86,9 @@ def test_use_of_a_vm_begins_again_after_a_pause():
     [(1.0, [80, 40]), (0.5, [80, 60]), (0.25, [80, 70])],
 )
 def test_decay_factor_is_the_weight_of_the_new_interval(decay, expected):
-    assert used('disk_read', 0, 80, 120, decay=decay) == expected
+    assert (
+        usage_after_readings('disk_read', 0, 80, 120, decay=decay) == expected
+    )
 
 
 def test_rounds_of_different_length_are_smoothed_as_rates():
@@ -113,11 +115,11 @@ def test_rounds_of_different_length_are_smoothed_as_rates():
     ],
 )
 def test_counter_that_tells_nothing_leaves_the_decayed_past(totals, expected):
-    assert used('disk_read', *totals) == expected
+    assert usage_after_readings('disk_read', *totals) == expected
 
 
 def test_memory_that_cannot_be_read_stays_as_it_was():
-    assert used('memory', 500, 700, build.NAN) == [700, 700]
+    assert usage_after_readings('memory', 500, 700, build.NAN) == [700, 700]
 
 
 def test_smoothing_goes_on_after_a_round_in_which_nothing_was_read():
@@ -264,7 +266,7 @@ def test_interval_must_not_be_empty():
 def test_no_history_of_a_counter_gives_negative_or_huge_usage(totals):
     finite = [total for total in totals if np.isfinite(total)]
     ceiling = max(finite, default=0.0)
-    for amount in used('net_received', *totals):
+    for amount in usage_after_readings('net_received', *totals):
         assert 0 <= amount <= ceiling
 
 

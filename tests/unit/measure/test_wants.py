@@ -18,7 +18,7 @@ R = build.RESOURCES
 NAN = float('nan')
 
 
-def of_one(used, stall, cpus=1.0):
+def wants_of_one_vm(used, stall, cpus=1.0):
     """One CPU does 10."""
     found = of_two_cpus([used], [stall], [cpus])
     return found[0]
@@ -44,7 +44,7 @@ def of_one(used, stall, cpus=1.0):
 def test_a_waiting_vm_wants_as_much_as_it_would_use_of_plenty(
     used, stall, wanted
 ):
-    assert of_one(used, stall) == pytest.approx(wanted)
+    assert wants_of_one_vm(used, stall) == pytest.approx(wanted)
 
 
 @hypothesis.given(
@@ -53,7 +53,7 @@ def test_a_waiting_vm_wants_as_much_as_it_would_use_of_plenty(
     strategies.integers(1, 2),
 )
 def test_no_vm_wants_less_than_it_uses_or_more_than_it_can(used, stall, cpus):
-    wanted = of_one(used, stall, cpus)
+    wanted = wants_of_one_vm(used, stall, cpus)
     assert used <= wanted <= max(used, 10 * cpus)
 
 

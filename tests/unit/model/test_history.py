@@ -14,11 +14,11 @@ GPU = reason.why(R.NO_ROOM, 'VGPU', asked=1, free=0)
 BEHIND = reason.why(R.BEHIND_OTHERS, before=3)
 
 
-def waits(why, at, until):
+def waiting_stage(why, at, until):
     return history.request_event(S.WAITING, why, at, until)
 
 
-def told(events, now=0.0):
+def sentence_at(events, now=0.0):
     return history.wait_sentence(history.wait_sums(events, now))
 
 
@@ -33,7 +33,7 @@ def test_an_event_that_ends_a_request_takes_no_time():
 
 def test_a_request_that_room_is_made_for_has_its_own_kind():
     why = reason.why(R.ROOM_IS_MADE, servers=2)
-    assert waits(why, 1.0, 2.0).kind is K.ROOM_MADE
+    assert waiting_stage(why, 1.0, 2.0).kind is K.ROOM_MADE
 
 
 def test_hosts_are_known_of_requests_that_were_sent():
@@ -45,53 +45,67 @@ def test_hosts_are_known_of_requests_that_were_sent():
 
 def test_waits_are_told_by_purpose_the_longest_first():
     events = [
-        waits(BEHIND, 0.0, 3000.0),
-        waits(GPU, 3000.0, 10800.0),
+        waiting_stage(BEHIND, 0.0, 3000.0),
+        waiting_stage(GPU, 3000.0, 10800.0),
         history.request_event(S.STARTING, SENT, 10800.0, 10900.0),
         history.request_event(S.ACTIVE, SENT, 10900.0, None),
     ]
-    assert told(events) == (
+    assert sentence_at(events) == (
         'waited 2 h 10 min for room on hosts with VGPU; 50 min for its turn'
     )
 
 
 def test_a_wait_that_lasts_is_told_up_to_now():
     cpus = reason.why(R.NO_ROOM, 'VCPU', asked=4, free=2)
-    events = [waits(cpus, 100.0, None)]
-    assert told(events, 220.0) == 'waited 2 min for room on a host: VCPU'
+    events = [waiting_stage(cpus, 100.0, None)]
+    assert (
+        sentence_at(events, 220.0) == 'waited 2 min for room on a host: VCPU'
+    )
 
 
 def test_waits_for_one_purpose_are_summed():
     deep = reason.why(R.BEYOND_DEPTH, before=900, depth=500)
-    events = [waits(deep, 0.0, 60.0), waits(BEHIND, 60.0, 180.0)]
-    assert told(events) == 'waited 3 min for its turn'
+    events = [
+        waiting_stage(deep, 0.0, 60.0),
+        waiting_stage(BEHIND, 60.0, 180.0),
+    ]
+    assert sentence_at(events) == 'waited 3 min for its turn'
 
 
 def test_a_wait_of_days_is_shown_without_minutes():
-    assert told([waits(BEHIND, 0.0, 90000.0)]) == 'waited 1 d 1 h for its turn'
+    assert (
+        sentence_at([waiting_stage(BEHIND, 0.0, 90000.0)])
+        == 'waited 1 d 1 h for its turn'
+    )
 
 
 def test_a_short_wait_is_omitted():
-    assert told([waits(BEHIND, 0.0, 59.0)]) == ''
-    assert told([]) == ''
+    assert sentence_at([waiting_stage(BEHIND, 0.0, 59.0)]) == ''
+    assert sentence_at([]) == ''
 
 
 def test_events_that_are_not_kept_are_told_as_such():
-    events = [waits(BEHIND, 0.0, 60.0), waits(GPU, 360.0, 480.0)]
-    assert told(events) == (
+    events = [
+        waiting_stage(BEHIND, 0.0, 60.0),
+        waiting_stage(GPU, 360.0, 480.0),
+    ]
+    assert sentence_at(events) == (
         'waited 5 min for reasons that are not kept; 2 min for room on hosts'
         ' with VGPU; 1 min for its turn'
     )
 
 
 def test_a_clock_set_back_gives_no_wait():
-    events = [waits(BEHIND, 500.0, 400.0), waits(GPU, 300.0, 420.0)]
-    assert told(events) == 'waited 2 min for room on hosts with VGPU'
+    events = [
+        waiting_stage(BEHIND, 500.0, 400.0),
+        waiting_stage(GPU, 300.0, 420.0),
+    ]
+    assert sentence_at(events) == 'waited 2 min for room on hosts with VGPU'
 
 
 def test_a_reason_without_a_purpose_is_told_by_its_token():
     odd = reason.why(R.IDLE, idle_h=1)
-    assert told([waits(odd, 0.0, 60.0)]) == 'waited 1 min idle'
+    assert sentence_at([waiting_stage(odd, 0.0, 60.0)]) == 'waited 1 min idle'
 
 
 def test_a_server_that_left_has_three_events():
@@ -146,7 +160,7 @@ def test_an_event_without_a_reason_is_told():
 
 
 def test_names_of_others_are_kept_from_readers():
-    event = waits(
+    event = waiting_stage(
         reason.why(R.BUDGET_SPENT, 'institute', asked=2, left=1), 0.0, 1.0
     )
     told_to = [

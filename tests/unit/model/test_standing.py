@@ -27,7 +27,7 @@ LEAVES = eviction.Eviction(
 )  # fmt: skip
 
 
-def said(asked, why=WAITS, **known):
+def standing_of(asked, why=WAITS, **known):
     return standing.request_standing(
         asked, why, standing.StandingFacts(**known), MEMBER
     )[1]
@@ -40,14 +40,14 @@ def said(asked, why=WAITS, **known):
 )  # fmt: skip
 def test_positions_are_written_as_ordinals(position, text):
     place = cluster.Waiting(position, WAITS)
-    assert said(ASKED, place=place).startswith(
+    assert standing_of(ASKED, place=place).startswith(
         f'waits: {text}, the next cycle'
     )
 
 
 def test_an_estimated_start_is_told():
     estimate = cluster.Estimate(5400.0, 9000.0)
-    assert said(ASKED, estimate=estimate) == (
+    assert standing_of(ASKED, estimate=estimate) == (
         'waits: the next cycle of the queue decides on it;'
         ' it starts at about 1970-01-01 01:30 UTC'
     )
@@ -55,7 +55,9 @@ def test_an_estimated_start_is_told():
 
 def test_a_server_that_leaves_now_is_told_no_time():
     acting = dataclasses.replace(LEAVES, state=S.ASKED, tried=1)
-    assert said(RUNS, leaves=[acting]).startswith('leaves now (it makes room')
+    assert standing_of(RUNS, leaves=[acting]).startswith(
+        'leaves now (it makes room'
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,18 +65,18 @@ def test_a_server_that_leaves_now_is_told_no_time():
 )
 def test_a_server_that_leaves_for_good_is_not_told_to_return(more):
     leave = dataclasses.replace(LEAVES, **more)
-    assert 'returns' not in said(RUNS, leaves=[leave])
+    assert 'returns' not in standing_of(RUNS, leaves=[leave])
     gone = dataclasses.replace(leave, state=S.GONE, tried=1)
-    assert said(RUNS, leaves=[gone]) == 'runs'
+    assert standing_of(RUNS, leaves=[gone]) == 'runs'
 
 
 def test_servers_among_many_are_counted():
     later = dataclasses.replace(LEAVES, server='s2', at=9000.0)
-    text = said(MANY, leaves=[later, LEAVES])
+    text = standing_of(MANY, leaves=[later, LEAVES])
     assert 'at 1970-01-01 01:30 UTC' in text
     assert text.endswith(' (2 of its 3 servers)')
     gone = dataclasses.replace(LEAVES, state=S.GONE, tried=1)
-    assert said(MANY, leaves=[gone]).endswith(
+    assert standing_of(MANY, leaves=[gone]).endswith(
         'and returns by itself (1 of its 3 servers)'
     )
-    assert said(MANY, moving=['s3']).endswith(' (1 of its 3 servers)')
+    assert standing_of(MANY, moving=['s3']).endswith(' (1 of its 3 servers)')

@@ -16,7 +16,7 @@ from tests.fixtures import manual_fields
 PAGE = 'notifications-hosts.rst'
 
 
-def told(event):
+def border_notice(event):
     state = next(s for s, e in border_module.STEPS.items() if event in e)
     node = border_fixture.node('h1', state.value)
     cause = border_module.HostCause.OPERATOR
@@ -26,7 +26,7 @@ def told(event):
 def test_the_page_names_every_event_and_every_field():
     page = manual_fields.page_with_schemas(PAGE)
     said = re.findall(r'^``(fairness\.host\.\w+)``$', page, re.MULTILINE)
-    found = [told(event) for event in border_module.HostEvent]
+    found = [border_notice(event) for event in border_module.HostEvent]
     assert sorted(said) == sorted(each.event for each in found)
     fields = documented.documented_fields(page)
     for each in found:

@@ -21,7 +21,7 @@ MANY = 1000
 MOST = metric_definitions.MOST_VALUES
 
 
-def told(collected):
+def samples_by_metric(collected):
     return {
         family.name.removeprefix(families.PREFIX): family.samples
         for family in collected
@@ -29,7 +29,7 @@ def told(collected):
 
 
 def check_bounds(collected):
-    for name, samples in told(collected).items():
+    for name, samples in samples_by_metric(collected).items():
         known = metric_definitions.DEFINITIONS[name]
         assert len(samples) <= known.most_series, name
 
@@ -52,7 +52,7 @@ def test_projects_beyond_the_bound_are_summed_up():
     waiting['p0', 'quarantined'] = 5
     collected = of_queue(waiting=waiting)
     check_bounds(collected)
-    samples = told(collected)['queue_waiting_requests']
+    samples = samples_by_metric(collected)['queue_waiting_requests']
     assert len(samples) == MOST['project'] + 2
     assert sum(each.value for each in samples) == sum(waiting.values())
     by_name = {
@@ -66,7 +66,9 @@ def test_projects_beyond_the_bound_are_summed_up():
 def test_a_project_that_is_called_others_makes_no_series_twice():
     waiting = {(f'p{n}', 'no_room'): 2 for n in range(MANY)}
     waiting['others', 'no_room'] = MANY
-    samples = told(of_queue(waiting=waiting))['queue_waiting_requests']
+    samples = samples_by_metric(of_queue(waiting=waiting))[
+        'queue_waiting_requests'
+    ]
     names = [each.labels['project'] for each in samples]
     assert len(set(names)) == len(names) == MOST['project'] + 1
     assert sum(each.value for each in samples) == sum(waiting.values())
@@ -74,7 +76,9 @@ def test_a_project_that_is_called_others_makes_no_series_twice():
 
 def test_projects_within_the_bound_are_told_as_they_are():
     waiting = {(f'p{n}', 'no_room'): 1 for n in range(MOST['project'])}
-    samples = told(of_queue(waiting=waiting))['queue_waiting_requests']
+    samples = samples_by_metric(of_queue(waiting=waiting))[
+        'queue_waiting_requests'
+    ]
     assert {each.labels['project'] for each in samples} == {
         project for project, _ in waiting
     }
@@ -89,10 +93,10 @@ def test_accounts_beyond_the_bound_are_summed_up():
     )
     collected = list(border.metrics(status))
     check_bounds(collected)
-    pledged = told(collected)['partition_group_pledge']
+    pledged = samples_by_metric(collected)['partition_group_pledge']
     assert len(pledged) == MOST['account'] + 1
     assert sum(each.value for each in pledged) == pytest.approx(1.0)
-    used = told(collected)['partition_group_used']
+    used = samples_by_metric(collected)['partition_group_used']
     assert len(used) == 2 * (MOST['account'] + 1)
     assert sum(each.value for each in used) == 2 * MANY
 
@@ -125,7 +129,7 @@ def test_a_node_tells_no_more_than_the_bounds(crowded):
     collector.add(crowded)
     collected = list(collector.collect())
     check_bounds(collected)
-    found = told(collected)
+    found = samples_by_metric(collected)
     counts = {
         'instance_heaviness_quotas': MOST['instance_uuid'],
         'instance_usage_ratio': MOST['instance_uuid'] * MOST['resource'],
@@ -143,7 +147,7 @@ def test_all_metrics_of_vms_tell_of_the_same_ones(crowded):
     collector.add(crowded)
     seen = {
         frozenset(each.labels['instance_uuid'] for each in samples)
-        for samples in told(collector.collect()).values()
+        for samples in samples_by_metric(collector.collect()).values()
         if samples and 'instance_uuid' in samples[0].labels
         if len(samples) >= MOST['instance_uuid']
     }

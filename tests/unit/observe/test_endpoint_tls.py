@@ -41,7 +41,7 @@ def options(**named):
     )
 
 
-def opened(**named):
+def open_tls_endpoint(**named):
     collector = metrics.RoundCollector(dict)
     return endpoint.open_endpoint(options(**named), ports.free(), collector)
 
@@ -51,7 +51,7 @@ def serve():
     made = []
 
     def start(**named):
-        made.append(opened(**named))
+        made.append(open_tls_endpoint(**named))
         made[-1].start()
         return made[-1]
 
@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_used_is_named_and_ends_nothing(
     for name, given in change.items():
         named[name] = given(files) if callable(given) else given
     with caplog.at_level(logging.ERROR):
-        assert opened(**named) is None
+        assert open_tls_endpoint(**named) is None
     [line] = caplog.messages
     assert line.startswith('metrics endpoint not opened: [fairness_observe] ')
     assert said in line

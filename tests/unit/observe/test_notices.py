@@ -37,7 +37,7 @@ def done(host):
     return host.rounds(3)
 
 
-def told(before, *rounds, smallest=SMALLEST):
+def notices_of_rounds(before, *rounds, smallest=SMALLEST):
     """What the rounds after the first are worth."""
     watch = notices.RoundWatch()
     assert watch.notices(before, smallest) == ()
@@ -71,7 +71,10 @@ def weighing(done, *cpu_weights):
 
 
 def test_an_unchanged_round_sends_no_notification(done):
-    assert told(done, done, dataclasses.replace(done, number=4)) == []
+    assert (
+        notices_of_rounds(done, done, dataclasses.replace(done, number=4))
+        == []
+    )
 
 
 def test_a_changed_metric_or_policy_is_notified_with_the_earlier_one(done):
@@ -82,7 +85,7 @@ def test_a_changed_metric_or_policy_is_notified_with_the_earlier_one(done):
         epoch=7,
         chosen_by=caller.Asker('c1', 'u-9', 'req-1'),
     )
-    metric, policy = told(done, chosen, chosen)
+    metric, policy = notices_of_rounds(done, chosen, chosen)
     assert (metric.event, metric.priority) == ('fairness.metric.set', 'info')
     assert metric.payload == {
         'version': '1.1',
@@ -103,7 +106,7 @@ def test_a_changed_metric_or_policy_is_notified_with_the_earlier_one(done):
 def test_a_pause_and_its_end_are_notified_once(done):
     by = caller.Asker('', 'u-9', 'req-1')
     paused = dataclasses.replace(done, paused=True, paused_by=by)
-    found = told(done, paused, paused, done, done)
+    found = notices_of_rounds(done, paused, paused, done, done)
     assert events(found) == ['fairness.host.pause', 'fairness.host.resume']
     assert found[0].payload['caller'] is None
     assert found[0].payload['user_id'] == 'u-9'
@@ -112,14 +115,14 @@ def test_a_pause_and_its_end_are_notified_once(done):
 
 def test_a_plugin_entering_quarantine_is_notified(done):
     wild = dataclasses.replace(done, quarantined={'Wild': 'raised'})
-    (found,) = told(done, wild, wild, done)
+    (found,) = notices_of_rounds(done, wild, wild, done)
     assert found.event == 'fairness.plugin.quarantined'
     assert found.priority == 'warn'
     assert found.payload['reason'] == 'raised'
 
 
 def test_appearing_and_vanishing_peers_are_notified(done):
-    found = told(
+    found = notices_of_rounds(
         hearing(done, 'n2', 'n3'),
         hearing(done, 'n3', left_out={'n2': 'silent for 40 s'}),
         hearing(done, left_out={'n3': 'measures X', 'n2': 'silent for 50 s'}),
@@ -140,12 +143,12 @@ def test_appearing_and_vanishing_peers_are_notified(done):
 def test_peers_are_not_lost_while_nothing_is_measured(done):
     before = hearing(done, 'n2')
     blind = dataclasses.replace(done, measured=None, decided=None)
-    assert told(before, blind, before) == []
+    assert notices_of_rounds(before, blind, before) == []
 
 
 def test_a_large_domain_fits_into_one_notification(done):
     names = [f'n{number:04d}' for number in range(2000)]
-    (found,) = told(hearing(done), hearing(done, *names))
+    (found,) = notices_of_rounds(hearing(done), hearing(done, *names))
     assert found.payload['peers_count'] == 2000
     assert len(found.payload['peers']) == notices.MOST_PEERS
     assert len(json.dumps(found.payload)) < 2**16
@@ -154,7 +157,7 @@ def test_a_large_domain_fits_into_one_notification(done):
 def test_a_vm_is_throttled_once_and_relieved_once(done):
     series = (1.0, 0.3, 0.25, 0.2, 0.26, 0.25, 0.27, 0.28, 0.26)
     rounds = [weighing(done, weight, 1.0) for weight in series]
-    throttled, relieved = told(*rounds)
+    throttled, relieved = notices_of_rounds(*rounds)
     assert throttled.event == 'fairness.instance.throttled'
     assert throttled.payload['uuid'] == 'a-1'
     assert throttled.payload['name'] == 'web'
@@ -167,33 +170,40 @@ def test_a_vm_is_throttled_once_and_relieved_once(done):
 
 def test_the_smallest_weight_always_counts_as_throttled(done):
     rounds = [weighing(done, weight, 1.0) for weight in (1.0, 0.5)]
-    (found,) = told(*rounds, smallest=np.full_like(SMALLEST, 0.5))
+    (found,) = notices_of_rounds(*rounds, smallest=np.full_like(SMALLEST, 0.5))
     assert found.payload['level_ratio'] == 0.5
-    assert told(*rounds) == []
+    assert notices_of_rounds(*rounds) == []
 
 
 def test_unwritten_weights_throttle_no_vm(host, done):
     low = weighing(done, 0.1, 1.0)
-    assert told(done, dataclasses.replace(low, enforced=False)) == []
+    assert (
+        notices_of_rounds(done, dataclasses.replace(low, enforced=False)) == []
+    )
     none = dataclasses.replace(low.decided, wanted={})
-    assert told(done, dataclasses.replace(low, decided=none)) == []
+    assert (
+        notices_of_rounds(done, dataclasses.replace(low, decided=none)) == []
+    )
 
 
 def test_a_pause_relieves_and_a_vm_that_went_is_not_told(host, done):
     low = weighing(done, 0.1, 0.1)
     paused = dataclasses.replace(low, enforced=False)
-    assert events(told(done, low, paused)) == [
+    assert events(notices_of_rounds(done, low, paused)) == [
         *['fairness.instance.throttled'] * 2,
         *['fairness.instance.relieved'] * 2,
     ]
     host.inventory.vms = host.inventory.vms[1:]
     left = weighing(host.rounds(2), 0.1)
-    assert events(told(done, low, left)) == ['fairness.instance.throttled'] * 2
+    assert (
+        events(notices_of_rounds(done, low, left))
+        == ['fairness.instance.throttled'] * 2
+    )
 
 
 def test_a_restarted_agent_does_not_repeat_old_news(done):
     low = weighing(hearing(done, 'n2'), 0.1, 1.0)
-    assert told(low, low) == []
+    assert notices_of_rounds(low, low) == []
 
 
 def every_kind(done):
@@ -209,9 +219,11 @@ def every_kind(done):
     )
     low = weighing(done, 0.1, 1.0)
     return [
-        *told(done, changed, done),
-        *told(hearing(done, 'n2'), hearing(done), hearing(done, 'n2')),
-        *told(done, low, done),
+        *notices_of_rounds(done, changed, done),
+        *notices_of_rounds(
+            hearing(done, 'n2'), hearing(done), hearing(done, 'n2')
+        ),
+        *notices_of_rounds(done, low, done),
     ]
 
 

@@ -116,7 +116,7 @@ def test_a_listener_hears_a_notification(conf, host):
     assert payload['round'] == 4
 
 
-def some(count):
+def make_notices(count):
     return [notices.Notice(f'e{n}', 'info', {}) for n in range(count)]
 
 
@@ -148,7 +148,7 @@ def test_posted_events_are_sent_in_order(broker):
     broker.open.set()
     made = notifications.Postman(broker.send, 10)
     made.start()
-    made.post(some(5))
+    made.post(make_notices(5))
     made.stop(ENOUGH_S)
     assert broker.got == ['e0', 'e1', 'e2', 'e3', 'e4']
     assert made.statistics() == {'sent': 5, 'dropped': 0}
@@ -157,10 +157,10 @@ def test_posted_events_are_sent_in_order(broker):
 def test_a_silent_broker_costs_only_surplus_notifications(broker, caplog):
     made = notifications.Postman(broker.send, 3)
     made.start()
-    made.post(some(1))
+    made.post(make_notices(1))
     assert broker.asked.wait(ENOUGH_S)
-    made.post(some(5))
-    made.post(some(1))
+    made.post(make_notices(5))
+    made.post(make_notices(1))
     assert made.statistics() == {'sent': 0, 'dropped': 3}
     assert caplog.text.count('some are dropped') == 1
     # There is no room for the end either; it is not waited for.
@@ -173,7 +173,7 @@ def test_an_unsendable_notification_does_not_block_others(broker, caplog):
     broker.fails = {'e1'}
     made = notifications.Postman(broker.send, 10)
     made.start()
-    made.post(some(3))
+    made.post(make_notices(3))
     made.stop(ENOUGH_S)
     assert broker.got == ['e0', 'e2']
     assert made.statistics() == {'sent': 2, 'dropped': 1}

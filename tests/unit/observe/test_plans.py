@@ -19,7 +19,7 @@ PLAN = store_contract.make_plan()
 M, C = model.MoveEvent, model.PlanCause
 
 
-def told():
+def every_notice():
     """A notice of every kind there is."""
     found = list(plans.change_notices(None, PLAN, 'c1'))
     for state in set(model.PlanState) - {model.PlanState.PROPOSED}:
@@ -42,7 +42,7 @@ def test_the_page_names_every_event_and_every_field():
     said = re.findall(
         r'^``(fairness\.plan(?:_move)?\.\w+)``$', page, re.MULTILINE
     )
-    found = told()
+    found = every_notice()
     assert sorted(said) == sorted(each.event for each in found)
     fields = documented.documented_fields(page)
     for each in found:

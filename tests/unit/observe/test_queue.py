@@ -48,14 +48,14 @@ PLANS = plans.PlansStatus(
 )
 
 
-def told(state):
+def request_notice(state):
     asked = small_cloud.waiting_request('r1', count=2, state=state)
     return queue.notice(asked, WHY, 60.0, 'c1')
 
 
 def test_the_page_names_every_event_and_every_field():
     page = manual_fields.page_with_schemas(PAGE)
-    found = [each for each in map(told, request.State) if each]
+    found = [each for each in map(request_notice, request.State) if each]
     said = re.findall(r'^``(fairness\.request\.\w+)``$', page, re.MULTILINE)
     assert [each.event for each in found] == [
         f'fairness.request.{each}' for each in queue.EVENTS.values()
@@ -91,7 +91,7 @@ def test_the_page_names_every_metric():
 
 @pytest.mark.parametrize('state', ['reserved', 'sending'])
 def test_reversible_steps_are_not_notified(state):
-    assert told(request.State(state)) is None
+    assert request_notice(request.State(state)) is None
 
 
 def test_a_process_that_does_not_lead_knows_of_no_waiting_request():

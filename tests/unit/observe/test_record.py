@@ -179,7 +179,7 @@ def test_a_collector_without_a_round_tells_its_counts_only():
 
 
 @pytest.fixture
-def served(host):
+def served_collector(host):
     collector = metrics.RoundCollector()
     made = endpoint.HttpEndpoint('127.0.0.1', 0, collector)
     made.start()
@@ -193,8 +193,8 @@ def get(made, path):
         return answer.read().decode()
 
 
-def test_the_endpoint_serves_the_format_of_prometheus(host, served):
-    made, collector = served
+def test_the_endpoint_serves_the_format_of_prometheus(host, served_collector):
+    made, collector = served_collector
     collector.add(host.rounds(3))
     names = {
         family.name
@@ -206,21 +206,23 @@ def test_the_endpoint_serves_the_format_of_prometheus(host, served):
     assert any(re.search('resident_memory_bytes', name) for name in names)
 
 
-def test_the_endpoint_serves_the_status(host, served):
-    made, collector = served
+def test_the_endpoint_serves_the_status(host, served_collector):
+    made, collector = served_collector
     collector.add(host.rounds(3))
     assert json.loads(get(made, '/status'))['round'] == 3
 
 
 @pytest.mark.parametrize(('path', 'code'), [('/status', 503), ('/', 404)])
-def test_the_endpoint_names_paths_it_cannot_serve(served, path, code):
+def test_the_endpoint_names_paths_it_cannot_serve(
+    served_collector, path, code
+):
     with pytest.raises(urllib.error.HTTPError) as caught:
-        get(served[0], path)
+        get(served_collector[0], path)
     assert caught.value.code == code
 
 
-def test_a_taken_port_is_named(served):
+def test_a_taken_port_is_named(served_collector):
     with pytest.raises(exception.ConfigurationError, match='free port'):
         endpoint.HttpEndpoint(
-            '127.0.0.1', served[0].port, metrics.RoundCollector()
+            '127.0.0.1', served_collector[0].port, metrics.RoundCollector()
         )

@@ -49,25 +49,25 @@ def pinned(cpus=4, **more):
     return request.Demand((('MEMORY_MB', 100), ('PCPU', cpus)), **more)
 
 
-def ask(name, cpus=4, count=1, demand=None, **more):
+def pinned_request(name, cpus=4, count=1, demand=None, **more):
     wanted = demand or pinned(cpus)
     return small_cloud.waiting_request(
         name, demand=wanted, count=count, **more
     )
 
 
-def planned(hosts, requests, **more):
+def plan_of(hosts, requests, **more):
     return planner.plan(cloud(hosts, requests, **more), 1000.0)
 
 
 def placed(hosts, requests, **more):
     """Hosts by request that starts."""
-    made = planned(hosts, requests, **more).actions
+    made = plan_of(hosts, requests, **more).actions
     return {each.request: each.hosts for each in made if each.verb is START}
 
 
 def test_pinned_servers_start_where_no_host_has_dedicated_cpus():
-    asked = [ask('a'), ask('b')]
+    asked = [pinned_request('a'), pinned_request('b')]
     hosts = [host('h1', vcpu=4), host('h2', vcpu=4)]
     for classes in (CLASSES, ('MEMORY_MB', 'VCPU')):
         found = placed(hosts, asked, classes=classes)
@@ -76,12 +76,12 @@ def test_pinned_servers_start_where_no_host_has_dedicated_cpus():
 
 def test_dedicated_cpus_come_first():
     hosts = [host('a', vcpu=8), host('b', pcpu=8)]
-    assert placed(hosts, [ask('r')]) == {'r': ('b',)}
+    assert placed(hosts, [pinned_request('r')]) == {'r': ('b',)}
 
 
 def test_a_host_with_dedicated_cpus_gives_no_shared_ones_instead():
     hosts = [host('a', pcpu=4, vcpu=64, used_pcpu=4)]
-    found = planned(hosts, [ask('r')])
+    found = plan_of(hosts, [pinned_request('r')])
     assert not found.actions
     assert found.waiting['r'].why.reason is R.NO_ROOM
     assert found.waiting['r'].why.subject == 'PCPU'
@@ -89,15 +89,18 @@ def test_a_host_with_dedicated_cpus_gives_no_shared_ones_instead():
 
 def test_hosts_without_dedicated_cpus_are_next_when_those_are_in_use():
     hosts = [host('a', vcpu=8), host('b', pcpu=4, used_pcpu=4)]
-    assert placed(hosts, [ask('r')]) == {'r': ('a',)}
+    assert placed(hosts, [pinned_request('r')]) == {'r': ('a',)}
 
 
 def test_without_the_fallback_dedicated_cpus_alone_count():
     hosts = [host('a', vcpu=8), host('b', pcpu=4, used_pcpu=4)]
-    assert placed(hosts, [ask('r')], falls_back=False) == {}
+    assert placed(hosts, [pinned_request('r')], falls_back=False) == {}
     hosts = [host('a', vcpu=8)]
-    made = planned(
-        hosts, [ask('r')], classes=('MEMORY_MB', 'VCPU'), falls_back=False
+    made = plan_of(
+        hosts,
+        [pinned_request('r')],
+        classes=('MEMORY_MB', 'VCPU'),
+        falls_back=False,
     )
     [action] = made.actions
     assert action.verb is PASS
@@ -107,7 +110,7 @@ def test_without_the_fallback_dedicated_cpus_alone_count():
 def test_a_request_for_dedicated_cpus_by_name_has_no_fallback():
     hosts = [host('a', vcpu=8), host('b', pcpu=4, used_pcpu=4)]
     wanted = pinned(fallbacks=())
-    assert placed(hosts, [ask('r', demand=wanted)]) == {}
+    assert placed(hosts, [pinned_request('r', demand=wanted)]) == {}
 
 
 def test_traits_of_the_policy_of_threads_do_not_count_for_the_fallback():
@@ -115,9 +118,11 @@ def test_traits_of_the_policy_of_threads_do_not_count_for_the_fallback():
     threads = frozenset({request.HYPERTHREADING})
     old = host('a', vcpu=8, traits=threads)
     new = host('b', pcpu=8, vcpu=8, traits=threads)
-    assert placed([old, new], [ask('r', demand=wanted)]) == {'r': ('a',)}
+    assert placed([old, new], [pinned_request('r', demand=wanted)]) == {
+        'r': ('a',)
+    }
     marked = host('a', vcpu=8, traits=frozenset({'T'}))
-    assert placed([marked, new], [ask('r', demand=wanted)]) == {}
+    assert placed([marked, new], [pinned_request('r', demand=wanted)]) == {}
 
 
 def test_the_chosen_alternative_fits_on_all_hosts():
@@ -127,11 +132,15 @@ def test_the_chosen_alternative_fits_on_all_hosts():
         host('b', pcpu=4, used_pcpu=1),
         host('c', vcpu=8, used_vcpu=8),
     ]
-    snapshot = cloud(hosts, [ask('one'), ask('two', 4, count=4)])
+    snapshot = cloud(
+        hosts, [pinned_request('one'), pinned_request('two', 4, count=4)]
+    )
     one, two = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(one.demand.amounts) == {'MEMORY_MB': 100, 'VCPU': 4}
     busy = [*hosts[1:], host('a', vcpu=8, used_vcpu=8)]
-    snapshot = cloud(busy, [ask('one'), ask('two', 4, count=4)])
+    snapshot = cloud(
+        busy, [pinned_request('one'), pinned_request('two', 4, count=4)]
+    )
     one, two = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(one.demand.amounts) == {'MEMORY_MB': 100, 'PCPU': 4}
     assert dict(two.demand.amounts) == {'MEMORY_MB': 100, 'VCPU': 4}
@@ -143,19 +152,19 @@ def test_the_chosen_alternative_fits_on_all_hosts():
 
 def test_the_resource_class_given_by_the_host_is_counted():
     limits = {'p': cluster.Limits({}, {'VCPU': 4})}
-    asked = [ask('a', 4), ask('b', 4, at=1.0)]
+    asked = [pinned_request('a', 4), pinned_request('b', 4, at=1.0)]
     used = {'p': np.zeros(3, np.int64)}
-    shared = planned([host('h', vcpu=16)], asked, limits=limits, used=used)
+    shared = plan_of([host('h', vcpu=16)], asked, limits=limits, used=used)
     assert [each.request for each in shared.actions] == ['a']
     assert shared.waiting['b'].why.reason is R.OVER_CEILING
     # Dedicated CPUs are another class, as in Nova's unified limits.
-    own = planned([host('h', pcpu=16)], asked, limits=limits, used=used)
+    own = plan_of([host('h', pcpu=16)], asked, limits=limits, used=used)
     assert len(own.actions) == 2
 
 
 def test_a_reservation_uses_the_resource_class_of_its_hosts():
     hosts = [host('a', vcpu=4, used_vcpu=4), host('b', pcpu=4)]
-    snapshot = cloud(hosts, [ask('r')], promised={'r': ('a',)})
+    snapshot = cloud(hosts, [pinned_request('r')], promised={'r': ('a',)})
     [found] = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(found.demand.amounts)['VCPU'] == 4
 
@@ -166,7 +175,7 @@ def test_room_is_made_on_shared_cpus_for_a_pinned_server():
         'a', 'q', (('MEMORY_MB', 100), ('VCPU', 4)), 0.0, 'v', 's',
         band=request.Band.PREEMPTIBLE,
     )  # fmt: skip
-    snapshot = cloud(hosts, [ask('r')], running=(victim,))
+    snapshot = cloud(hosts, [pinned_request('r')], running=(victim,))
     [action] = preemption.plan(snapshot, 5000.0, planner.plan).actions
     assert (action.verb, action.leaving) == (cluster.Verb.MAKE_ROOM, ('s',))
 
@@ -176,7 +185,9 @@ CUSTOM = request.Demand((('CUSTOM_X', 1), ('MEMORY_MB', 100)))
 
 def test_a_request_for_a_class_of_no_host_is_left_to_nova():
     hosts = [host('a', vcpu=8)]
-    made = planned(hosts, [ask('r', demand=CUSTOM), ask('s')])
+    made = plan_of(
+        hosts, [pinned_request('r', demand=CUSTOM), pinned_request('s')]
+    )
     [passed, started] = made.actions
     assert (passed.verb, passed.request, passed.hosts) == (PASS, 'r', ())
     assert (started.verb, started.request) == (START, 's')
@@ -185,7 +196,9 @@ def test_a_request_for_a_class_of_no_host_is_left_to_nova():
 
 def test_a_class_that_may_be_missing_for_a_moment_is_waited_for():
     hosts = [host('a', vcpu=8)]
-    made = planned(hosts, [ask('r', demand=CUSTOM)], knows_classes=False)
+    made = plan_of(
+        hosts, [pinned_request('r', demand=CUSTOM)], knows_classes=False
+    )
     assert not made.actions
     assert made.waiting['r'].why.reason is R.TOO_LARGE
 
@@ -193,7 +206,7 @@ def test_a_class_that_may_be_missing_for_a_moment_is_waited_for():
 def test_a_host_that_is_down_has_its_classes():
     hosts = [host('a', vcpu=8), host('b', pcpu=8, takes=False)]
     wanted = pinned(fallbacks=())
-    made = planned(hosts, [ask('r', demand=wanted)])
+    made = plan_of(hosts, [pinned_request('r', demand=wanted)])
     assert not made.actions
     assert made.waiting['r'].why.reason is R.TOO_LARGE
 
@@ -201,10 +214,12 @@ def test_a_host_that_is_down_has_its_classes():
 def test_limits_hold_also_for_requests_left_to_nova():
     limits = {'p': cluster.Limits({}, {'MEMORY_MB': 50})}
     used = {'p': np.zeros(3, np.int64)}
-    made = planned(
-        [host('a', vcpu=8)], [ask('r', demand=CUSTOM)], limits=limits,
+    made = plan_of(
+        [host('a', vcpu=8)],
+        [pinned_request('r', demand=CUSTOM)],
+        limits=limits,
         used=used,
-    )  # fmt: skip
+    )
     assert not made.actions
     assert made.waiting['r'].why.reason is R.OVER_CEILING
 
@@ -212,12 +227,12 @@ def test_limits_hold_also_for_requests_left_to_nova():
 def test_no_request_passes_the_queue_with_one_that_is_left_to_nova():
     group = request.Group('g', request.Rule.APART)
     asked = [
-        ask('odd', demand=CUSTOM, group=group),
-        ask('usual', group=group),
-        ask('before', at=-1.0),
+        pinned_request('odd', demand=CUSTOM, group=group),
+        pinned_request('usual', group=group),
+        pinned_request('before', at=-1.0),
     ]
     hosts = [host('a', vcpu=4)]
-    made = planned(hosts, asked)
+    made = plan_of(hosts, asked)
     verbs = {each.request: each.verb for each in made.actions}
     assert verbs == {'odd': PASS, 'before': START}
     assert 'usual' in made.waiting
@@ -258,7 +273,7 @@ def test_a_pinned_server_starts_where_nova_would_start_it(seed):
         chance.choice((1, 2, 4)),
         forbidden=chance.choice((threads, frozenset())),
     )
-    found = placed(hosts, [ask('r', demand=wanted)])
+    found = placed(hosts, [pinned_request('r', demand=wanted)])
     may = set(candidates(hosts, wanted))
     assert bool(found) == bool(may)
     assert {each for names in found.values() for each in names} <= may

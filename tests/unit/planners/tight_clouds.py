@@ -60,14 +60,14 @@ def cloud(seed, **more):
     return small_cloud.cloud_of_servers(hosts, running, **more)
 
 
-def judged(snapshot, moves):
+def judge_moves(snapshot, moves):
     """The cloud after moves, each of which must be one, needed, and fit.
 
     :raises AssertionError: if a move goes to its own host, has no room while
         its wave runs, breaks the rule of a group, moves what stays, or if a
         server goes twice although once would do.
     """
-    reached = followed(snapshot, moves)
+    reached = cloud_after_waves(snapshot, moves)
     assert reached is not None, moves
     by_server = {}
     for each in moves:
@@ -78,19 +78,21 @@ def judged(snapshot, moves):
             continue
         others = [each for each in moves if each.server != server]
         if own[-1].target == first[server]:
-            assert followed(snapshot, others) is None, 'to and fro for nothing'
+            assert cloud_after_waves(snapshot, others) is None, (
+                'to and fro for nothing'
+            )
             continue
         for wave in {each.wave for each in own}:
             direct = dataclasses.replace(
                 own[0], target=own[-1].target, wave=wave
             )
-            assert followed(snapshot, [*others, direct]) is None, (
+            assert cloud_after_waves(snapshot, [*others, direct]) is None, (
                 f'{server} goes twice although once would do'
             )
     return reached
 
 
-def followed(snapshot, moves):
+def cloud_after_waves(snapshot, moves):
     """The cloud after moves, wave by wave; ``None`` if one cannot be made."""
     cloud = _Cloud(snapshot)
     for wave in sorted({each.wave for each in moves}):
@@ -183,7 +185,7 @@ def _count(mates, server, host, sign):
         mates[key] = mates.get(key, 0) + sign
 
 
-def busy(snapshot):
+def count_used_hosts(snapshot):
     """Number of hosts on which something lies."""
     return len({each.host for each in snapshot.running})
 

@@ -34,7 +34,7 @@ def agent():
     return fake_cloud.FakeOperations('n1')
 
 
-def ask(agent, method, context, **arguments):
+def call_endpoint(agent, method, context, **arguments):
     """Call as the server does; give the answer or raise the error."""
     called = getattr(endpoint.FairnessEndpoint(agent), method)
     try:
@@ -48,12 +48,12 @@ def ask(agent, method, context, **arguments):
 def test_controllers_and_callers_without_keys_may_do_everything(
     agent, method, context
 ):
-    assert ask(agent, method, context)['host'] == 'n1'
+    assert call_endpoint(agent, method, context)['host'] == 'n1'
 
 
 @pytest.mark.parametrize('method', READS)
 def test_a_node_may_read(agent, method):
-    assert ask(agent, method, NODE)['host'] == 'n1'
+    assert call_endpoint(agent, method, NODE)['host'] == 'n1'
 
 
 @pytest.mark.parametrize('method', CHANGES)
@@ -62,31 +62,33 @@ def test_a_node_key_may_change_nothing(agent, method):
         exception.NotAllowed,
         match=f'{method} needs a key with the role controller; the key of n1',
     ):
-        ask(agent, method, NODE)
+        call_endpoint(agent, method, NODE)
     assert agent.asked == []
 
 
 @pytest.mark.parametrize('method', ['set_metric', 'set_policy'])
 def test_a_node_key_may_set_nothing(agent, method):
     with pytest.raises(exception.NotAllowed):
-        ask(agent, method, NODE, name='M1')
+        call_endpoint(agent, method, NODE, name='M1')
     assert agent.asked == []
 
 
 @pytest.mark.parametrize('method', [*READS, *CHANGES])
 def test_a_key_without_a_role_may_do_nothing(agent, method):
     with pytest.raises(exception.NotAllowed):
-        ask(agent, method, REVOKED)
+        call_endpoint(agent, method, REVOKED)
 
 
 def test_a_new_metric_is_chosen_and_the_policy_kept(agent):
-    answer = ask(agent, 'set_metric', {}, name='M1')
+    answer = call_endpoint(agent, 'set_metric', {}, name='M1')
     assert (answer['metric'], answer['policy']) == ('M1', 'P0')
     assert (answer['epoch'], answer['origin']) == (1, 'n1')
 
 
 def test_the_epoch_of_another_node_is_taken_over(agent):
-    ask(agent, 'set_policy', {}, name='P1', epoch=7, origin='n2', metric='M1')
+    call_endpoint(
+        agent, 'set_policy', {}, name='P1', epoch=7, origin='n2', metric='M1'
+    )
     assert agent.asked == [('M1', 'P1', 7, 'n2')]
 
 
@@ -111,26 +113,28 @@ BAD = {
 )
 def test_bad_arguments_are_named_and_change_nothing(agent, arguments, said):
     with pytest.raises(exception.BadArgument) as caught:
-        ask(agent, 'set_metric', {}, **arguments)
+        call_endpoint(agent, 'set_metric', {}, **arguments)
     assert said in str(caught.value)
     assert agent.asked == []
 
 
 def test_an_unknown_metric_is_refused_with_those_that_exist(agent):
     with pytest.raises(exception.UnknownPlugin, match='installed: M0, M1'):
-        ask(agent, 'set_metric', {}, name='M9')
+        call_endpoint(agent, 'set_metric', {}, name='M9')
 
 
 def test_preferences_are_handed_over(agent):
     given = {'a': 2, 'b': 0.5, 'c': None}
-    answer = ask(agent, 'set_preferences', CONTROLLER, preferences=given)
+    answer = call_endpoint(
+        agent, 'set_preferences', CONTROLLER, preferences=given
+    )
     assert answer['preferences_count'] == 3
     assert agent.asked == [given]
 
 
 def test_a_node_may_not_prefer(agent):
     with pytest.raises(exception.NotAllowed):
-        ask(agent, 'set_preferences', NODE, preferences={'a': 2})
+        call_endpoint(agent, 'set_preferences', NODE, preferences={'a': 2})
 
 
 @pytest.mark.parametrize(
@@ -149,29 +153,29 @@ def test_a_node_may_not_prefer(agent):
 )
 def test_preferences_of_another_form_are_refused(agent, given):
     with pytest.raises(exception.BadArgument):
-        ask(agent, 'set_preferences', {}, preferences=given)
+        call_endpoint(agent, 'set_preferences', {}, preferences=given)
     assert agent.asked == []
 
 
 def test_a_vm_is_asked_for_by_its_uuid(agent):
     agent.vms = ('a-1',)
-    answer = ask(agent, 'get_instance', NODE, uuid='a-1')
+    answer = call_endpoint(agent, 'get_instance', NODE, uuid='a-1')
     assert answer['instance'] == {'uuid': 'a-1'}
     with pytest.raises(exception.UnknownInstance, match='no VM x on n1'):
-        ask(agent, 'get_instance', NODE, uuid='x')
+        call_endpoint(agent, 'get_instance', NODE, uuid='x')
 
 
 @pytest.mark.parametrize('uuid', [None, 3, '', 'x' * 256, 'a\nb', ['a']])
 def test_a_text_that_is_no_uuid_is_refused(agent, uuid):
     with pytest.raises(exception.BadArgument, match='uuid'):
-        ask(agent, 'get_instance', {}, uuid=uuid)
+        call_endpoint(agent, 'get_instance', {}, uuid=uuid)
 
 
 def test_a_call_and_its_outcome_are_logged(agent, caplog):
     caplog.set_level('INFO')
     request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
-    ask(agent, 'set_metric', request, name='M1')
-    ask(agent, 'get_status', request)
+    call_endpoint(agent, 'set_metric', request, name='M1')
+    call_endpoint(agent, 'get_status', request)
     assert caplog.messages == [
         "set_metric(name='M1') was asked for by c1 for user u-9 in req-1",
         (
@@ -184,13 +188,13 @@ def test_a_call_and_its_outcome_are_logged(agent, caplog):
 def test_a_refused_call_is_logged_with_its_request(agent, caplog):
     caplog.set_level('INFO')
     with pytest.raises(exception.NotAllowed):
-        ask(agent, 'pause', NODE | {'request_id': 'req-2'})
+        call_endpoint(agent, 'pause', NODE | {'request_id': 'req-2'})
     (line,) = caplog.messages
     assert line.startswith('req-2: pause was refused: pause needs a key')
     caplog.clear()
     # Who looks for a VM on many hosts finds it on one.
     with pytest.raises(exception.UnknownInstance):
-        ask(agent, 'get_instance', CONTROLLER, uuid='x')
+        call_endpoint(agent, 'get_instance', CONTROLLER, uuid='x')
     assert caplog.messages == []
 
 
@@ -206,9 +210,9 @@ def test_a_refused_call_is_logged_with_its_request(agent, caplog):
 )
 def test_a_change_carries_its_caller(agent, method, given):
     request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
-    ask(agent, method, request, **given)
+    call_endpoint(agent, method, request, **given)
     assert agent.by == caller.Asker('c1', 'u-9', 'req-1')
-    ask(agent, method, INSECURE | {'user_id': 'a\nb'}, **given)
+    call_endpoint(agent, method, INSECURE | {'user_id': 'a\nb'}, **given)
     assert agent.by == caller.UNKNOWN
 
 
@@ -217,7 +221,7 @@ def test_every_line_of_a_call_carries_its_request(agent):
     agent.pause = lambda by: (
         seen.append(context.get_current().request_id) or {}
     )
-    ask(agent, 'pause', {'request_id': 'req-3'})
+    call_endpoint(agent, 'pause', {'request_id': 'req-3'})
     assert seen == ['req-3']
 
 
@@ -229,7 +233,7 @@ def test_a_text_that_is_no_request_id_never_reaches_the_log(
     agent, caplog, given
 ):
     caplog.set_level('INFO')
-    ask(agent, 'reset', {'request_id': given})
+    call_endpoint(agent, 'reset', {'request_id': given})
     assert caplog.messages[1].startswith('req-')
     assert len(caplog.messages[1].split(': ')[0]) == len(
         request_ids.new_request_id()

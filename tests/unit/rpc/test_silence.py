@@ -45,7 +45,7 @@ def cloud(tmp_path):
     return cloud
 
 
-def asked(cloud, host):
+def called_methods(cloud, host):
     return [method for name, method, _ in cloud.client.calls if name == host]
 
 
@@ -56,7 +56,7 @@ def test_lists_omit_a_silent_host_and_name_it(cloud, noun):
         assert answer['not_reached'] == [
             {'host': 'cmp2', 'reason': 'no answer within 1 s'}
         ]
-    assert len(asked(cloud, 'cmp2')) == 1
+    assert len(called_methods(cloud, 'cmp2')) == 1
 
 
 def test_a_silent_host_is_asked_again_by_name_and_by_actions(cloud):

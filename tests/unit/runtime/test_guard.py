@@ -67,15 +67,15 @@ def clocked(clock):
     made.stop()
 
 
-def fails(made, name='bad', why='raised'):
+def fail_plugin(made, name='bad', why='raised'):
     with pytest.raises(exception.PluginMisbehaved, match=why):
         made.call(name, lambda: 1 / 0)
 
 
 def test_a_quarantined_plugin_is_tried_again_after_a_pause(clock, clocked):
-    fails(clocked)
+    fail_plugin(clocked)
     clock.now += 59.0
-    fails(clocked, why='in quarantine')
+    fail_plugin(clocked, why='in quarantine')
     clock.now += 1.0
     assert clocked.quarantined
     assert clocked.call('bad', lambda: 'healed') == 'healed'
@@ -85,24 +85,24 @@ def test_a_quarantined_plugin_is_tried_again_after_a_pause(clock, clocked):
 
 def test_the_pause_of_a_plugin_doubles_up_to_an_hour(clock, clocked):
     for pause in (60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0, 3600.0):
-        fails(clocked)
+        fail_plugin(clocked)
         clock.now += pause - 1.0
-        fails(clocked, why='in quarantine')
+        fail_plugin(clocked, why='in quarantine')
         clock.now += 1.0
     assert clocked.call('bad', lambda: 'healed') == 'healed'
 
 
 def test_a_plugin_that_fails_now_and_then_waits_ever_longer(clock, clocked):
-    fails(clocked)
+    fail_plugin(clocked)
     clock.now += 60.0
     clocked.call('bad', lambda: 'healed')
-    fails(clocked)
+    fail_plugin(clocked)
     clock.now += 119.0
-    fails(clocked, why='in quarantine')
+    fail_plugin(clocked, why='in quarantine')
     clock.now += 1.0
     clocked.call('bad', lambda: 'healed')
     clock.now += 241.0
-    fails(clocked)
+    fail_plugin(clocked)
     clock.now += 60.0
     assert clocked.call('bad', lambda: 'healed') == 'healed'
 

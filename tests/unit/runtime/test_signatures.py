@@ -13,7 +13,7 @@ from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import keyring
 
 
-def of(place, name, domain='cell1'):
+def signatures_of(place, name, domain='cell1'):
     ring = keyring.Keyring(place / f'{name}.secret')
     return signatures.Signatures(ring, domain)
 
@@ -28,12 +28,12 @@ def place(tmp_path):
 
 @pytest.fixture
 def choice(place):
-    return of(place, 'ctl').signed(5, 'M1', 'P1')
+    return signatures_of(place, 'ctl').signed(5, 'M1', 'P1')
 
 
 def test_a_signed_choice_is_accepted(place, choice):
     assert (choice['epoch'], choice['origin']) == (5, 'ctl')
-    of(place, 'n1').check(choice)
+    signatures_of(place, 'n1').check(choice)
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_a_signed_choice_is_accepted(place, choice):
 )
 def test_a_changed_choice_is_refused(place, choice, change, reason):
     with pytest.raises(exception.ReportRefused) as raised:
-        of(place, 'n1').check({**choice, **change})
+        signatures_of(place, 'n1').check({**choice, **change})
     assert raised.value.reason == reason
 
 
 def test_a_choice_is_for_one_domain(place, choice):
     with pytest.raises(exception.ReportRefused):
-        of(place, 'n1', 'cell2').check(choice)
+        signatures_of(place, 'n1', 'cell2').check(choice)
 
 
 def test_a_node_without_the_controller_role_cannot_sign(place):
     with pytest.raises(exception.NotAllowed, match='role controller'):
-        of(place, 'n1').signed(5, 'M1', 'P1')
+        signatures_of(place, 'n1').signed(5, 'M1', 'P1')
 
 
 def _unsigned(place):
@@ -117,4 +117,4 @@ def test_a_service_starts_only_with_a_key_that_others_believe(
     else:
         signs = signatures.signer(conf, 'cell1')
         told = signs.signed_tree('1')
-        of(place, 'n1').check_tree(told, '1')
+        signatures_of(place, 'n1').check_tree(told, '1')

@@ -38,7 +38,7 @@ def spending(accounts=ACCOUNTS, **more):
     return budgets.BudgetUse(opened(accounts, **more), accounts)
 
 
-def runs(vcpu=1, ends_at=None, **more):
+def running_server(vcpu=1, ends_at=None, **more):
     amounts = small_cloud.demand(vcpu).amounts
     return cluster.Running('h', 'p', amounts, 0.0, 'u', 's', ends_at, **more)
 
@@ -73,7 +73,10 @@ def test_an_account_without_a_budget_spends_without_limit():
 
 
 def test_a_budget_is_divided_into_used_committed_and_left():
-    running = (runs(2, NOW + 2 * HOUR_S), runs(1, NOW + HOUR_S))
+    running = (
+        running_server(2, NOW + 2 * HOUR_S),
+        running_server(1, NOW + HOUR_S),
+    )
     found = opened(spent={'p/u': 3 * HOUR_S}, running=running)
     physics, _, user = (budgets.budget_parts(each, found) for each in ACCOUNTS)
     assert user == pytest.approx((3 * HOUR_S, 5 * HOUR_S, 2 * HOUR_S))
@@ -87,14 +90,17 @@ def test_an_account_without_a_budget_divides_none():
 
 def test_servers_without_an_end_commit_the_rest_of_the_period_only():
     account = cluster.Account('p/u', 'p', budget_hours=1.0)
-    found = opened((account,), running=(runs(2),))
+    found = opened((account,), running=(running_server(2),))
     used_s, committed_s, left_s = budgets.budget_parts(account, found)
     assert (used_s, left_s) == (0, 0)
     assert committed_s == pytest.approx(2 * (ENDS[0] - NOW))
 
 
 def test_spent_and_expected_use_is_not_left():
-    running = (runs(2, NOW + 2 * HOUR_S), runs(1, NOW + HOUR_S))
+    running = (
+        running_server(2, NOW + 2 * HOUR_S),
+        running_server(1, NOW + HOUR_S),
+    )
     left = opened(spent={'p/u': 3 * HOUR_S}, running=running).left
     assert left['p/u'][0] == pytest.approx(2 * HOUR_S)
     assert left['physics'][0] == pytest.approx(95 * HOUR_S)
@@ -102,13 +108,13 @@ def test_spent_and_expected_use_is_not_left():
 
 
 def test_a_server_without_an_end_counts_until_the_next_period_ends():
-    left = opened(running=(runs(1),)).left['physics']
+    left = opened(running=(running_server(1),)).left['physics']
     assert left[0] == 100 * HOUR_S - (ENDS[0] - NOW)
     assert left[1] == 100 * HOUR_S - (ENDS[1] - ENDS[0])
 
 
 def test_use_that_is_not_charged_yet_is_still_to_be_paid():
-    running = (runs(1, NOW + HOUR_S),)
+    running = (running_server(1, NOW + HOUR_S),)
     left = opened(running=running, at_s=NOW - 60).left['p/u'][0]
     assert left == 9 * HOUR_S - 60
 
@@ -160,7 +166,7 @@ def test_the_next_period_pays_its_part():
 
 def test_an_extension_costs_the_added_time():
     running = lasts(6)
-    spent = spending(running=(runs(1, NOW + 6 * HOUR_S),))
+    spent = spending(running=(running_server(1, NOW + 6 * HOUR_S),))
     lack = spent.extension_lack(running, NOW, 5 * HOUR_S)
     assert (lack.account, lack.asked_s, lack.left_s) == (
         'p/u', 5 * HOUR_S, 4 * HOUR_S

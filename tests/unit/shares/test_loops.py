@@ -12,7 +12,7 @@ from nova_fairness.shares import loops
 STALLS = [0.1, 0.5, 0.3, 0.6, 0.2, 0.55, 0.25, 0.5, 0.1, 0.4]
 
 
-def after(rows, ready=True):
+def knowledge_after(rows, ready=True):
     """What is known of one VM after intervals of (used, stall)."""
     known = loops.LoopMemory.unknown(1)
     for used, stall in rows:
@@ -24,13 +24,15 @@ def after(rows, ready=True):
 
 def lacking(rows):
     used, stall = rows[-1]
-    return float(after(rows).lacking(np.array([used]), np.array([stall]))[0])
+    return float(
+        knowledge_after(rows).lacking(np.array([used]), np.array([stall]))[0]
+    )
 
 
 @pytest.mark.parametrize('slope', [0.0, 0.5, 1.0])
 def test_use_that_follows_the_time_without_waits_shows_its_slope(slope):
     rows = [(0.2 * (1 - stall) ** slope, stall) for stall in STALLS * 2]
-    assert after(rows).slope()[0] == pytest.approx(slope, abs=0.2)
+    assert knowledge_after(rows).slope()[0] == pytest.approx(slope, abs=0.2)
 
 
 def test_an_open_loop_lacks_next_to_nothing():
@@ -57,7 +59,7 @@ def test_a_vm_with_ever_changing_wants_shows_no_slope():
         (wish * (1 - stall), stall)
         for wish, stall in zip(wanted, generator.random(200), strict=True)
     ]
-    assert after(rows).slope()[0] > 0.8
+    assert knowledge_after(rows).slope()[0] > 0.8
 
 
 def test_a_vm_with_work_all_the_time_lacks_its_wait():
@@ -67,9 +69,9 @@ def test_a_vm_with_work_all_the_time_lacks_its_wait():
 
 @pytest.mark.parametrize('row', [(0.0, 0.5), (0.2, float('nan')), (0.2, 1.0)])
 def test_an_interval_that_tells_nothing_is_left_out(row):
-    known = after([(0.2, 0.1), row, (0.2, 0.5)])
+    known = knowledge_after([(0.2, 0.1), row, (0.2, 0.5)])
     assert known.moved[0] == 0
-    assert after([(0.2, 0.1), (0.2, 0.5)], ready=False).moved[0] == 0
+    assert knowledge_after([(0.2, 0.1), (0.2, 0.5)], ready=False).moved[0] == 0
 
 
 @hypothesis.given(
@@ -81,4 +83,4 @@ def test_an_interval_that_tells_nothing_is_left_out(row):
 )
 def test_no_vm_lacks_more_than_it_waits(rows):
     assert 0 <= lacking(rows) <= rows[-1][1]
-    assert 0 <= after(rows).slope()[0] <= 1
+    assert 0 <= knowledge_after(rows).slope()[0] <= 1

@@ -30,7 +30,7 @@ def account(name, parent=None, nominal=None, borrows=None, lends=None):
     )
 
 
-def opened(accounts, used=None, kept=None, supply=20):
+def open_quotas(accounts, used=None, kept=None, supply=20):
     return quotas.Quotas(
         accounts,
         {name: amounts(much) for name, much in (kept or {}).items()},
@@ -40,7 +40,7 @@ def opened(accounts, used=None, kept=None, supply=20):
     )
 
 
-def most(found, project):
+def largest_allocation(found, project):
     """VCPUs that a project alone could take."""
     much = 0
     while (
@@ -71,8 +71,8 @@ def test_two_teams_of_kueues_manual_get_its_numbers(
         account('a', nominal=9, borrows=borrows),
         account('b', nominal=12, lends=lends),
     ]
-    found = opened(teams, {'b': used}, supply=21)
-    assert most(found, 'a') == expected
+    found = open_quotas(teams, {'b': used}, supply=21)
+    assert largest_allocation(found, 'a') == expected
 
 
 FACULTIES = (
@@ -85,7 +85,7 @@ FACULTIES = (
 
 
 def test_room_that_no_account_keeps_is_shared():
-    found = opened(FACULTIES, {'p1': 3})
+    found = open_quotas(FACULTIES, {'p1': 3})
     assert found.shared.tolist() == [100, 20]
     assert found.left.tolist() == [100, 17]
 
@@ -102,14 +102,14 @@ def test_room_that_no_account_keeps_is_shared():
 def test_room_that_is_not_lent_is_kept_used_or_not(
     lends, shared, left, excess
 ):
-    found = opened([account('p', nominal=10, lends=lends)])
+    found = open_quotas([account('p', nominal=10, lends=lends)])
     assert found.shared[1] == shared
     assert found.left[1] == left
     assert found.excess('p', amounts(5))[1] == excess
 
 
 def test_guaranteed_parts_are_never_lent():
-    found = opened([account('p', nominal=4)], {'p': 3}, {'p': 5})
+    found = open_quotas([account('p', nominal=4)], {'p': 3}, {'p': 5})
     assert found.shared[1] == 15
     assert found.left[1] == 15
     assert found.excess('p', amounts(4))[1] == 2
@@ -117,7 +117,7 @@ def test_guaranteed_parts_are_never_lent():
 
 
 def test_room_lent_from_below_may_be_kept_by_the_parent():
-    found = opened(
+    found = open_quotas(
         [
             account('top', nominal=2, lends=3),
             account('p', 'top', nominal=6, lends=4),
@@ -147,7 +147,7 @@ def test_room_lent_from_below_may_be_kept_by_the_parent():
 def test_steps_up_to_the_owner_of_a_request_are_counted(
     project, asked, used, steps
 ):
-    found = opened(FACULTIES, used)
+    found = open_quotas(FACULTIES, used)
     asks = np.array([amounts(asked, 1), amounts(1000)])
     assert found.steps(project, asks).tolist() == [steps, 5]
     owner = {'p1': 'physics', 'b1': 'biology'}.get(project)
@@ -156,9 +156,9 @@ def test_steps_up_to_the_owner_of_a_request_are_counted(
 
 
 def test_without_nominal_parts_no_account_owns_anything():
-    assert not opened([account('p', borrows=4)]).has_owners
-    assert not opened([], kept={'p': 4}).has_owners
-    assert opened(FACULTIES).has_owners
+    assert not open_quotas([account('p', borrows=4)]).has_owners
+    assert not open_quotas([], kept={'p': 4}).has_owners
+    assert open_quotas(FACULTIES).has_owners
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_without_nominal_parts_no_account_owns_anything():
     ],
 )
 def test_no_account_borrows_beyond_any_limit_above(project, asked, used, over):
-    found = opened(
+    found = open_quotas(
         [
             account('top', nominal=2, borrows=2),
             account('p', 'top', nominal=4, borrows=3),
@@ -188,7 +188,7 @@ def test_no_account_borrows_beyond_any_limit_above(project, asked, used, over):
 
 
 def test_returned_room_comes_back_to_its_owner_first():
-    found = opened(
+    found = open_quotas(
         [account('p', nominal=6, lends=2), account('q')], {'p': 7, 'q': 2}
     )
     assert found.left[1] == 16 - 3 - 2
@@ -200,7 +200,7 @@ def test_returned_room_comes_back_to_its_owner_first():
 
 
 def test_unnamed_classes_have_no_owner():
-    found = opened(FACULTIES, {'p1': 9})
+    found = open_quotas(FACULTIES, {'p1': 9})
     assert found.steps('p1', amounts(1, 90)[np.newaxis]).tolist() == [1]
     assert found.passed('p1', amounts(1, 90)) is None
 
@@ -232,7 +232,7 @@ taken = st.lists(
 
 @hypothesis.given(trees(), taken, st.integers(0, 30))
 def test_used_room_is_kept_or_comes_from_the_top(tree, took, supply):
-    found = opened(tree, supply=supply)
+    found = open_quotas(tree, supply=supply)
     used = dict.fromkeys((*PROJECTS, 'free'), 0)
     for project, much in took:
         before = found.left[1]
@@ -240,14 +240,14 @@ def test_used_room_is_kept_or_comes_from_the_top(tree, took, supply):
         found.take(project, amounts(much))
         used[project] += much
         assert found.left[1] == before - excess
-    again = opened(tree, used, supply=supply)
+    again = open_quotas(tree, used, supply=supply)
     assert again.left.tolist() == found.left.tolist()
     assert again.shared.tolist() == found.shared.tolist()
 
 
 @hypothesis.given(trees(), taken, taken)
 def test_releasing_quota_reverts_allocating_it(tree, first, second):
-    before, after = opened(tree), opened(tree)
+    before, after = open_quotas(tree), open_quotas(tree)
     for project, much in first:
         before.take(project, amounts(much))
         after.take(project, amounts(much))
@@ -265,7 +265,7 @@ def test_releasing_quota_reverts_allocating_it(tree, first, second):
 
 @hypothesis.given(trees(), taken)
 def test_within_limits_no_account_borrows_more_than_it_may(tree, took):
-    found = opened(tree)
+    found = open_quotas(tree)
     for project, much in took:
         if found.passed(project, amounts(much)) is None:
             found.take(project, amounts(much))

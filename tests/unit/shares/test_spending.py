@@ -14,7 +14,7 @@ from nova_fairness.shares import spending
 Account = cluster.Account
 
 
-def runs(uuid, pays='', project='p', user='u'):
+def running_server(uuid, pays='', project='p', user='u'):
     return cluster.Running(
         'h', project, (), 0.0, user=user, uuid=uuid, pays=pays
     )
@@ -27,7 +27,12 @@ def groups(*listed):
 def test_a_rate_is_divided_among_the_servers_of_its_group():
     found = spending.rates_in_force(
         groups(market.SpendingGroup('p', 'web', 70.0, 2)),
-        [runs('a', 'web'), runs('b', 'web'), runs('c'), runs('d', 'db')],
+        [
+            running_server('a', 'web'),
+            running_server('b', 'web'),
+            running_server('c'),
+            running_server('d', 'db'),
+        ],
         (),
         1000,
     )
@@ -36,9 +41,9 @@ def test_a_rate_is_divided_among_the_servers_of_its_group():
 
 def test_a_rate_is_divided_by_the_larger_of_stated_and_present_count():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 3))
-    one = spending.rates_in_force(given, [runs('a', 'web')], (), 1)
+    one = spending.rates_in_force(given, [running_server('a', 'web')], (), 1)
     assert one == {'a': 20_000}
-    many = [runs(f's{n}', 'web') for n in range(6)]
+    many = [running_server(f's{n}', 'web') for n in range(6)]
     assert set(spending.rates_in_force(given, many, (), 1).values()) == {
         10_000
     }
@@ -46,23 +51,26 @@ def test_a_rate_is_divided_by_the_larger_of_stated_and_present_count():
 
 def test_a_group_belongs_to_one_project():
     given = groups(market.SpendingGroup('p', 'web', 60.0))
-    assert spending.rates_in_force(given, [runs('a', 'web', 'q')], (), 1) == {
-        'a': 1
-    }
+    assert spending.rates_in_force(
+        given, [running_server('a', 'web', 'q')], (), 1
+    ) == {'a': 1}
 
 
 def test_an_account_without_funds_has_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 2))
-    both = [runs('a', 'web', user='u'), runs('b', 'web', user='v')]
+    both = [
+        running_server('a', 'web', user='u'),
+        running_server('b', 'web', user='v'),
+    ]
     found = spending.rates_in_force(given, both, {'p/u'}, 500)
     assert found == {'a': 500, 'b': 30_000}
 
 
 def test_no_server_has_less_than_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 0.001, 100))
-    assert spending.rates_in_force(given, [runs('a', 'web')], (), 700) == {
-        'a': 700
-    }
+    assert spending.rates_in_force(
+        given, [running_server('a', 'web')], (), 700
+    ) == {'a': 700}
 
 
 TREE = (Account('top', funds=1.0), Account('p', 'top', funds=0.5))

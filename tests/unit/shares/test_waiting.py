@@ -27,7 +27,7 @@ def interval(*vms, cpus=1.0, busy=1.0, most=1.0, node=None):
     )
 
 
-def judged(intervals, past=None):
+def judge_intervals(intervals, past=None):
     """What was found of each interval, and what is remembered."""
     found = []
     for now in intervals:
@@ -47,27 +47,27 @@ def tiny(many=60, few=16, wanted=0.1, cpus=4.0):
 def test_many_vms_that_want_little_count_from_the_second_interval_on():
     now = tiny()
     assert (now.used + now.stall < waiting.RUNNABLE).all()
-    found, _ = judged([now] * 40)
+    found, _ = judge_intervals([now] * 40)
     assert found[0] == ([False] * 76, False)
     assert found[1:] == [([True] * 76, True)] * 39
 
 
 def test_a_vm_that_always_has_work_counts_at_once():
-    found, _ = judged([interval((0.5, 0.5), (0.5, 0.5))])
+    found, _ = judge_intervals([interval((0.5, 0.5), (0.5, 0.5))])
     assert found == [([True, True], True)]
 
 
 def test_a_busy_moment_of_the_host_makes_no_vm_wait():
     quiet = interval((0.2, 0.01), (0.3, 0.02), busy=0.5)
     moment = interval((0.1, 0.4), (0.2, 0.3), busy=1.0)
-    found, _ = judged([quiet, quiet, moment, quiet, moment, quiet])
+    found, _ = judge_intervals([quiet, quiet, moment, quiet, moment, quiet])
     assert found == [([False, False], False)] * 6
 
 
 @pytest.mark.parametrize('idle', [0.01, 0.05, 0.08])
 def test_idle_guests_of_a_busy_host_wait_for_nothing(idle):
     now = interval((0.96, 0.03), *[(0.01, idle)] * 3)
-    found, past = judged([now] * 100)
+    found, past = judge_intervals([now] * 100)
     assert found == [([False] * 4, False)] * 100
     # What they wait when nobody lacks anything is known by then.
     np.testing.assert_allclose(past.mean, [0.03, idle, idle, idle])
@@ -76,7 +76,7 @@ def test_idle_guests_of_a_busy_host_wait_for_nothing(idle):
 @pytest.mark.parametrize('idle', [0.15, 0.3])
 def test_idle_guests_that_wait_long_do_not_make_a_node_short(idle):
     now = interval((0.96, 0.03), *[(0.005, idle)] * 2)
-    found, _ = judged([now] * 100)
+    found, _ = judge_intervals([now] * 100)
     assert not any(short for _, short in found)
     assert found[0] == found[-1] == ([False] * 3, False)
 
@@ -84,7 +84,7 @@ def test_idle_guests_that_wait_long_do_not_make_a_node_short(idle):
 def test_waits_of_idle_guests_are_no_lack_when_others_begin_to_compete():
     lone = interval((0.96, 0.03), (0.005, 0.2), (0.0, 0.0))
     pair = interval((0.49, 0.5), (0.005, 0.2), (0.49, 0.5))
-    found, _ = judged([*[lone] * 50, *[pair] * 3])
+    found, _ = judge_intervals([*[lone] * 50, *[pair] * 3])
     assert found[-3:] == [([True, False, True], True)] * 3
 
 
@@ -92,14 +92,14 @@ def test_a_quiet_node_tells_a_small_lack_from_noise():
     full = interval((0.5, 0.0), (0.48, 0.0), busy=0.98)
     # Both want 4 % more than there is.
     short = interval((0.5, 0.05), (0.5, 0.05))
-    assert judged([short] * 9)[0] == [([False, False], False)] * 9
-    found, _ = judged([*[full] * 60, short, short])
+    assert judge_intervals([short] * 9)[0] == [([False, False], False)] * 9
+    found, _ = judge_intervals([*[full] * 60, short, short])
     assert found[-1] == ([True, True], True)
 
 
 def test_a_waiting_vm_goes_on_until_next_to_nothing_is_lacking():
     stalls = [0.5, 0.5, 0.09, 0.05, 0.03, 0.015, 0.05]
-    found, _ = judged(
+    found, _ = judge_intervals(
         interval((0.2 * (1 - stall), stall), (0.4, 0.6), (0.4, 0.6))
         for stall in stalls
     )
@@ -110,38 +110,44 @@ def test_a_waiting_vm_goes_on_until_next_to_nothing_is_lacking():
 def test_a_small_lack_makes_no_node_short_but_is_made_good_to_its_end():
     # One VM of a busy node lacks 0.7 % of its CPUs.
     small = interval((0.82, 0.07), (7.18, 0.0), cpus=8, most=8.0)
-    assert not any(short for _, short in judged([small] * 9)[0])
+    assert not any(short for _, short in judge_intervals([small] * 9)[0])
     large = interval((0.6, 0.4), (7.2, 0.0), cpus=8, most=8.0)
-    found, _ = judged([large, *[small] * 9])
+    found, _ = judge_intervals([large, *[small] * 9])
     assert found[1:] == [([True, False], True)] * 9
 
 
 @pytest.mark.parametrize('cpus', [1.0, 16.0, 256.0])
 def test_one_vcpu_that_lacks_something_makes_a_node_of_any_size_short(cpus):
     full = [(1.0, 0.0)] * (int(cpus) - 1)
-    found, _ = judged([interval(*full, (0.65, 0.35), cpus=cpus)] * 2)
+    found, _ = judge_intervals([interval(*full, (0.65, 0.35), cpus=cpus)] * 2)
     assert found[-1] == ([False] * len(full) + [True], True)
 
 
 def test_a_node_with_idle_cpus_is_not_short_despite_waits():
     # A quota, or a CPU to which VMs are pinned.
-    found, _ = judged([interval((0.5, 0.5), (0.5, 0.5), cpus=4, busy=0.3)])
+    found, _ = judge_intervals(
+        [interval((0.5, 0.5), (0.5, 0.5), cpus=4, busy=0.3)]
+    )
     assert found == [([True, True], False)]
 
 
 def test_a_lack_below_the_idle_capacity_makes_no_node_short():
-    found, _ = judged([interval((0.5, 0.2), (0.37, 0.4), busy=0.87)])
+    found, _ = judge_intervals([interval((0.5, 0.2), (0.37, 0.4), busy=0.87)])
     assert found == [([True, True], True)]
-    found, _ = judged([interval((0.5, 0.2), (3.0, 0.0), cpus=4, busy=0.87)])
+    found, _ = judge_intervals(
+        [interval((0.5, 0.2), (3.0, 0.0), cpus=4, busy=0.87)]
+    )
     assert found == [([True, False], False)]
 
 
 def test_noise_is_forgotten_while_it_is_not_measured():
     quota = interval((0.2, 0.6), (3.2, 0.0), cpus=4, busy=0.87)
-    _, past = judged([quota] * 100)
+    _, past = judge_intervals([quota] * 100)
     begin, _ = past.bounds(quota.node, 1, quota.used > 1)
     assert begin[0] > 0.6
-    _, past = judged([interval((0.2, 0.6), (3.8, 0.0), cpus=4)] * 200, past)
+    _, past = judge_intervals(
+        [interval((0.2, 0.6), (3.8, 0.0), cpus=4)] * 200, past
+    )
     begin, _ = past.bounds(quota.node, 1, quota.used > 1)
     assert begin[0] < 0.2
 
@@ -154,7 +160,7 @@ def test_waits_of_some_vms_hide_no_lack_of_others(many, stalls):
         interval((0.9, 0.02), *[(0.005, stall)] * many, busy=0.95)
         for stall in stalls
     ]
-    found, past = judged(now * 50)
+    found, past = judge_intervals(now * 50)
     assert not any(short for _, short in found)
     rows = np.append(np.arange(many + 1), -1)
     node, busy = np.zeros(many + 2, int), np.ones(many + 2, bool)
@@ -175,7 +181,7 @@ def test_nodes_are_judged_apart():
 
 
 def test_a_new_vm_has_no_known_wait():
-    _, past = judged([tiny(2, 1, 0.5, 1.0)] * 2)
+    _, past = judge_intervals([tiny(2, 1, 0.5, 1.0)] * 2)
     picked = past.picked(np.array([1, -1]))
     assert picked.began.tolist() == [True, False]
     assert picked.late.tolist() == [True, False]
@@ -201,31 +207,31 @@ def noisy(generator, vms, count, cpus=4.0, moment=0.0, most=1.0):
 def test_noise_of_a_busy_host_makes_no_node_short(seed, moment):
     generator = np.random.default_rng(seed)
     vms = [(0.02, 0.0, 0.08)] * 20 + [(0.05, 0.0, 0.06)] * 5
-    found, _ = judged(noisy(generator, vms, 300, moment=moment))
+    found, _ = judge_intervals(noisy(generator, vms, 300, moment=moment))
     assert not any(short for _, short in found)
     vms = [(0.96, 0.01, 0.03)] * 4 + [(0.005, 0.0, 0.08)] * 10
-    found, _ = judged(noisy(generator, vms, 300))
+    found, _ = judge_intervals(noisy(generator, vms, 300))
     assert not any(short for _, short in found)
 
 
 def test_small_stalls_of_a_crowd_are_no_noise():
     vms = [(0.279, 0.071)] * 14 + [(0.05, 0.0)] * 2
-    found, _ = judged([interval(*vms, cpus=4)] * 3)
+    found, _ = judge_intervals([interval(*vms, cpus=4)] * 3)
     assert found[0] == ([False] * 16, False)
     assert found[1:] == [([True] * 14 + [False] * 2, True)] * 2
 
 
 def test_a_vm_that_the_host_keeps_waiting_is_no_crowd():
     vms = [(0.8, 0.2), *[(0.01, 0.08)] * 3]
-    found, _ = judged([interval(*vms)] * 3)
+    found, _ = judge_intervals([interval(*vms)] * 3)
     assert all(waits == [True, False, False, False] for waits, _ in found)
 
 
 def test_of_a_vm_of_several_vcpus_any_that_waits_is_noise():
     one = interval((0.9, 0.08), (0.9, 0.08), cpus=2)
-    assert judged([one] * 3)[0] == [([True, True], True)] * 3
+    assert judge_intervals([one] * 3)[0] == [([True, True], True)] * 3
     two = interval((1.8, 0.08), (1.8, 0.08), cpus=4, most=2.0)
-    assert judged([two] * 3)[0] == [([False, False], False)] * 3
+    assert judge_intervals([two] * 3)[0] == [([False, False], False)] * 3
 
 
 @pytest.mark.parametrize(('lack', 'more'), [(0.09, 0.09), (0.095, 0.15)])
@@ -236,8 +242,8 @@ def test_a_vm_does_not_learn_its_own_lack_as_noise(lack, more):
             (7.6 * (1 - stall), stall), *others, cpus=64, most=16.0
         )
 
-    _, past = judged([now(lack)] * 20)
-    found, _ = judged([now(more)] * 3, past)
+    _, past = judge_intervals([now(lack)] * 20)
+    found, _ = judge_intervals([now(more)] * 3, past)
     assert found[1:] == [([True] + [False] * 7, True)] * 2
 
 
@@ -246,13 +252,13 @@ def test_a_vm_does_not_learn_its_own_lack_as_noise(lack, more):
 def test_noise_that_comes_and_goes_is_learned(seed, lowest):
     generator = np.random.default_rng(seed)
     vms = [(7.9, lowest, 0.08)] * 8
-    found, _ = judged(noisy(generator, vms, 300, cpus=64.0, most=8.0))
+    found, _ = judge_intervals(noisy(generator, vms, 300, cpus=64.0, most=8.0))
     assert not any(short for _, short in found)
 
 
 def test_noise_of_a_vm_that_costs_next_to_nothing_is_learned():
     now = interval((0.4, 0.09), *[(9.0, 0.0)] * 7, cpus=64, most=16.0)
-    found, past = judged([now] * 40)
+    found, past = judge_intervals([now] * 40)
     assert not any(short for _, short in found)
     begin, _ = past.bounds(now.node, 1, now.used < 0)
     assert begin[0] > 0.1 > begin[1]
@@ -263,7 +269,7 @@ def test_small_vms_are_found_in_noise_at_once_and_as_long_as_they_wait(seed):
     generator = np.random.default_rng(seed)
     part = 4 / 7.6
     vms = [(0.1 * part, 1 - part - 0.04, 1 - part + 0.04)] * 76
-    found, _ = judged(noisy(generator, vms, 100))
+    found, _ = judge_intervals(noisy(generator, vms, 100))
     assert all(short for _, short in found[1:])
     assert all(all(waits) for waits, _ in found[1:])
 

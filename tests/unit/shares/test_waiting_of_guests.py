@@ -18,7 +18,7 @@ from nova_fairness.shares import waiting
 RECORDED = pathlib.Path(__file__).parents[2] / 'data/recordings/intervals'
 
 
-def judged(run, node):
+def judge_run(run, node):
     """Who was found to wait in each interval, and whether the node was
     found to be short: by VM, (intervals,), and (intervals,).
     """
@@ -56,7 +56,7 @@ def interval(here, vms):
 
 @pytest.mark.parametrize('run', ['closed-loops', 'closed-loops-without'])
 def test_ten_closed_loops_that_lack_something_wait(run):
-    waits, short = judged(run, 'node1')
+    waits, short = judge_run(run, 'node1')
     assert len(waits) == 10
     assert short[1:].all()
     for vm, found in waits.items():
@@ -64,7 +64,7 @@ def test_ten_closed_loops_that_lack_something_wait(run):
 
 
 def test_a_guest_that_lacks_something_waits_under_any_load():
-    waits, short = judged('kinds-of-load-without', 'scarce')
+    waits, short = judge_run('kinds-of-load-without', 'scarce')
     assert short.all()
     for vm in ('busy-1', 'busy-2', 'closed', 'open', 'pool'):
         assert waits[vm][1:].all(), vm
@@ -72,12 +72,12 @@ def test_a_guest_that_lacks_something_waits_under_any_load():
 
 
 def test_a_guest_that_gets_its_wants_does_not_wait():
-    waits, _ = judged('kinds-of-load-without', 'plenty')
+    waits, _ = judge_run('kinds-of-load-without', 'plenty')
     for vm in ('calm-closed', 'calm-open', 'calm-pool', 'calm-idle'):
         assert not waits[vm].any(), vm
 
 
 def test_a_node_with_plenty_is_short_while_a_job_of_cron_runs_only():
-    waits, short = judged('kinds-of-load-without', 'plenty')
+    waits, short = judge_run('kinds-of-load-without', 'plenty')
     assert not short[~waits['calm-cron']].any()
     assert short.mean() < 0.25

@@ -125,7 +125,7 @@ def test_a_limit_of_the_flavor_is_named_where_there_is_one(
     assert ('the limit of its flavor' in said) is is_limit
 
 
-def judged(host, **changes):
+def judged_situation(host, **changes):
     done = host.rounds(2)
     parts = parts_module.Explainer().parts(done)
     given = standing.JudgedVm(
@@ -135,21 +135,21 @@ def judged(host, **changes):
 
 
 def test_an_unknown_part_of_a_heaviness_is_not_invented(host):
-    known = judged(host)
+    known = judged_situation(host)
     parts, measured = known.parts, known.measured
     nothing = dataclasses.replace(measured, user_usage=None, wanted=None)
     assert (
-        standing.largest_cause(judged(host, parts=None))
+        standing.largest_cause(judged_situation(host, parts=None))
         == standing.LargestCause()
     )
     light = parts._replace(by_resource=-np.abs(parts.by_resource))
     assert (
-        standing.largest_cause(judged(host, parts=light))
+        standing.largest_cause(judged_situation(host, parts=light))
         == standing.LargestCause()
     )
     far = parts._replace(elsewhere=parts.elsewhere + 10)
     assert standing.largest_cause(
-        judged(host, parts=far)
+        judged_situation(host, parts=far)
     ) == standing.LargestCause(situation.HeavinessCause.ELSEWHERE)
     unsummed = dataclasses.replace(known, measured=nothing)
     assert standing.largest_cause(unsummed) == standing.LargestCause(

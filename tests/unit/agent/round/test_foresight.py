@@ -72,7 +72,7 @@ def foreseer():
     return agent_foresight.Foreseer(guard.Guard(1.0))
 
 
-def look(measured, policy=None):
+def foresight_input(measured, policy=None):
     chosen = policy or foresight.ForesightPolicy()
     return foreseer().of_node(measured, chosen, RATIOS, NONE)
 
@@ -152,7 +152,7 @@ def test_wants_of_a_node_with_lost_reports_count_for_longer(tmp_path):
     measured = silenced(tmp_path, WithPeer(), LOSSY + SILENT)
     # What bob uses there counts no longer, but what he wants there does.
     assert measured.ownership.users == ('bob',)
-    found = look(measured)
+    found = foresight_input(measured)
     (view,) = found.views
     assert view.knowledge.node.tolist() == [0, 0, 1]
     assert view.place.tolist() == [1]
@@ -168,7 +168,7 @@ def test_wants_of_a_node_with_lost_reports_count_for_longer(tmp_path):
 )
 def test_a_node_that_is_not_silent_by_chance_is_forgotten(tmp_path, before):
     measured = silenced(tmp_path, WithPeer(), before + SILENT)
-    (view,) = look(measured).views
+    (view,) = foresight_input(measured).views
     assert view.knowledge.node.tolist() == [0]
     assert view.place.tolist() == [0]
 
@@ -248,11 +248,11 @@ def test_a_metric_that_raises_during_foresight_is_named(measured):
     broken = with_metric(measured, 'cells', lambda weigh: lambda used: 1 / 0)
     name = measured.knowledge().knowledge.metric
     with pytest.raises(exception.PluginMisbehaved, match=name):
-        look(broken)
+        foresight_input(broken)
 
 
 def test_vms_of_an_owner_with_preferences_look_alike(measured):
-    given = look(measured)
+    given = foresight_input(measured)
     situation = policy_base.Situation(
         keys=('a', 'b', 'c'),
         heaviness=np.zeros(3),

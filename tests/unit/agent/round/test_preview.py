@@ -39,7 +39,7 @@ def vms():
 
 
 @pytest.fixture
-def made(tmp_path):
+def make_host(tmp_path):
     def make(name, **options):
         path = tmp_path / name
         path.mkdir()
@@ -49,7 +49,7 @@ def made(tmp_path):
 
 
 @pytest.fixture
-def told():
+def preview_of():
     previewers = []
 
     def tell(host, *names, done=None, preferences=None):
@@ -73,14 +73,14 @@ def would_get(said):
 @pytest.mark.parametrize('metric', METRICS)
 @pytest.mark.parametrize('first', [1.0, 0.2])
 def test_previewed_changes_occur_when_enforced(
-    made, told, policy, metric, first
+    make_host, preview_of, policy, metric, first
 ):
-    observing = made('observing', policy=policy, enforce=False)
+    observing = make_host('observing', policy=policy, enforce=False)
     observing.cpu.wants = {'a-1': first}
-    [said] = told(observing, metric)
+    [said] = preview_of(observing, metric)
     assert (said['problem'], said['settled']) == ('', True)
     assert observing.control.writes == 0
-    enforcing = made('enforcing', policy=policy, metric=metric)
+    enforcing = make_host('enforcing', policy=policy, metric=metric)
     enforcing.cpu.wants = {'a-1': first}
     done = enforcing.rounds(LATE)
     got = done.measured.usage.newest[:, fake_host.CPU] / fake_host.INTERVAL_S
@@ -90,27 +90,31 @@ def test_previewed_changes_occur_when_enforced(
     )
 
 
-def test_the_thesis_policy_can_be_previewed(made, told):
-    observing = made('observing', policy='thesis', enforce=False)
-    [said] = told(observing, 'GreedinessMetric')
-    enforcing = made('enforcing', policy='thesis', metric='GreedinessMetric')
+def test_the_thesis_policy_can_be_previewed(make_host, preview_of):
+    observing = make_host('observing', policy='thesis', enforce=False)
+    [said] = preview_of(observing, 'GreedinessMetric')
+    enforcing = make_host(
+        'enforcing', policy='thesis', metric='GreedinessMetric'
+    )
     enforcing.rounds(LATE)
     assert [vm['cpu_units'] for vm in said['instances']] == (
         enforcing.shares('a-1', 'a-2', 'b-3')
     )
 
 
-def test_a_preview_reports_a_policy_that_does_not_settle(made, told):
-    host = made('observing', policy='thesis', enforce=False)
-    [said] = told(host, 'DominantShareMetric')
+def test_a_preview_reports_a_policy_that_does_not_settle(
+    make_host, preview_of
+):
+    host = make_host('observing', policy='thesis', enforce=False)
+    [said] = preview_of(host, 'DominantShareMetric')
     assert not said['settled']
     assert said['rounds_count'] == preview.MAX_ROUNDS
 
 
 @pytest.fixture
-def seen(made):
+def preview_after_varying_rounds(make_host):
     """A previewer that sees rounds in which wants go up and down."""
-    host = made('observing', enforce=False)
+    host = make_host('observing', enforce=False)
     previewer = preview.Previewer(host.cycle._parts.decision._scales)
 
     def see(rounds, metric=METRICS[1]):
@@ -127,8 +131,13 @@ def seen(made):
 
 
 @pytest.mark.parametrize('metric', METRICS)
-def test_two_previews_of_a_host_within_seconds_agree(seen, metric):
-    first, second = seen(21, metric), seen(2, metric)
+def test_two_previews_of_a_host_within_seconds_agree(
+    preview_after_varying_rounds, metric
+):
+    first, second = (
+        preview_after_varying_rounds(21, metric),
+        preview_after_varying_rounds(2, metric),
+    )
     assert first['problem'] == ''
     pairs = [
         *zip(first['instances'], second['instances'], strict=True),
@@ -139,12 +148,14 @@ def test_two_previews_of_a_host_within_seconds_agree(seen, metric):
             assert one[key] == pytest.approx(other[key], abs=NEAR_CPUS)
 
 
-def test_a_previewed_change_that_varies_between_rounds_has_a_spread(seen):
-    said = seen(1)
+def test_a_previewed_change_that_varies_between_rounds_has_a_spread(
+    preview_after_varying_rounds,
+):
+    said = preview_after_varying_rounds(1)
     assert said['problem'] == preview.NOT_MEASURED
-    said = seen(2)
+    said = preview_after_varying_rounds(2)
     assert said['sampled_rounds_count'] == 2
-    said = seen(20)
+    said = preview_after_varying_rounds(20)
     spreads = [vm['change_spread_cpus'] for vm in said['instances']]
     assert min(spreads) > 0.01
     changes = [vm['change_cpus'] for vm in said['instances']]
@@ -153,13 +164,16 @@ def test_a_previewed_change_that_varies_between_rounds_has_a_spread(seen):
     assert said['users']['ann']['change_spread_cpus'] < sum(spreads[:2])
 
 
-def test_only_rounds_of_the_last_minutes_count(seen):
+def test_only_rounds_of_the_last_minutes_count(preview_after_varying_rounds):
     count = round(preview.MAX_SAMPLE_AGE_S / fake_host.INTERVAL_S)
-    assert seen(count + 9)['sampled_rounds_count'] == count
+    assert (
+        preview_after_varying_rounds(count + 9)['sampled_rounds_count']
+        == count
+    )
 
 
-def test_a_preview_uses_one_of_many_short_rounds(made):
-    host = made('observing', enforce=False)
+def test_a_preview_uses_one_of_many_short_rounds(make_host):
+    host = make_host('observing', enforce=False)
     previewer = preview.Previewer(host.cycle._parts.decision._scales)
     done = host.rounds(3)
     for second in range(35):
@@ -172,15 +186,15 @@ def test_a_preview_uses_one_of_many_short_rounds(made):
     assert [each.wall_s for each in previewer._samples] == [500]
 
 
-def test_a_preview_without_earlier_rounds_has_no_spread(made, told):
-    [said] = told(made('observing', enforce=False), METRICS[1])
+def test_a_preview_without_earlier_rounds_has_no_spread(make_host, preview_of):
+    [said] = preview_of(make_host('observing', enforce=False), METRICS[1])
     assert said['sampled_rounds_count'] == 1
     for one in (*said['instances'], *said['users'].values()):
         assert one['change_spread_cpus'] is None
 
 
-def test_a_preview_treats_new_vms_as_they_are_now(made):
-    host = made('observing', enforce=False)
+def test_a_preview_treats_new_vms_as_they_are_now(make_host):
+    host = make_host('observing', enforce=False)
     previewer = preview.Previewer(host.cycle._parts.decision._scales)
     done = host.rounds(3)
     sample = preview.CpuSample.from_round(done)
@@ -194,8 +208,8 @@ def test_a_preview_treats_new_vms_as_they_are_now(made):
     )
 
 
-def test_foreseen_gains_and_losses_add_up_to_zero(made, told):
-    for said in told(made('observing', enforce=False), *METRICS):
+def test_foreseen_gains_and_losses_add_up_to_zero(make_host, preview_of):
+    for said in preview_of(make_host('observing', enforce=False), *METRICS):
         changes = [vm['change_cpus'] for vm in said['instances']]
         assert sum(changes) == pytest.approx(0.0, abs=1e-9)
         users = said['users']
@@ -204,28 +218,30 @@ def test_foreseen_gains_and_losses_add_up_to_zero(made, told):
         assert users['ann']['change_cpus'] == pytest.approx(sum(changes[:2]))
 
 
-def test_without_competition_no_user_gains_or_loses(made, told):
-    host = made('observing', enforce=False)
+def test_without_competition_no_user_gains_or_loses(make_host, preview_of):
+    host = make_host('observing', enforce=False)
     host.cpu.wants = dict.fromkeys(('a-1', 'a-2', 'b-3'), 0.2)
-    for said in told(host, *METRICS):
+    for said in preview_of(host, *METRICS):
         assert said['settled']
         assert [vm['change_cpus'] for vm in said['instances']] == (
             pytest.approx([0.0] * 3)
         )
 
 
-def test_an_exempt_vm_is_not_written(made, told):
+def test_an_exempt_vm_is_not_written(make_host, preview_of):
     exempt = frozenset({'a-1'})
-    host = made('observing', enforce=False, exempt=exempt)
-    [said] = told(host, 'DominantShareMetric')
+    host = make_host('observing', enforce=False, exempt=exempt)
+    [said] = preview_of(host, 'DominantShareMetric')
     unwritten = [vm['cpu_units'] is None for vm in said['instances']]
     assert unwritten == [True, False, False]
 
 
-def test_a_preview_gives_best_effort_vms_the_spare_cpu_time(made, told):
-    host = made('spare')
+def test_a_preview_gives_best_effort_vms_the_spare_cpu_time(
+    make_host, preview_of
+):
+    host = make_host('spare')
     host.best_effort.add('a-2')
-    (said,) = told(host, 'DominantShareMetric')
+    (said,) = preview_of(host, 'DominantShareMetric')
     found = {item['uuid']: item for item in said['instances']}
     assert found['a-2']['cpu_units'] == 0
     assert found['a-2']['would_get_cpus'] < 0.01
@@ -233,9 +249,9 @@ def test_a_preview_gives_best_effort_vms_the_spare_cpu_time(made, told):
         assert found[uuid]['would_get_cpus'] == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_preview_respects_preferences_of_owners(made, told):
-    host = made('observing', enforce=False)
-    [said] = told(host, 'DominantShareMetric', preferences={'a-1': 3.0})
+def test_a_preview_respects_preferences_of_owners(make_host, preview_of):
+    host = make_host('observing', enforce=False)
+    [said] = preview_of(host, 'DominantShareMetric', preferences={'a-1': 3.0})
     one, other, _ = would_get(said)
     assert one == pytest.approx(3 * other, rel=0.05)
 
@@ -268,16 +284,16 @@ class FakeOthers(fake_host.base.LoopbackExchange):
 
 
 @pytest.mark.parametrize('metric', METRICS[:3])
-def test_a_preview_counts_use_on_other_nodes(made, told, metric):
-    alone = made('alone', enforce=False)
-    among = made('among', enforce=False, exchange=FakeOthers())
-    [first], [second] = told(alone, metric), told(among, metric)
+def test_a_preview_counts_use_on_other_nodes(make_host, preview_of, metric):
+    alone = make_host('alone', enforce=False)
+    among = make_host('among', enforce=False, exchange=FakeOthers())
+    [first], [second] = preview_of(alone, metric), preview_of(among, metric)
     assert second['problem'] == ''
     assert would_get(second)[2] < would_get(first)[2] - NEAR_CPUS
 
 
-def test_only_users_with_vms_elsewhere_are_heavy_there(made):
-    host = made('among', enforce=False, exchange=FakeOthers())
+def test_only_users_with_vms_elsewhere_are_heavy_there(make_host):
+    host = make_host('among', enforce=False, exchange=FakeOthers())
     done = host.rounds(6)
     scales = host.cycle._parts.decision._scales
     start = preview.PreviewInput(
@@ -295,15 +311,15 @@ def test_only_users_with_vms_elsewhere_are_heavy_there(made):
         assert np.flatnonzero(heavy).tolist() == [bob]
 
 
-def test_a_preview_before_the_first_measurement_says_so(made, told):
-    host = made('observing', enforce=False)
-    [said] = told(host, 'DominantShareMetric', done=host.rounds(1))
+def test_a_preview_before_the_first_measurement_says_so(make_host, preview_of):
+    host = make_host('observing', enforce=False)
+    [said] = preview_of(host, 'DominantShareMetric', done=host.rounds(1))
     assert said['problem'] == preview.NOT_MEASURED
     assert (said['users'], said['instances']) == ({}, [])
 
 
-def test_a_preview_on_a_node_without_cpu_control_says_so(made):
-    host = made('observing', enforce=False)
+def test_a_preview_on_a_node_without_cpu_control_says_so(make_host):
+    host = make_host('observing', enforce=False)
     [said] = preview.Previewer({}).previews(
         host.rounds(3), host.settings, {}, ['UniformMetric']
     )
@@ -324,9 +340,9 @@ class Wild(plugins.metric.Metric):
 
 
 def test_a_preview_names_a_failing_metric_and_skips_it_for_a_while(
-    made, monkeypatch
+    make_host, monkeypatch
 ):
-    host, wild, now = made('observing', enforce=False), Wild(), [0.0]
+    host, wild, now = make_host('observing', enforce=False), Wild(), [0.0]
     done = host.rounds(3)
     monkeypatch.setattr(preview.plugins, 'load_metric', lambda name: wild)
     previewer = preview.Previewer(
@@ -343,8 +359,8 @@ def test_a_preview_names_a_failing_metric_and_skips_it_for_a_while(
     assert host.cycle._parts.guard.quarantined == {}
 
 
-def test_a_preview_refuses_an_incomplete_round(made):
-    host = made('observing', enforce=False)
+def test_a_preview_refuses_an_incomplete_round(make_host):
+    host = make_host('observing', enforce=False)
     done = host.rounds(3)
     poor = dataclasses.replace(done.measured, wanted=None)
     scales = host.cycle._parts.decision._scales

@@ -67,7 +67,7 @@ def test_the_policy_decides_again_after_the_neutral_time(host, caplog):
     assert 'decides CPU weights again' in caplog.text
 
 
-def shown(collector):
+def exported_samples(collector):
     return {
         sample.name: sample.value
         for family in collector.collect()
@@ -79,11 +79,13 @@ def test_returns_to_neutral_are_counted_as_a_metric(host):
     collector = metrics.RoundCollector()
     for _ in range(SOON):
         collector.add(host.rounds(1))
-    found = shown(collector)
+    found = exported_samples(collector)
     assert found['nova_fairness_neutral_returns_total'] == 1
     assert found['nova_fairness_neutral_bool'] == 1
     collector.add(host.rounds(1))
-    assert shown(collector)['nova_fairness_neutral_returns_total'] == 1
+    assert (
+        exported_samples(collector)['nova_fairness_neutral_returns_total'] == 1
+    )
 
 
 @pytest.mark.parametrize(

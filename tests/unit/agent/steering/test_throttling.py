@@ -62,7 +62,7 @@ def sample(scheduler):
     )
 
 
-def used():
+def usage_of_vms():
     amounts = np.zeros((2, len(resources.RESOURCES)))
     amounts[:, resources.RESOURCES.index('disk_read')] = 50 * MIB
     return usage.Usage(
@@ -79,7 +79,7 @@ def play(made, load=BUSY, scheduler='mq-deadline', **options):
     return made.apply(
         pressed(load),
         sample(scheduler),
-        used(),
+        usage_of_vms(),
         np.array([1.0, 3.0]),
         **options,
     )
@@ -119,14 +119,14 @@ def test_no_io_limit_is_set_unless_configured(throttle):
 def test_io_limits_are_lifted_without_measurements(throttle):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
-    made.apply(None, None, used(), np.ones(2))
+    made.apply(None, None, usage_of_vms(), np.ones(2))
     assert throttle.limits == {}
 
 
 def test_io_limits_are_lifted_when_rows_do_not_match(throttle):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
-    other = dataclasses.replace(used(), incarnations=VMS[:1])
+    other = dataclasses.replace(usage_of_vms(), incarnations=VMS[:1])
     made.apply(pressed(BUSY), sample('none'), other, np.ones(1))
     assert throttle.limits == {}
 

@@ -31,7 +31,7 @@ def interval(cpus, known=None, interval_s=10.0):
     )
 
 
-def wanted(cpus, interval_s=10.0):
+def wanted_amounts(cpus, interval_s=10.0):
     amounts = np.zeros((len(cpus), len(resources.RESOURCES)))
     amounts[:, CPU] = np.array(cpus) * SPEED * interval_s
     return amounts
@@ -40,16 +40,18 @@ def wanted(cpus, interval_s=10.0):
 def test_means_weigh_the_newest_interval_most():
     watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
-        watched.add(interval({'a': 1.0}), wanted([2.0]))
-    [told] = watched.add(interval({'a': 1.0}), wanted([2.0])).values()
+        watched.add(interval({'a': 1.0}), wanted_amounts([2.0]))
+    [told] = watched.add(interval({'a': 1.0}), wanted_amounts([2.0])).values()
     assert told.wanted == pytest.approx(2.0)
     assert told.got == pytest.approx(1.0)
     assert told.seen_s == 910.0
     # One burst in a quarter of an hour is not a history.
-    [told] = watched.add(interval({'a': 4.0}), wanted([8.0])).values()
+    [told] = watched.add(interval({'a': 4.0}), wanted_amounts([8.0])).values()
     assert told.wanted == pytest.approx(2.0, rel=0.06)
     for _ in range(90):
-        [told] = watched.add(interval({'a': 0.0}), wanted([0.0])).values()
+        [told] = watched.add(
+            interval({'a': 0.0}), wanted_amounts([0.0])
+        ).values()
     # Half of what weighs is older than a half-life, of as much before it.
     assert told.wanted == pytest.approx(2.0 / 3.0, rel=0.1)
 
@@ -73,9 +75,13 @@ def test_use_of_an_unjudged_vm_counts_as_its_wants():
 def test_means_start_anew_after_much_load_has_ended(gone, got):
     watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
-        watched.add(interval({'a': 0.5, 'b': gone}), wanted([1.0, 1.0]))
+        watched.add(
+            interval({'a': 0.5, 'b': gone}), wanted_amounts([1.0, 1.0])
+        )
     for _ in range(9):
-        [told] = watched.add(interval({'a': 1.0}), wanted([1.0])).values()
+        [told] = watched.add(
+            interval({'a': 1.0}), wanted_amounts([1.0])
+        ).values()
     assert told.got == pytest.approx(got, abs=0.02)
     assert told.wanted == pytest.approx(1.0)
     assert told.seen_s == 990.0

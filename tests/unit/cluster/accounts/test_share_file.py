@@ -39,12 +39,12 @@ def replace(path, text):
     other.replace(path)
 
 
-def listed(*accounts):
+def accounts_yaml(*accounts):
     return '\n'.join(['accounts:', *(f'- {{{each}}}' for each in accounts)])
 
 
 def window(text):
-    return listed(f'name: a, windows: [{{{text}}}]')
+    return accounts_yaml(f'name: a, windows: [{{{text}}}]')
 
 
 def test_a_tree_of_any_depth_is_read(path):
@@ -52,7 +52,9 @@ def test_a_tree_of_any_depth_is_read(path):
 
 
 def test_times_in_the_share_file_have_units(path):
-    path.write_text(listed('name: a, time_limit: 12h, longest_wait: 90'))
+    path.write_text(
+        accounts_yaml('name: a, time_limit: 12h, longest_wait: 90')
+    )
     assert share_file.read(path) == (
         cluster.Account('a', None, 1.0, 43200.0, 90.0),
     )
@@ -62,7 +64,7 @@ def test_budgets_windows_and_ceilings_are_read(path):
     night = 'begins: 0 20 * * mon-fri, lasts: 10h'
     zone = 'zone: Europe/Zurich'
     path.write_text(
-        listed(
+        accounts_yaml(
             f'name: a, budget: 9.5, windows: [{{{night}, {zone}}}],'
             ' ceiling: {VCPU: 40, MEMORY_MB: 0}'
         )
@@ -79,7 +81,7 @@ def test_budgets_windows_and_ceilings_are_read(path):
 
 def test_quotas_are_read_as_kueue_names_them(path):
     path.write_text(
-        listed(
+        accounts_yaml(
             'name: a, nominal: {VCPU: 40, CUSTOM_GOLD: 1}, borrowing_limit:'
             ' {VCPU: 0}, lending_limit: {VCPU: 10}'
         )
@@ -110,38 +112,59 @@ def test_a_list_may_be_empty(path):
         ('account: []', "line 1: unknown key 'account', there is accounts"),
         ('accounts: 7', 'accounts must be a list'),
         ('accounts: []\naccounts: []', 'line 2: the key accounts comes twi'),
-        (listed('share: 1'), 'line 2: an account must have a name'),
+        (accounts_yaml('share: 1'), 'line 2: an account must have a name'),
         (
-            listed('name: a', 'name: b', 'name: a'),
+            accounts_yaml('name: a', 'name: b', 'name: a'),
             "line 4: account 'a' comes twice",
         ),
-        (listed('name: a, share: 1, share: 2'), 'the key share comes twice'),
-        (listed('name: a', 'name: b, shares: 2'), "line 3: unknown key 'shar"),
-        (listed('name: [a]'), 'expected a text'),
         (
-            listed('name: a, time_limit: soon'),
+            accounts_yaml('name: a, share: 1, share: 2'),
+            'the key share comes twice',
+        ),
+        (
+            accounts_yaml('name: a', 'name: b, shares: 2'),
+            "line 3: unknown key 'shar",
+        ),
+        (accounts_yaml('name: [a]'), 'expected a text'),
+        (
+            accounts_yaml('name: a, time_limit: soon'),
             "time_limit of account 'a': exp",
         ),
         (
-            listed('name: a, longest_wait: 0'),
+            accounts_yaml('name: a, longest_wait: 0'),
             "longest wait of account 'a' must",
         ),
-        (listed('name: ""'), 'expected a text'),
-        (listed('name: ' + 'a' * 256), 'of 1 to 255 printable characters'),
-        (listed('name: "a\\x1b"'), 'line 2: expected a text'),
+        (accounts_yaml('name: ""'), 'expected a text'),
         (
-            listed('name: a, share: much'),
+            accounts_yaml('name: ' + 'a' * 256),
+            'of 1 to 255 printable characters',
+        ),
+        (accounts_yaml('name: "a\\x1b"'), 'line 2: expected a text'),
+        (
+            accounts_yaml('name: a, share: much'),
             "share of account 'a': expected a number",
         ),
-        (listed('name: a, ceiling: {}'), 'must give classes amounts'),
-        (listed('name: a, ceiling: 4'), 'must give classes amounts'),
-        (listed('name: a, ceiling: {vcpus: 4}'), "line 2: 'vcpus' is no res"),
-        (listed('name: a, ceiling: {VCPU: -4}'), "amount of VCPU, got '-4'"),
-        (listed('name: a, ceiling: {VCPU: 4.5}'), "amount of VCPU, got '4.5'"),
-        (listed('name: a, ceiling: {VCPU: [4]}'), 'expected a text'),
-        (listed('name: a, ceiling: {VCPU: 4, VCPU: 5}'), 'VCPU comes twice'),
-        (listed('name: a, windows: []'), 'a list of at least one'),
-        (listed('name: a, windows: night'), 'a list of at least one'),
+        (accounts_yaml('name: a, ceiling: {}'), 'must give classes amounts'),
+        (accounts_yaml('name: a, ceiling: 4'), 'must give classes amounts'),
+        (
+            accounts_yaml('name: a, ceiling: {vcpus: 4}'),
+            "line 2: 'vcpus' is no res",
+        ),
+        (
+            accounts_yaml('name: a, ceiling: {VCPU: -4}'),
+            "amount of VCPU, got '-4'",
+        ),
+        (
+            accounts_yaml('name: a, ceiling: {VCPU: 4.5}'),
+            "amount of VCPU, got '4.5'",
+        ),
+        (accounts_yaml('name: a, ceiling: {VCPU: [4]}'), 'expected a text'),
+        (
+            accounts_yaml('name: a, ceiling: {VCPU: 4, VCPU: 5}'),
+            'VCPU comes twice',
+        ),
+        (accounts_yaml('name: a, windows: []'), 'a list of at least one'),
+        (accounts_yaml('name: a, windows: night'), 'a list of at least one'),
         (window('begins: 0 20 * * *'), 'must have begins and lasts'),
         (
             window('begins: 0 20 * * *, lasts: long'),
@@ -157,49 +180,77 @@ def test_a_list_may_be_empty(path):
             window('begins: 0 20 * * *, lasts: 1h, ends: 2h'),
             "unknown key 'ends'",
         ),
-        (listed('name: a, nominal: {VCPUS: 4}'), "'VCPUS' is no resource cl"),
-        (listed('name: a, lending_limit: 4'), 'lending_limit must give clas'),
-        (listed('name: a, borrowing_limit: {VCPU: x}'), "VCPU, got 'x'"),
         (
-            listed('name: p', 'name: p/u, parent: p, nominal: {VCPU: 4}'),
+            accounts_yaml('name: a, nominal: {VCPUS: 4}'),
+            "'VCPUS' is no resource cl",
+        ),
+        (
+            accounts_yaml('name: a, lending_limit: 4'),
+            'lending_limit must give clas',
+        ),
+        (
+            accounts_yaml('name: a, borrowing_limit: {VCPU: x}'),
+            "VCPU, got 'x'",
+        ),
+        (
+            accounts_yaml(
+                'name: p', 'name: p/u, parent: p, nominal: {VCPU: 4}'
+            ),
             "line 3: account 'p/u' is that of a user, who has no nominal",
         ),
         (
-            listed('name: b', 'name: a, share: -1'),
+            accounts_yaml('name: b', 'name: a, share: -1'),
             "line 3: share of account 'a' must .* from 0 to 1e.09, got -1",
         ),
         (
-            listed('name: a, share: 1e10'),
+            accounts_yaml('name: a, share: 1e10'),
             "line 2: share of account 'a' must be a number from",
         ),
         (
-            listed('name: a, share: nan'),
+            accounts_yaml('name: a, share: nan'),
             "line 2: share of account 'a' must be a number from",
         ),
-        (listed('name: a, budget: much'), "budget of account 'a': expected"),
-        (listed('name: a, budget: -1'), "budget of account 'a' must be"),
-        (listed('name: a, budget: nan'), "budget of account 'a' must be"),
         (
-            listed('name: a, parent: b'),
+            accounts_yaml('name: a, budget: much'),
+            "budget of account 'a': expected",
+        ),
+        (
+            accounts_yaml('name: a, budget: -1'),
+            "budget of account 'a' must be",
+        ),
+        (
+            accounts_yaml('name: a, budget: nan'),
+            "budget of account 'a' must be",
+        ),
+        (
+            accounts_yaml('name: a, parent: b'),
             "line 2: parent 'b' of account 'a' is not in",
         ),
         (
-            listed('name: a, parent: b', 'name: c, share: -1'),
+            accounts_yaml('name: a, parent: b', 'name: c, share: -1'),
             "line 2: parent 'b' .*; line 3: share of account 'c'",
         ),
-        (listed('name: a, parent: a'), 'line 2: accounts form a circle: a > '),
         (
-            listed('name: a, parent: c', 'name: b, parent: a', 'name: c')
+            accounts_yaml('name: a, parent: a'),
+            'line 2: accounts form a circle: a > ',
+        ),
+        (
+            accounts_yaml(
+                'name: a, parent: c', 'name: b, parent: a', 'name: c'
+            )
             + '\n- {name: d, parent: d}',
             'line 5: accounts form a circle: d > d',
         ),
         (
-            listed('name: a, parent: b', 'name: b, parent: a'),
+            accounts_yaml('name: a, parent: b', 'name: b, parent: a'),
             'accounts form a circle: a > b > a',
         ),
-        (listed('name: p/ann'), "'p/ann' is that of a user of project 'p'"),
         (
-            listed('name: p', 'name: q', 'name: p/ann, parent: q'),
+            accounts_yaml('name: p/ann'),
+            "'p/ann' is that of a user of project 'p'",
+        ),
+        (
+            accounts_yaml('name: p', 'name: q', 'name: p/ann, parent: q'),
             "project 'p' and must be below it",
         ),
     ],
@@ -223,11 +274,11 @@ def test_the_share_file_is_read_again_after_a_change(path):
     before = shares.content()
     assert before == READ
     assert shares.content() is before
-    replace(path, listed('name: a'))
+    replace(path, accounts_yaml('name: a'))
     assert shares.content() == (cluster.Account('a'),)
 
 
-@pytest.mark.parametrize('text', [None, listed('name: a, share: -1')])
+@pytest.mark.parametrize('text', [None, accounts_yaml('name: a, share: -1')])
 def test_an_unusable_file_leaves_the_earlier_shares(path, caplog, text):
     shares = share_file.open_watched_file(path)
     if text is None:
@@ -239,7 +290,7 @@ def test_an_unusable_file_leaves_the_earlier_shares(path, caplog, text):
             assert shares.content() == READ
     assert len(caplog.messages) == 1
     assert str(path) in caplog.messages[0]
-    replace(path, listed('name: b'))
+    replace(path, accounts_yaml('name: b'))
     assert shares.content() == (cluster.Account('b'),)
 
 

@@ -25,7 +25,7 @@ def process(world):
 
 
 @pytest.fixture
-def ask(world, process):
+def operations(world, process):
     return requests.ClusterOperations(world.store, process)
 
 
@@ -41,74 +41,74 @@ def end_server(world, name='runs'):
 
 class TestRelease:
     def test_a_full_cloud_refuses_and_the_request_waits(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         server = world.post('r1')
         process.cycle()
         with pytest.raises(exception.NoRoom, match='has 0 left'):
-            ask.release(server)
+            operations.release(server)
         assert world.state(server) is S.WAITING
         assert world.conductor.sent == []
         assert world.cloud.holds() == []
         process.cycle()
-        assert ask.request(server)['request']['state'] == 'waiting'
+        assert operations.request(server)['request']['state'] == 'waiting'
 
     def test_a_request_that_fits_no_host_is_not_released(
-        self, world, process, ask
+        self, world, process, operations
     ):
         server = world.post('r1', vcpu=99)
         process.cycle()
         with pytest.raises(exception.NoRoom, match='when it is empty'):
-            ask.release(server)
+            operations.release(server)
         assert world.state(server) is S.WAITING
 
     def test_a_release_without_room_leaves_the_host_to_nova(
-        self, world, process, ask
+        self, world, process, operations
     ):
         server = world.post('r1', vcpu=99)
         process.cycle()
-        told = ask.release(server, without_room=True)['request']
+        told = operations.release(server, without_room=True)['request']
         assert told['state'] == 'starting'
         assert world.conductor.sent == ['cast-r1']
         assert world.cloud.holds() == []
 
     def test_a_release_checks_present_room_and_not_the_last_plan(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         first, second = world.post('r1'), world.post('r2')
         process.cycle()
         end_server(world)
-        assert ask.release(second)['request']['state'] == 'starting'
+        assert operations.release(second)['request']['state'] == 'starting'
         assert world.conductor.sent == ['cast-r2']
         assert world.hosts('r2') == ('h1',)
         # What was sent and not claimed yet has its room, too.
         with pytest.raises(exception.NoRoom):
-            ask.release(first)
+            operations.release(first)
 
     def test_room_that_is_kept_for_another_is_refused(
-        self, world, process, ask
+        self, world, process, operations
     ):
         _, small = large_and_small(world, process)
         with pytest.raises(exception.NoRoom, match='is reserved for others'):
-            ask.release(small)
+            operations.release(small)
         assert world.state(small) is S.WAITING
-        told = ask.release(small, without_room=True)['request']
+        told = operations.release(small, without_room=True)['request']
         assert told['state'] == 'starting'
 
     def test_a_refused_release_of_a_held_request_names_the_hold(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         server = world.post('r1')
         process.cycle()
-        ask.hold(server, by_operator=True)
+        operations.hold(server, by_operator=True)
         with pytest.raises(exception.NoRoom, match=r'end its hold \(unhold\)'):
-            ask.release(server)
+            operations.release(server)
 
     def test_a_request_keeps_waiting_if_its_reserved_room_vanishes(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         server = world.post('r1')
@@ -116,13 +116,13 @@ class TestRelease:
         end_server(world)
         world.cloud.broken['POST /allocations'] = 409
         with pytest.raises(exception.NoRoom, match='took its room'):
-            ask.release(server)
+            operations.release(server)
         assert world.state(server) is S.WAITING
         assert world.cloud.holds() == []
 
     @pytest.mark.parametrize('state', ['starting', 'active', 'ended'])
     def test_an_order_for_a_started_request_is_refused_with_its_state(
-        self, world, process, ask, state
+        self, world, process, operations, state
     ):
         server = world.post('r1')
         process.cycle()
@@ -133,11 +133,11 @@ class TestRelease:
             world.cloud.remove(server)
             process.cycle()
         for act in (
-            ask.release,
-            ask.first,
-            ask.unfirst,
-            lambda uuid: ask.hold(uuid, True),
-            lambda uuid: ask.unhold(uuid, True),
+            operations.release,
+            operations.first,
+            operations.unfirst,
+            lambda uuid: operations.hold(uuid, True),
+            lambda uuid: operations.unhold(uuid, True),
         ):
             with pytest.raises(exception.IllegalStep, match=f'is {state}: '):
                 act(server)
@@ -145,49 +145,56 @@ class TestRelease:
 
 class TestFirst:
     def test_a_request_put_first_precedes_all_others_until_unset(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         servers = sorted(world.post(f'r{n}') for n in range(3))
         process.cycle()
-        assert ask.first(servers[2])['request']['first'] is True
+        assert operations.first(servers[2])['request']['first'] is True
         process.cycle()
-        assert place(ask, servers[2]) == 1
-        ask.unfirst(servers[2])
-        ask.unfirst(servers[2])
+        assert place(operations, servers[2]) == 1
+        operations.unfirst(servers[2])
+        operations.unfirst(servers[2])
         process.cycle()
-        assert place(ask, servers[2]) == 3
+        assert place(operations, servers[2]) == 3
 
     def test_the_position_of_a_request_put_first_is_known_after_the_cycle(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         servers = sorted(world.post(f'r{n}') for n in range(3))
         process.cycle()
-        for act, turn in ((ask.first, 1), (ask.unfirst, 3)):
+        for act, turn in ((operations.first, 1), (operations.unfirst, 3)):
             told = act(servers[2])['request']
             assert told['position'] is None
             assert told['reason'] == 'not_planned'
             assert 'next cycle of the queue' in told['status']
             process.cycle()
-            assert place(ask, servers[2]) == turn
+            assert place(operations, servers[2]) == turn
 
     def test_several_requests_put_first_follow_the_sequence_of_commands(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         servers = sorted(world.post(f'r{n}') for n in range(4))
         process.cycle()
         for n in (3, 1, 3):
-            ask.first(servers[n])
+            operations.first(servers[n])
         process.cycle()
-        assert [place(ask, servers[n]) for n in (3, 1, 0, 2)] == [1, 2, 3, 4]
+        assert [place(operations, servers[n]) for n in (3, 1, 0, 2)] == [
+            1,
+            2,
+            3,
+            4,
+        ]
 
-    def test_the_first_starts_with_the_next_room(self, world, process, ask):
+    def test_the_first_starts_with_the_next_room(
+        self, world, process, operations
+    ):
         run_server(world)
         servers = sorted(world.post(f'r{n}') for n in range(3))
         process.cycle()
-        ask.first(servers[2])
+        operations.first(servers[2])
         end_server(world)
         process.cycle()
         assert world.state(servers[2]) is S.STARTING
@@ -196,12 +203,12 @@ class TestFirst:
 
 class TestHold:
     def test_a_held_request_starts_only_after_the_hold(
-        self, world, process, ask
+        self, world, process, operations
     ):
         run_server(world)
         server = world.post('r1')
         process.cycle()
-        told = ask.hold(server, True, 'the invoice is open')['request']
+        told = operations.hold(server, True, 'the invoice is open')['request']
         assert (told['reason'], told['held_by'], told['position']) == (
             'held_by_operator',
             'operator',
@@ -213,43 +220,47 @@ class TestHold:
         process.cycle()
         assert world.state(server) is S.WAITING
         assert world.reason(server) is R.HELD_BY_OPERATOR
-        told = ask.unhold(server, True)['request']
+        told = operations.unhold(server, True)['request']
         assert (told['held_by'], told['reason']) == (None, 'not_planned')
         process.cycle()
         assert world.state(server) is S.STARTING
 
     def test_owners_end_their_own_hold_and_no_operators(
-        self, world, process, ask
+        self, world, process, operations
     ):
         server = world.post('r1', vcpu=99)
         process.cycle()
-        assert ask.hold(server, False)['request']['held_by'] == 'owner'
-        assert ask.unhold(server, False)['request']['held_by'] is None
-        ask.hold(server, True, 'why')
+        assert operations.hold(server, False)['request']['held_by'] == 'owner'
+        assert operations.unhold(server, False)['request']['held_by'] is None
+        operations.hold(server, True, 'why')
         # It is held already: theirs does not take the operator's place.
-        assert ask.hold(server, False)['request']['held_by'] == 'operator'
+        assert (
+            operations.hold(server, False)['request']['held_by'] == 'operator'
+        )
         with pytest.raises(exception.IllegalStep, match='an operator holds'):
-            ask.unhold(server, False)
-        assert ask.unhold(server, True)['request']['held_by'] is None
+            operations.unhold(server, False)
+        assert operations.unhold(server, True)['request']['held_by'] is None
 
     def test_an_operator_takes_over_the_hold_of_an_owner(
-        self, world, process, ask
+        self, world, process, operations
     ):
         server = world.post('r1', vcpu=99)
         process.cycle()
-        ask.hold(server, False)
-        assert ask.hold(server, True)['request']['held_by'] == 'operator'
+        operations.hold(server, False)
+        assert (
+            operations.hold(server, True)['request']['held_by'] == 'operator'
+        )
 
     def test_orders_that_are_repeated_change_nothing(
-        self, world, process, ask
+        self, world, process, operations
     ):
         server = world.post('r1', vcpu=99)
         process.cycle()
         for order in (
-            lambda: ask.hold(server, True, 'x'),
-            lambda: ask.unhold(server, True),
-            lambda: ask.first(server),
-            lambda: ask.unfirst(server),
+            lambda: operations.hold(server, True, 'x'),
+            lambda: operations.unhold(server, True),
+            lambda: operations.first(server),
+            lambda: operations.unfirst(server),
         ):
             order()
             before = world.store.request(server)
@@ -257,56 +268,58 @@ class TestHold:
             assert world.store.request(server) == before
 
     def test_operators_hold_stops_the_clock_and_owners_do_not(
-        self, world, ask
+        self, world, operations
     ):
         one = world.process(terms=intake.AdmissionOptions(2000.0))
-        ask = requests.ClusterOperations(world.store, one)
+        operations = requests.ClusterOperations(world.store, one)
         mine, theirs = world.post('r1', 99), world.post('r2', 99)
         one.cycle()
-        ask.hold(mine, False)
-        ask.hold(theirs, True)
+        operations.hold(mine, False)
+        operations.hold(theirs, True)
         world.now += 5000.0
         one.cycle()
         assert world.state(mine) is S.EXPIRED
         assert world.state(theirs) is S.WAITING
         before = world.store.request(theirs).request.expires_at
-        ask.unhold(theirs, True)
+        operations.unhold(theirs, True)
         after = world.store.request(theirs).request.expires_at
         assert after == before + 5000.0
         one.cycle()
         assert world.state(theirs) is S.WAITING
 
-    def test_a_held_request_keeps_no_reservation(self, world, process, ask):
+    def test_a_held_request_keeps_no_reservation(
+        self, world, process, operations
+    ):
         large, small = large_and_small(world, process)
-        ask.hold(large, True)
+        operations.hold(large, True)
         process.cycle()
         assert world.state(small) is S.STARTING
 
-    def test_a_release_ends_the_hold(self, world, process, ask):
+    def test_a_release_ends_the_hold(self, world, process, operations):
         run_server(world)
         server = world.post('r1')
         process.cycle()
-        ask.hold(server, True)
+        operations.hold(server, True)
         end_server(world)
         process.cycle()
-        told = ask.release(server)['request']
+        told = operations.release(server)['request']
         assert (told['state'], told['held_by']) == ('starting', None)
 
-    def test_holds_are_sent_as_notifications(self, world, process, ask):
+    def test_holds_are_sent_as_notifications(self, world, process, operations):
         told = []
         server = world.post('r1', vcpu=99)
         process.cycle()
         world.store.set_listener(lambda *what: told.append(what[1].reason))
-        ask.hold(server, True)
-        ask.unhold(server, True)
+        operations.hold(server, True)
+        operations.unhold(server, True)
         assert told == [R.HELD_BY_OPERATOR, R.NOT_PLANNED]
 
 
-def test_orders_survive_the_process(world, process, ask):
+def test_orders_survive_the_process(world, process, operations):
     servers = [world.post(f'r{n}', vcpu=99) for n in range(2)]
     process.cycle()
-    ask.first(servers[1])
-    ask.hold(servers[1], True, 'why')
+    operations.first(servers[1])
+    operations.hold(servers[1], True, 'why')
     found = world.store.request(servers[1]).request
     assert found.first == 1
     assert found.hold == request.Hold(
@@ -314,8 +327,8 @@ def test_orders_survive_the_process(world, process, ask):
     )
 
 
-def place(ask, uuid):
-    return ask.request(uuid)['request']['position']
+def place(operations, uuid):
+    return operations.request(uuid)['request']['position']
 
 
 def large_and_small(world, process):

@@ -55,7 +55,7 @@ def hangs(_):
         pass
 
 
-def waits(_):
+def wait_for_ever(_):
     threading.Event().wait()
 
 
@@ -63,7 +63,7 @@ def fails(_):
     raise KeyError('x')
 
 
-def leaves(_):
+def exit_process(_):
     raise SystemExit(3)
 
 
@@ -76,7 +76,7 @@ def loses_all(waiting):
     waiting.clear()
 
 
-def asked(number=3):
+def waiting_requests(number=3):
     return [
         ASK(f'r{n}', 4, project=f'p{n}', at=NOW - 100 + n)
         for n in range(number)
@@ -106,10 +106,10 @@ class Made:
         return [each.request for each in found.actions]
 
 
-@pytest.mark.parametrize('do', [hangs, waits, fails, leaves])
+@pytest.mark.parametrize('do', [hangs, wait_for_ever, fails, exit_process])
 def test_an_order_that_never_works_is_replaced_in_the_same_cycle(do):
     made = Made(do)
-    assert made.started(asked()) == ['r2']
+    assert made.started(waiting_requests()) == ['r2']
     assert made.table.names(PLUGIN) == {'order mine'}
     assert not made.table.names(REQUEST)
 
@@ -117,20 +117,20 @@ def test_an_order_that_never_works_is_replaced_in_the_same_cycle(do):
 @pytest.mark.parametrize('do', [hangs, fails])
 def test_a_replaced_order_is_tried_again_after_a_pause(do):
     made = Made(do)
-    made.started(asked())
+    made.started(waiting_requests())
     calls = made.order.calls
-    made.started(asked())
+    made.started(waiting_requests())
     assert made.order.calls == calls
     made.clock.now += 60
     made.order.do = len
-    assert made.started(asked()) == ['r0']
+    assert made.started(waiting_requests()) == ['r0']
     assert not made.table.names(PLUGIN)
 
 
 def test_a_request_that_breaks_an_order_is_set_aside():
     made = Made(fails_on_evil)
     bad = ASK('bad', 4, project='evil', at=NOW - 200)
-    assert made.started([bad, *asked()]) == ['r0']
+    assert made.started([bad, *waiting_requests()]) == ['r0']
     assert made.table.names(REQUEST) == {'bad'}
     assert not made.table.names(PLUGIN)
 
@@ -138,7 +138,7 @@ def test_a_request_that_breaks_an_order_is_set_aside():
 @pytest.mark.parametrize(('one', 'two'), [(hangs, fails), (fails, hangs)])
 def test_the_built_in_order_is_used_when_all_others_fail(one, two):
     made = Made(one, FakeOrder(two))
-    assert made.started(asked()) == ['r2']
+    assert made.started(waiting_requests()) == ['r2']
     assert made.table.names(PLUGIN) == {'order mine', 'order other0'}
 
 
@@ -150,7 +150,7 @@ def test_the_built_in_order_has_no_replacement():
     planning = scheduler.Scheduler(plan, table)
     planning.begin_cycle(0, NOW)
     with pytest.raises(exception.PluginMisbehaved, match='FakeOrder'):
-        planning.plan(small_cloud.cloud([HOST('h')], asked()), NOW)
+        planning.plan(small_cloud.cloud([HOST('h')], waiting_requests()), NOW)
     assert not table.names(PLUGIN)
 
 
@@ -163,7 +163,7 @@ def test_factors_come_from_the_order_that_replaced_another():
     orders = plugin_fallbacks.OrderFallbacks(
         {'mine': FakeFactors(len), 'newest': NewestFirst()}, made.table, 0.1
     )
-    waiting = asked(1)
+    waiting = waiting_requests(1)
     snapshot = small_cloud.cloud([HOST('h')], waiting)
     assert orders.factors(waiting, snapshot, NOW) == {'r0': {'waited_s': 100}}
     assert made.table.names(PLUGIN) == {'order mine'}
@@ -180,7 +180,7 @@ class FakeVictims(victims.Victims):
         return []
 
 
-@pytest.mark.parametrize('do', [hangs, fails, leaves, len])
+@pytest.mark.parametrize('do', [hangs, fails, exit_process, len])
 def test_a_victim_policy_that_misbehaves_is_replaced(do):
     made = Made(len)
     policies = plugin_fallbacks.VictimFallbacks(

@@ -20,7 +20,7 @@ from tests.unit.planners.fairqueue import test_backfill
 SNAPSHOT = small_cloud.cloud(
     [small_cloud.host('a', used=8)],
     [small_cloud.waiting_request('r', 8)],
-    running=(test_backfill.runs('a', 8, 50.0),),
+    running=(test_backfill.running_server('a', 8, 50.0),),
     lifetimes=small_cloud.equal_lifetimes(60, 8),
 )
 PLAN = planner.plan(SNAPSHOT, 100.0)
@@ -136,7 +136,7 @@ def test_a_planner_that_fails_is_asked_again_later(pauses):
     assert pauses.told(100.0)
 
 
-def made(pauses):
+def run_estimates(pauses):
     for _ in range(7):
         pauses.work()
     pauses.told(100.0)
@@ -156,7 +156,7 @@ def made(pauses):
     ],
 )
 def test_the_outcome_of_an_estimate_is_stored(pauses, found, ended, late_s):
-    made(pauses)
+    run_estimates(pauses)
     if ended:
         pauses.store.requests['r'] = ended
     pauses.told(300.0, found, ())
@@ -167,7 +167,7 @@ def test_the_outcome_of_an_estimate_is_stored(pauses, found, ended, late_s):
 
 @pytest.mark.parametrize('state', [S.SENDING, S.STARTING])
 def test_a_request_being_built_does_not_count_as_started(pauses, state):
-    made(pauses)
+    run_estimates(pauses)
     pauses.told(300.0, (stored(state, 105.0),), ())
     assert [*pauses.store.kept.promises] == ['r']
 
@@ -190,7 +190,7 @@ def test_times_of_builds_and_cycles_are_in_later_estimates(pauses):
 
 
 def test_a_new_leader_knows_stored_estimates(pauses):
-    made(pauses)
+    run_estimates(pauses)
     pauses.made.reset()
     judged = pauses.made.compare_with_outcomes(
         (stored(S.ACTIVE, 105.0),), (), 1
@@ -208,7 +208,7 @@ def test_estimates_that_could_not_be_written_are_read_again(pauses):
     pauses.store.error = None
     pauses.store.kept = records.PromisedStarts({}, [], 7)
     pauses.told(100.0)
-    made(pauses)
+    run_estimates(pauses)
     assert pauses.store.kept.version == 8
 
 

@@ -53,7 +53,7 @@ def process(world):
 
 
 @pytest.fixture
-def ask(world, process):
+def operations(world, process):
     return requests.ClusterOperations(world.store, process, trial=trial)
 
 
@@ -64,7 +64,7 @@ def positions(told, when):
     }
 
 
-def planned(process):
+def planned_positions(process):
     process.cycle()
     return {
         uuid: each.position
@@ -72,9 +72,11 @@ def planned(process):
     }
 
 
-def test_a_dry_run_foretells_the_plan_after_the_change(world, process, ask):
-    before = planned(process)
-    told = ask.try_account('p', {'share': 10.0}, ALL)
+def test_a_dry_run_foretells_the_plan_after_the_change(
+    world, process, operations
+):
+    before = planned_positions(process)
+    told = operations.try_account('p', {'share': 10.0}, ALL)
     assert positions(told, 'before') == before
     found = told['dry_run']
     assert found['requests_count'] == 3
@@ -83,14 +85,16 @@ def test_a_dry_run_foretells_the_plan_after_the_change(world, process, ask):
     assert (first['project_id'], last['project_id']) == ('p', 'q')
     assert last['before']['position'] == 1
     # Nothing was set.
-    assert planned(process) == before
+    assert planned_positions(process) == before
     assert world.store.account_settings().accounts == {}
-    ask.set_share('p', 10.0)
-    assert planned(process) == positions(told, 'after')
+    operations.set_share('p', 10.0)
+    assert planned_positions(process) == positions(told, 'after')
 
 
-def test_a_dry_run_of_a_ceiling_tells_the_new_reason(process, ask):
-    told = ask.try_account('q', {'ceiling': {'VCPU': 1}}, ALL)['dry_run']
+def test_a_dry_run_of_a_ceiling_tells_the_new_reason(process, operations):
+    told = operations.try_account('q', {'ceiling': {'VCPU': 1}}, ALL)[
+        'dry_run'
+    ]
     assert [e['project_id'] for e in told['requests']] == ['p', 'p', 'q']
     # The place in the order is no turn to start.
     assert (told['sooner_count'], told['later_count']) == (2, 1)
@@ -101,16 +105,16 @@ def test_a_dry_run_of_a_ceiling_tells_the_new_reason(process, ask):
     assert 'may have' in mine['after']['explanation']
 
 
-def test_a_dry_run_of_a_budget_counts_its_rest(process, ask):
-    told = ask.try_account('q', {'budget': 0.0}, ALL)['dry_run']
+def test_a_dry_run_of_a_budget_counts_its_rest(process, operations):
+    told = operations.try_account('q', {'budget': 0.0}, ALL)['dry_run']
     [mine] = [e for e in told['requests'] if e['project_id'] == 'q']
     assert mine['before']['reason'] != 'budget_spent'
     assert mine['after']['reason'] == 'budget_spent'
 
 
-def test_another_order_is_compared_with_that_in_use(process, ask):
-    told = ask.try_order('fifo', {}, ALL)
-    assert positions(told, 'before') == planned(process)
+def test_another_order_is_compared_with_that_in_use(process, operations):
+    told = operations.try_order('fifo', {}, ALL)
+    assert positions(told, 'before') == planned_positions(process)
     oldest = sorted(positions(told, 'after'))
     expected = {uuid: at for at, uuid in enumerate(oldest, 1)}
     assert positions(told, 'after') == expected
@@ -121,23 +125,25 @@ def test_another_order_is_compared_with_that_in_use(process, ask):
     ('name', 'parameters', 'why'),
     [('none', {}, 'fair_tree'), ('fifo', {'depth': 3.0}, 'no number depth')],
 )
-def test_an_order_that_cannot_be_used_is_refused(ask, name, parameters, why):
+def test_an_order_that_cannot_be_used_is_refused(
+    operations, name, parameters, why
+):
     with pytest.raises(exception.BadArgument, match=why):
-        ask.try_order(name, parameters, ALL)
+        operations.try_order(name, parameters, ALL)
 
 
-def test_a_manager_reads_requests_of_its_own_project_alone(ask):
+def test_a_manager_reads_requests_of_its_own_project_alone(operations):
     reader = interface.DryRunReader('q', 50, reason.Audience.MANAGER)
-    told = ask.try_account('p', {'share': 3.0}, reader)['dry_run']
+    told = operations.try_account('p', {'share': 3.0}, reader)['dry_run']
     assert [each['project_id'] for each in told['requests']] == ['q']
     assert (told['requests_count'], told['not_named_count']) == (3, 2)
     assert "'p'" not in repr(told['requests'])
 
 
 @pytest.mark.parametrize('most', [0, 1])
-def test_a_dry_run_names_no_more_requests_than_asked_for(ask, most):
+def test_a_dry_run_names_no_more_requests_than_asked_for(operations, most):
     reader = interface.DryRunReader(None, most, reason.Audience.OPERATOR)
-    told = ask.try_account('p', {'share': 3.0}, reader)['dry_run']
+    told = operations.try_account('p', {'share': 3.0}, reader)['dry_run']
     assert len(told['requests']) == most
     assert told['not_named_count'] == 3 - most
 
@@ -151,15 +157,17 @@ def test_a_dry_run_names_no_more_requests_than_asked_for(ask, most):
         ({'cores': 3}, exception.BadArgument),
     ],
 )
-def test_a_dry_run_refuses_values_as_the_change_does(ask, values, error):
+def test_a_dry_run_refuses_values_as_the_change_does(
+    operations, values, error
+):
     with pytest.raises(error):
-        ask.try_account('p', values, ALL)
+        operations.try_account('p', values, ALL)
 
 
-def test_a_dry_run_of_an_account_that_is_none_is_refused(process, ask):
+def test_a_dry_run_of_an_account_that_is_none_is_refused(process, operations):
     process.accounts._exists = lambda _: False
     with pytest.raises(exception.UnknownAccount, match='nothing was set'):
-        ask.try_account('ghost', {'share': 3.0}, ALL)
+        operations.try_account('ghost', {'share': 3.0}, ALL)
 
 
 def test_a_process_that_does_not_lead_tries_nothing(world, process):
@@ -198,8 +206,8 @@ def test_estimates_are_told_without_and_with_the_change(world):
     process = world.process()
     for _ in range(2):
         process.cycle()
-    ask = requests.ClusterOperations(world.store, process, trial=trial)
-    told = ask.try_account('p', {'share': 0.0}, ALL)['dry_run']
+    operations = requests.ClusterOperations(world.store, process, trial=trial)
+    told = operations.try_account('p', {'share': 0.0}, ALL)['dry_run']
     found = {
         each['project_id']: (
             each['before']['estimated_start'], each['after']['estimated_start']
@@ -213,7 +221,7 @@ def test_estimates_are_told_without_and_with_the_change(world):
 
 
 def test_estimates_that_take_too_long_are_told_of_neither(process):
-    last, (time, tried) = process.last(), runs()
+    last, (time, tried) = process.last(), dry_runs_with_clock()
     made = trial()
 
     def plan(snapshot, now):
@@ -228,7 +236,7 @@ def test_estimates_that_take_too_long_are_told_of_neither(process):
 
 
 @pytest.fixture
-def lived(world):
+def process_with_history(world):
     """Requests of two projects that had room for one at a time."""
     process = world.process()
     for name, project in (
@@ -246,8 +254,10 @@ def lived(world):
 
 
 @pytest.fixture
-def replays(world, lived):
-    return requests.ClusterOperations(world.store, lived, trial=trial)
+def replays(world, process_with_history):
+    return requests.ClusterOperations(
+        world.store, process_with_history, trial=trial
+    )
 
 
 @pytest.mark.parametrize('of_order', [False, True])
@@ -277,21 +287,25 @@ def test_no_waits_are_replayed_for_a_limit(replays):
     assert told['dry_run']['past_waits'] is None
 
 
-def test_no_waits_are_replayed_after_a_week(world, lived, replays):
+def test_no_waits_are_replayed_after_a_week(
+    world, process_with_history, replays
+):
     world.go(8 * 86400.0)
-    lived.cycle()
+    process_with_history.cycle()
     told = replays.try_account('p', {'share': 3.0}, ALL)
     assert told['dry_run']['past_waits'] is None
 
 
-def test_a_dry_run_beside_another_one_reads_nothing(process, ask, monkeypatch):
-    assert ask._dry_runs._working.acquire(blocking=False)
+def test_a_dry_run_beside_another_one_reads_nothing(
+    process, operations, monkeypatch
+):
+    assert operations._dry_runs._working.acquire(blocking=False)
     monkeypatch.setattr(process.accounts, 'require', None)
-    monkeypatch.setattr(ask, '_trial', None)
+    monkeypatch.setattr(operations, '_trial', None)
     with pytest.raises(exception.Busy):
-        ask.try_account('p', {'share': 3.0}, ALL)
+        operations.try_account('p', {'share': 3.0}, ALL)
     with pytest.raises(exception.Busy):
-        ask.try_order('fifo', {}, ALL)
+        operations.try_order('fifo', {}, ALL)
 
 
 class Steady:
@@ -304,7 +318,7 @@ class Steady:
         return self.now
 
 
-def runs(**more):
+def dry_runs_with_clock(**more):
     time = Steady()
     return time, dry_run.DryRuns(lambda _: 1.0, time, **more)
 
@@ -318,7 +332,7 @@ def test_one_dry_run_goes_on_at_a_time_and_none_waits(process):
         assert ends.wait(ENOUGH_S)
         return cluster.Plan()
 
-    time, tried = runs()
+    time, tried = dry_runs_with_clock()
     slow = dry_run.QueueTrial(last.snapshot, tried_with(plan))
     quick = dry_run.QueueTrial(last.snapshot, trial())
     one = threading.Thread(target=tried.compare, args=(slow, quick, last.at))
@@ -352,7 +366,7 @@ def test_a_dry_run_that_takes_too_long_keeps_others_out_until_it_ends(
         assert ends.wait(ENOUGH_S)
         return cluster.Plan()
 
-    _, tried = runs(deadline_s=0.2)
+    _, tried = dry_runs_with_clock(deadline_s=0.2)
     slow = dry_run.QueueTrial(last.snapshot, tried_with(plan))
     with pytest.raises(exception.IllegalStep, match=r'ended after 0\.2 s'):
         tried.compare(slow, slow, last.at)
@@ -370,7 +384,7 @@ def test_a_dry_run_that_fails_tells_no_secret_and_sets_nothing_aside(
     def plan(snapshot, now):
         raise ValueError('secret of another project')
 
-    _, tried = runs()
+    _, tried = dry_runs_with_clock()
     failing = dry_run.QueueTrial(last.snapshot, tried_with(plan))
     with pytest.raises(exception.IllegalStep, match='ValueError') as found:
         tried.compare(failing, failing, last.at)

@@ -19,110 +19,121 @@ from tests.unit.cluster.eviction import test_preemption
 world = test_service.world
 process = test_preemption.process
 spot = test_preemption.spot
-go = test_preemption.go
+go = test_preemption.run_cycles
 NOTICE_S, LEAST_S = test_preemption.NOTICE_S, test_preemption.LEAST_S
 A = reason.Audience
 
 
 @pytest.fixture
-def ask(world, process):
+def operations(world, process):
     return requests.ClusterOperations(world.store, process)
 
 
-def events(ask, uuid, audience=A.MEMBER):
-    return ask.request(uuid, audience, True)['request']['events']
+def events(operations, uuid, audience=A.MEMBER):
+    return operations.request(uuid, audience, True)['request']['events']
 
 
-def kinds(ask, uuid):
-    return [each['kind'] for each in events(ask, uuid)]
+def kinds(operations, uuid):
+    return [each['kind'] for each in events(operations, uuid)]
 
 
-def test_a_request_that_runs_was_submitted_held_sent_and_started(ask, spot):
-    assert kinds(ask, spot) == ['submitted', 'waited', 'dispatched', 'active']
-    told = events(ask, spot)
+def test_a_request_that_runs_was_submitted_held_sent_and_started(
+    operations, spot
+):
+    assert kinds(operations, spot) == [
+        'submitted',
+        'waited',
+        'dispatched',
+        'active',
+    ]
+    told = events(operations, spot)
     assert told[-1]['until'] is None
     assert [each['until'] for each in told[1:3]] == [
         each['at'] for each in told[2:]
     ]
 
 
-def test_history_is_told_only_if_it_is_asked_for(ask, spot):
-    assert 'events' not in ask.request(spot, A.MEMBER)['request']
+def test_history_is_told_only_if_it_is_asked_for(operations, spot):
+    assert 'events' not in operations.request(spot, A.MEMBER)['request']
 
 
-def test_hosts_of_a_request_are_told_to_operators(ask, spot):
+def test_hosts_of_a_request_are_told_to_operators(operations, spot):
     def hosts(audience):
-        return [each['hosts'] for each in events(ask, spot, audience)]
+        return [each['hosts'] for each in events(operations, spot, audience)]
 
     assert hosts(A.OPERATOR)[-1] == ['h1']
     assert not any(hosts(A.MEMBER))
 
 
 def test_a_server_that_made_room_has_its_whole_way_as_history(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     wanting = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
-    assert kinds(ask, spot)[3:] == ['active', 'notified', 'evicted']
-    evicted = events(ask, spot)[-1]
+    assert kinds(operations, spot)[3:] == ['active', 'notified', 'evicted']
+    evicted = events(operations, spot)[-1]
     assert (evicted['server'], evicted['reason']) == (spot, 'makes_room')
     assert 'rich' not in evicted['explanation']
-    assert 'rich' in events(ask, spot, A.OPERATOR)[-1]['explanation']
-    assert 'room_made' in kinds(ask, wanting)
+    assert 'rich' in events(operations, spot, A.OPERATOR)[-1]['explanation']
+    assert 'room_made' in kinds(operations, wanting)
 
 
 def test_a_server_that_returns_has_the_history_of_both_of_its_requests(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
-    before = kinds(ask, spot)
+    before = kinds(operations, spot)
     test_preemption.back(world, spot)
     process.cycle()
-    assert ask.request(spot)['request']['uuid'] != spot
-    told = collections.Counter(kinds(ask, spot))
+    assert operations.request(spot)['request']['uuid'] != spot
+    told = collections.Counter(kinds(operations, spot))
     assert told == collections.Counter(
         [*before, 'submitted', 'waited', 'waited']
     )
-    times = [each['at'] for each in events(ask, spot)]
+    times = [each['at'] for each in events(operations, spot)]
     assert times == sorted(times)
 
 
-def test_each_server_of_a_request_finds_it_after_its_end(world, process, ask):
+def test_each_server_of_a_request_finds_it_after_its_end(
+    world, process, operations
+):
     servers = test_service.posted_together(world, 'many', 2, 99)
     process.cycle()
-    uuid = ask.request(servers[1])['request']['uuid']
-    ask.cancel(uuid, by_operator=False)
+    uuid = operations.request(servers[1])['request']['uuid']
+    operations.cancel(uuid, by_operator=False)
     process.cycle()
     for server in servers:
-        told = ask.request(server)['request']
+        told = operations.request(server)['request']
         assert (told['uuid'], told['state']) == (uuid, 'cancelled')
-        assert kinds(ask, server)[0] == 'submitted'
+        assert kinds(operations, server)[0] == 'submitted'
 
 
 def test_a_server_that_returned_finds_its_newest_request_after_its_end(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     test_preemption.back(world, spot)
     process.cycle()
-    newest = ask.request(spot)['request']['uuid']
-    before = kinds(ask, spot)
+    newest = operations.request(spot)['request']['uuid']
+    before = kinds(operations, spot)
     world.cloud.remove(spot)
     go(world, process, 300)
-    told = ask.request(spot)['request']
+    told = operations.request(spot)['request']
     assert told['uuid'] == newest != spot
     assert told['state'] in {'ended', 'cancelled'}
-    assert kinds(ask, spot)[: len(before)] == before
+    assert kinds(operations, spot)[: len(before)] == before
     # By its own UUID the first one is still told.
-    assert ask.request(newest)['request']['uuid'] == newest
+    assert operations.request(newest)['request']['uuid'] == newest
 
 
-def test_waits_are_those_of_the_last_seven_days(world, process, ask, spot):
+def test_waits_are_those_of_the_last_seven_days(
+    world, process, operations, spot
+):
     def told(key, since=None):
         wanted = waits.WaitFilter(key, None, since)
-        return ask.waits(wanted, None, 9)
+        return operations.waits(wanted, None, 9)
 
     [first] = told(waits.WaitKey.FLAVOR)['waits']
     assert (first['name'], first['requests_count']) == ('small', 1)
@@ -136,15 +147,17 @@ def test_waits_are_those_of_the_last_seven_days(world, process, ask, spot):
 
 
 def test_requests_that_ended_are_listed_where_they_are_looked_for(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     wanting = world.post('r1', project='rich')
     process.cycle()
-    ask.cancel(wanting, by_operator=False)
+    operations.cancel(wanting, by_operator=False)
 
     def uuids(marker=None, limit=9, project=None, **more):
         wanted = request.RequestFilter(**more)
-        found = ask.requests(project, marker, limit, None, A.MEMBER, wanted)
+        found = operations.requests(
+            project, marker, limit, None, A.MEMBER, wanted
+        )
         return [each['uuid'] for each in found['requests']], found['more']
 
     every = frozenset(request.State)
@@ -157,30 +170,30 @@ def test_requests_that_ended_are_listed_where_they_are_looked_for(
 
 
 def test_a_page_goes_on_past_requests_that_have_a_newer_one(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     test_preemption.back(world, spot)
     process.cycle()
-    newest = ask.request(spot)['request']['uuid']
+    newest = operations.request(spot)['request']['uuid']
     wanted = request.RequestFilter(server=spot)
-    found = ask.requests(None, None, 1, None, A.MEMBER, wanted)
+    found = operations.requests(None, None, 1, None, A.MEMBER, wanted)
     assert [each['uuid'] for each in found['requests']] == [newest]
     assert not found['more']
 
 
-def test_a_wait_is_told_by_its_purpose(world, process, ask, spot):
+def test_a_wait_is_told_by_its_purpose(world, process, operations, spot):
     wanting = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
-    told = ask.request(wanting, A.MEMBER)['request']['waited']
+    told = operations.request(wanting, A.MEMBER)['request']['waited']
     assert told.startswith('waited ')
     assert ' for servers to leave for it' in told
-    assert ask.request(spot, A.MEMBER)['request']['waited'] is None
+    assert operations.request(spot, A.MEMBER)['request']['waited'] is None
 
 
 def test_a_migration_by_a_plan_is_history_of_its_server(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     move = plan_model.Move(spot, 'h1', 'h2', 1, 9)
     move = dataclasses.replace(
@@ -193,14 +206,14 @@ def test_a_migration_by_a_plan_is_history_of_its_server(
     world.store.plans.add(plan, world.store.leader().epoch)
     [moved] = [
         each
-        for each in events(ask, spot, A.OPERATOR)
+        for each in events(operations, spot, A.OPERATOR)
         if each['kind'] == 'migrated'
     ]
     assert (moved['server'], moved['hosts']) == (spot, ['h1', 'h2'])
 
 
 def test_an_answer_has_the_newest_events_of_very_many(
-    world, ask, spot, monkeypatch
+    world, operations, spot, monkeypatch
 ):
     monkeypatch.setattr(history, 'MOST_EVENTS', 2)
-    assert kinds(ask, spot) == ['dispatched', 'active']
+    assert kinds(operations, spot) == ['dispatched', 'active']

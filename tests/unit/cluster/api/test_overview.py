@@ -29,16 +29,16 @@ def process(world):
 
 
 @pytest.fixture
-def ask(world, process):
+def operations(world, process):
     return requests.ClusterOperations(world.store, process)
 
 
-def test_the_leader_and_waiting_requests_are_shown(world, process, ask):
+def test_the_leader_and_waiting_requests_are_shown(world, process, operations):
     for n in range(3):
         world.post(f'r{n}', vcpu=99)
     world.post('other', vcpu=99, project='rich')
     process.cycle()
-    told = ask.status()['status']
+    told = operations.status()['status']
     assert (told['leader'], told['epoch']) == ('ctl1', 1)
     assert told['hosts_count'] == 1
     assert told['waiting_count'] == 4
@@ -54,19 +54,19 @@ def test_the_leader_and_waiting_requests_are_shown(world, process, ask):
     assert told['warnings'] == told['advice'] == told['plans'] == []
 
 
-def test_the_leader_is_shown_with_its_takeover(world, process, ask):
+def test_the_leader_is_shown_with_its_takeover(world, process, operations):
     process.cycle()
     for _ in range(4):
         world.go(20.0)
         process.cycle()
-    told = ask.status()['status']
+    told = operations.status()['status']
     assert told['epoch'] > 1
     assert told['leads_since'] == '1970-01-01T00:16:40+00:00'
     assert told['seen_at'] == '1970-01-01T00:18:00+00:00'
 
 
 def test_use_is_shown_beside_shares_and_the_most_first(
-    world, process, ask, monkeypatch
+    world, process, operations, monkeypatch
 ):
     for project, host in (('p-small', 'h1'), ('p-large', 'h2')):
         world.cloud.add_host(host, 8)
@@ -78,54 +78,54 @@ def test_use_is_shown_beside_shares_and_the_most_first(
     for _ in range(3):
         world.go(3600.0)
         process.cycle()
-    large, small = ask.status()['status']['shares']
+    large, small = operations.status()['status']['shares']
     assert (large['account'], small['account']) == ('p-large', 'p-small')
     assert large['used_part'] == pytest.approx(3 * small['used_part'])
     assert large['fair_share'] < small['fair_share']
     assert large['normalised_share'] == pytest.approx(0.5)
     monkeypatch.setattr(overview, 'MOST_SHARES', 1)
-    assert ask.status()['status']['shares'] == [large]
+    assert operations.status()['status']['shares'] == [large]
 
 
 def test_findings_of_checks_are_warnings_with_advice(world, process):
     process.cycle()
-    ask = requests.ClusterOperations(
+    operations = requests.ClusterOperations(
         world.store, process, checks=lambda: ('Relay: no relay receives',)
     )
-    told = ask.status()['status']
+    told = operations.status()['status']
     assert told['warnings'] == ['Relay: no relay receives']
     assert '--controller upgrade check' in told['advice'][0]
 
 
 def test_servers_that_are_away_and_late_cycles_are_warnings(
-    process, ask, monkeypatch
+    process, operations, monkeypatch
 ):
     process.cycle()
     away = outages.OutageLog()
     away.lost('placement', 'ConnectFailure')
     monkeypatch.setattr(outages, 'SERVERS', away)
     process._log_cycle(True, 12.0, 10.0)
-    late, lost = ask.status()['status']['warnings']
+    late, lost = operations.status()['status']['warnings']
     assert late.startswith('cycles: late: this one took 12.0 s')
     assert lost == 'placement: connection lost 0 s ago'
     process._log_cycle(True, 2.0, 10.0)
-    assert ask.status()['status']['warnings'] == [lost]
+    assert operations.status()['status']['warnings'] == [lost]
 
 
-def test_lists_are_bounded(world, process, ask):
+def test_lists_are_bounded(world, process, operations):
     for n in range(overview.MOST + 1):
         world.post(f'r{n}', vcpu=99, project=f'p{n}')
     process.cycle()
-    assert len(ask.status()['status']['waiting']) == overview.MOST
+    assert len(operations.status()['status']['waiting']) == overview.MOST
 
 
-def test_a_plan_that_waits_for_approval_is_advised(world, process, ask):
+def test_a_plan_that_waits_for_approval_is_advised(world, process, operations):
     process.cycle()
     rescue, proposed = plan_model.Goal.RESCUE, plan_model.PlanState.PROPOSED
-    plan = test_standing.planned(rescue, proposed, 'r')
+    plan = test_standing.open_plan(rescue, proposed, 'r')
     done = dataclasses.replace(plan, state=plan_model.PlanState.DONE)
     world.store.plans = test_standing.FakePlans(plan, done)
-    told = ask.status()['status']
+    told = operations.status()['status']
     assert told['plans'] == [
         {'uuid': 'the-plan', 'goal': 'rescue', 'state': 'proposed'}
     ]
@@ -134,13 +134,15 @@ def test_a_plan_that_waits_for_approval_is_advised(world, process, ask):
     ]
 
 
-def test_each_entry_in_quarantine_is_a_warning(monkeypatch, process, ask):
+def test_each_entry_in_quarantine_is_a_warning(
+    monkeypatch, process, operations
+):
     process.cycle()
     odd = {'physics': 'its windows are odd'}
     monkeypatch.setattr(type(process.accounts), 'set_aside', odd)
     fault = 'they differ by 90 s'
     monkeypatch.setattr(type(process.clocks), 'fault', fault)
-    told = ask.status()['status']
+    told = operations.status()['status']
     assert told['warnings'] == [
         'clocks: they differ by 90 s',
         'account physics: set aside: its windows are odd',
@@ -148,7 +150,9 @@ def test_each_entry_in_quarantine_is_a_warning(monkeypatch, process, ask):
     assert len(told['advice']) == 2
 
 
-def test_a_process_that_does_not_lead_tells_nothing(world, process, ask):
+def test_a_process_that_does_not_lead_tells_nothing(
+    world, process, operations
+):
     process.cycle()
     other = requests.ClusterOperations(world.store, world.process('two'))
     with pytest.raises(exception.NotLeading):

@@ -27,16 +27,16 @@ def process(world):
 
 
 @pytest.fixture
-def ask(world, process):
+def operations(world, process):
     return requests.ClusterOperations(world.store, process)
 
 
-def test_requests_are_told_with_place_and_reason(world, process, ask):
+def test_requests_are_told_with_place_and_reason(world, process, operations):
     first, second, third = (
         world.post(name, vcpu=99) for name in ('r1', 'r2', 'r3')
     )
     process.cycle()
-    told = ask.requests('the-project', None, 2)
+    told = operations.requests('the-project', None, 2)
     assert told['more']
     order = sorted((first, second, third))
     assert [each['uuid'] for each in told['requests']] == order[:2]
@@ -46,19 +46,19 @@ def test_requests_are_told_with_place_and_reason(world, process, ask):
     assert item['numbers'] == {'asked': 99.0, 'most': 4.0}
     assert '99 VCPU' in item['explanation']
     assert item['since'] == '1970-01-01T00:16:40+00:00'
-    rest = ask.requests(None, order[1], 9)
+    rest = operations.requests(None, order[1], 9)
     assert [each['uuid'] for each in rest['requests']] == order[2:]
-    assert ask.requests('another', None, 9)['requests'] == []
+    assert operations.requests('another', None, 9)['requests'] == []
 
 
-def test_why_is_told_and_nothing_of_other_projects(world, process, ask):
+def test_why_is_told_and_nothing_of_other_projects(world, process, operations):
     names = {world.post(f'r{n}', project=f'project-{n}'): n for n in (1, 2)}
     world.cloud.add_server('s1', 'another', 'ann')
     world.cloud.build('s1', 'h1', {'VCPU': 2})
     process.cycle()
     # Asked for at the same moment: the UUID decides.
     other, mine = sorted(names)
-    item = ask.request(mine)['request']
+    item = operations.request(mine)['request']
     assert item['position'] == 2
     assert item['factors'] == {'waited_s': 999.0}
     assert item['summary'][0] == '1 request is before it.'
@@ -69,7 +69,7 @@ def test_why_is_told_and_nothing_of_other_projects(world, process, ask):
         assert secret not in text
 
 
-def test_a_request_with_a_reservation_is_told_when(world, process, ask):
+def test_a_request_with_a_reservation_is_told_when(world, process, operations):
     begin = '1970-01-01T00:00:00'
     for n in range(5):
         world.cloud.live(f's{n}', 3, begin, '1970-01-01T00:10:00')
@@ -78,15 +78,15 @@ def test_a_request_with_a_reservation_is_told_when(world, process, ask):
     large, small = world.post('r1', vcpu=4), world.post('r2', vcpu=99)
     process.cycle()
     # Those that are gone are in the second list.
-    assert ask.request(large)['request']['reserved_at'] is None
+    assert operations.request(large)['request']['reserved_at'] is None
     process.cycle()
-    item = ask.request(large)['request']
+    item = operations.request(large)['request']
     assert item['reserved_at'] == '1970-01-01T00:26:00+00:00'
     assert any('1970-01-01 00:26 UTC' in each for each in item['summary'])
-    assert ask.request(small)['request']['reserved_at'] is None
+    assert operations.request(small)['request']['reserved_at'] is None
 
 
-def test_a_waiting_request_is_told_when_it_starts(world, process, ask):
+def test_a_waiting_request_is_told_when_it_starts(world, process, operations):
     begin = '1970-01-01T00:00:00'
     for n in range(5):
         world.cloud.live(f's{n}', 3, begin, '1970-01-01T00:10:00')
@@ -97,7 +97,7 @@ def test_a_waiting_request_is_told_when_it_starts(world, process, ask):
     def told(uuid):
         process.cycle()
         process.estimate(5.0)
-        return ask.request(uuid)['request']
+        return operations.request(uuid)['request']
 
     # Those that are gone are in the second list: the first estimates know
     # none, and others are made a minute later.
@@ -115,17 +115,17 @@ def test_a_waiting_request_is_told_when_it_starts(world, process, ask):
     world.now = 1561.0
     assert told(large)['estimated_start'] is None
     # Once it started, it is known that it was late, by another process, too.
-    assert ask.capacity()['estimates'] is None
+    assert operations.capacity()['estimates'] is None
     world.cloud.remove('runs')
     process.cycle()
     world.cloud.build(large, 'h1', {'VCPU': 4, 'MEMORY_MB': 100})
     for _ in range(2):
         process.cycle()
-    judged = ask.capacity()['estimates']
+    judged = operations.capacity()['estimates']
     assert (judged['count'], judged['by_p50'], judged['off_s']) == (1, 0, 1)
 
 
-def test_shares_are_told_in_pages(world, process, ask):
+def test_shares_are_told_in_pages(world, process, operations):
     world.accounts = (
         cluster.Account('faculty', None, 3),
         cluster.Account('the-project', 'faculty', 2),
@@ -134,9 +134,9 @@ def test_shares_are_told_in_pages(world, process, ask):
     world.cloud.add_server('s1', 'another', 'ann')
     world.cloud.build('s1', 'h1', {'VCPU': 4})
     process.cycle()
-    first = ask.shares(None, None, 3)
+    first = operations.shares(None, None, 3)
     assert first['more']
-    second = ask.shares(None, first['shares'][-1]['name'], 3)
+    second = operations.shares(None, first['shares'][-1]['name'], 3)
     assert not second['more']
     told = {each['name']: each for each in first['shares'] + second['shares']}
     assert list(told) == [
@@ -149,42 +149,44 @@ def test_shares_are_told_in_pages(world, process, ask):
     )  # fmt: skip
     assert another['used']['VCPU'] > 0 == faculty['used']['VCPU']
     assert another['fair_share'] == pytest.approx(2**-4)
-    own = ask.shares('the-project', None, 9)['shares']
+    own = operations.shares('the-project', None, 9)['shares']
     assert [each['name'] for each in own] == ['the-project', 'the-project/u']
     with pytest.raises(exception.UnknownAccount):
-        ask.shares('the-project', 'another', 9)
+        operations.shares('the-project', 'another', 9)
 
 
 def test_a_share_that_is_set_counts_from_the_next_cycle_on(
-    world, process, ask
+    world, process, operations
 ):
     process.cycle()
-    assert ask.set_share('the-project', 3.0) == {
+    assert operations.set_share('the-project', 3.0) == {
         'account': 'the-project', 'share': 3.0
     }  # fmt: skip
-    assert ask.set_share('the-project/ann', 0.5)['share'] == 0.5
+    assert operations.set_share('the-project/ann', 0.5)['share'] == 0.5
     process.cycle()
-    told = ask.shares('the-project', None, 9)['shares']
+    told = operations.shares('the-project', None, 9)['shares']
     assert {each['name']: each['share'] for each in told} == {
         'the-project': 3.0, 'the-project/ann': 0.5
     }  # fmt: skip
     assert world.store.account_settings().accounts == {
         'the-project': {'share': 3.0}, 'the-project/ann': {'share': 0.5}
     }  # fmt: skip
-    assert ask.set_share('the-project', None)['share'] is None
+    assert operations.set_share('the-project', None)['share'] is None
     assert world.store.account_settings().accounts == {
         'the-project/ann': {'share': 0.5}
     }
     with pytest.raises(exception.UnknownAccount, match='the-project'):
-        ask.set_share('the-project', None)
+        operations.set_share('the-project', None)
     with pytest.raises(exception.BadShares, match='from 0 to'):
-        ask.set_share('the-project', -1.0)
+        operations.set_share('the-project', -1.0)
     assert world.store.account_settings().accounts == {
         'the-project/ann': {'share': 0.5}
     }
 
 
-def test_a_process_that_does_not_lead_sets_no_share(world, process, ask):
+def test_a_process_that_does_not_lead_sets_no_share(
+    world, process, operations
+):
     process.cycle()
     other = requests.ClusterOperations(world.store, world.process('two'))
     with pytest.raises(exception.NotLeading):
@@ -192,28 +194,30 @@ def test_a_process_that_does_not_lead_sets_no_share(world, process, ask):
     assert world.store.account_settings().accounts == {}
 
 
-def test_agents_are_told_the_tree_when_it_is_new_to_them(world, process, ask):
+def test_agents_are_told_the_tree_when_it_is_new_to_them(
+    world, process, operations
+):
     world.accounts = (cluster.Account('the-project', None, 2),)
     process.cycle()
-    first = ask.tree('')
+    first = operations.tree('')
     assert first['accounts'] == [
         {'name': 'the-project', 'parent': None, 'share': 2, 'fair_share': 1.0}
     ]
-    assert ask.tree(first['version']) == {**first, 'accounts': None}
+    assert operations.tree(first['version']) == {**first, 'accounts': None}
     world.accounts = (cluster.Account('the-project', None, 3),)
     process.cycle()
-    second = ask.tree(first['version'])
+    second = operations.tree(first['version'])
     assert second['version'] != first['version']
     assert second['accounts'][0]['share'] == 3
 
 
-def test_an_unknown_request_is_refused(world, process, ask):
+def test_an_unknown_request_is_refused(world, process, operations):
     process.cycle()
     for call in (
-        lambda: ask.request('x'),
-        lambda: ask.cancel('x', False),
-        lambda: ask.release('x'),
-        lambda: ask.requests(None, 'x', 9),
+        lambda: operations.request('x'),
+        lambda: operations.cancel('x', False),
+        lambda: operations.release('x'),
+        lambda: operations.requests(None, 'x', 9),
     ):
         with pytest.raises(exception.UnknownRequest):
             call()
@@ -224,11 +228,11 @@ def test_an_unknown_request_is_refused(world, process, ask):
     [(False, 'taken_back'), (True, 'cancelled_by_operator')],
 )
 def test_a_build_that_waits_is_taken_back(
-    world, process, ask, by_operator, why
+    world, process, operations, by_operator, why
 ):
     server = world.post('r1', vcpu=99)
     process.cycle()
-    told = ask.cancel(server, by_operator)['request']
+    told = operations.cancel(server, by_operator)['request']
     assert (told['state'], told['reason']) == ('cancelled', why)
     # Nova may take longer to delete it than whoever asks waits.
     assert server in world.cloud.servers
@@ -238,7 +242,7 @@ def test_a_build_that_waits_is_taken_back(
     assert world.conductor.sent == ['cast-r1']
     assert world.store.read_message('cast-r1') is None
     with pytest.raises(exception.IllegalStep) as refused:
-        ask.cancel(server, by_operator)
+        operations.cancel(server, by_operator)
     ended = dt.datetime.fromtimestamp(world.now, dt.UTC)
     assert str(refused.value) == (
         f'request {server} is cancelled already: it ended at'
@@ -246,21 +250,25 @@ def test_a_build_that_waits_is_taken_back(
     )
 
 
-def test_a_build_is_taken_back_even_if_nova_is_away(world, process, ask):
+def test_a_build_is_taken_back_even_if_nova_is_away(
+    world, process, operations
+):
     server = world.post('r1', vcpu=99)
     process.cycle()
     world.cloud.broken['DELETE /servers'] = 503
-    assert ask.cancel(server, False)['request']['state'] == 'cancelled'
+    assert operations.cancel(server, False)['request']['state'] == 'cancelled'
     world.cloud.broken.clear()
     process.cycle()
     assert server not in world.cloud.servers
 
 
-def test_a_build_is_taken_back_even_if_the_broker_is_away(world, process, ask):
+def test_a_build_is_taken_back_even_if_the_broker_is_away(
+    world, process, operations
+):
     server = world.post('r1', vcpu=99)
     process.cycle()
     world.conductor.away = True
-    assert ask.cancel(server, False)['request']['state'] == 'cancelled'
+    assert operations.cancel(server, False)['request']['state'] == 'cancelled'
     assert world.store.read_message('cast-r1') is not None
     world.conductor.away = False
     process.cycle()
@@ -268,26 +276,33 @@ def test_a_build_is_taken_back_even_if_the_broker_is_away(world, process, ask):
     assert world.store.read_message('cast-r1') is None
 
 
-def test_a_request_that_nova_has_cannot_be_taken_back(world, process, ask):
+def test_a_request_that_nova_has_cannot_be_taken_back(
+    world, process, operations
+):
     server = world.post('r1')
     process.cycle()
     assert world.state(server) is S.STARTING
-    for act in (lambda: ask.cancel(server, True), lambda: ask.release(server)):
+    for act in (
+        lambda: operations.cancel(server, True),
+        lambda: operations.release(server),
+    ):
         with pytest.raises(exception.IllegalStep):
             act()
     assert world.conductor.sent == ['cast-r1']
 
 
-def test_an_operator_starts_a_request_that_would_wait(world, process, ask):
+def test_an_operator_starts_a_request_that_would_wait(
+    world, process, operations
+):
     server = world.post('r1', vcpu=99)
     process.cycle()
-    told = ask.release(server, without_room=True)['request']
+    told = operations.release(server, without_room=True)['request']
     assert told['state'] == 'starting'
     assert world.conductor.sent == ['cast-r1']
     assert world.cloud.holds() == []
 
 
-def test_an_operator_resolves_a_doubt(world, process, ask):
+def test_an_operator_resolves_a_doubt(world, process, operations):
     server = world.post('r1')
     with pytest.MonkeyPatch.context() as patched:
         dying = test_service.TestInDoubt.dying('before')
@@ -295,7 +310,7 @@ def test_an_operator_resolves_a_doubt(world, process, ask):
         with pytest.raises(test_service.Killed):
             process.cycle()
     assert world.state(server) is S.SENDING
-    assert ask.release(server)['request']['state'] == 'starting'
+    assert operations.release(server)['request']['state'] == 'starting'
     assert world.conductor.sent == ['cast-r1']
 
 
@@ -329,7 +344,7 @@ def test_a_process_that_does_not_lead_drains_nothing(world, process):
     assert world.conductor.sent == []
 
 
-def test_unshelving_is_not_taken_back(world, process, ask):
+def test_unshelving_is_not_taken_back(world, process, operations):
     process.cycle()
     shelved = request.Request(
         'u', 'p', 'u', ('s',), request.Demand((('VCPU', 99),)), 1.0,
@@ -337,29 +352,29 @@ def test_unshelving_is_not_taken_back(world, process, ask):
     )  # fmt: skip
     world.store.add_request(shelved, 'cast-u', 1.0)
     with pytest.raises(exception.IllegalStep, match='unshelves'):
-        ask.cancel('u', False)
+        operations.cancel('u', False)
 
 
 def test_a_process_that_does_not_act_names_the_leader(world, process):
     world.process('host1:7').cycle()
     process.cycle()
-    ask = requests.ClusterOperations(world.store, process)
+    operations = requests.ClusterOperations(world.store, process)
     for call in (
-        lambda: ask.requests(None, None, 9),
-        lambda: ask.capacity(),
+        lambda: operations.requests(None, None, 9),
+        lambda: operations.capacity(),
     ):
         with pytest.raises(exception.NotLeading, match=r'^host1$'):
             call()
 
 
-def test_room_is_told(world, process, ask):
+def test_room_is_told(world, process, operations):
     world.cloud.add_host('h2', 8, memory=150)
     world.cloud.add_host('h3', 90, status='disabled')
     server = world.post('r0')
     world.cloud.build(server, 'h1', {'VCPU': 1, 'MEMORY_MB': 100})
     world.post('r1', vcpu=99)
     process.cycle()
-    told = ask.capacity()
+    told = operations.capacity()
     assert (told['hosts_count'], told['waiting_count']) == (2, 1)
     vcpu = next(each for each in told['classes'] if each['name'] == 'VCPU')
     assert vcpu == {'name': 'VCPU', 'capacity': 12, 'used': 1, 'largest': 8}
@@ -369,30 +384,32 @@ def test_room_is_told(world, process, ask):
     assert fake_cloud.name_uuid('h3') in world.cloud.providers
 
 
-def test_room_is_told_by_zone(world, process, ask):
+def test_room_is_told_by_zone(world, process, operations):
     world.cloud.add_host('h2', 5, zone='z2')
     world.cloud.add_host('h3', 8, zone='z2', status='disabled')
     world.cloud.add_host('h4', 1, zone='z3')
     process.cycle()
-    told = {each['name']: each for each in ask.capacity()['flavors']}
+    told = {each['name']: each for each in operations.capacity()['flavors']}
     # Two servers of 2 vCPUs on h1, and two on h2.
     zones = {'z1': 2, 'z2': 2, 'z3': 0}
     assert told['two'] == {'name': 'two', 'starts': 4, 'zones': zones}
     assert told['nine']['zones'] == dict.fromkeys(zones, 0)
     world.cloud.add_host('h5', 2, zone='')
     process.cycle()
-    told = {each['name']: each for each in ask.capacity()['flavors']}
+    told = {each['name']: each for each in operations.capacity()['flavors']}
     assert told['two'] == {'name': 'two', 'starts': 5, 'zones': zones}
 
 
-def test_one_server_gets_no_more_of_a_host_than_it_may(world, process, ask):
+def test_one_server_gets_no_more_of_a_host_than_it_may(
+    world, process, operations
+):
     root = world.cloud.add_host('h2', 8)
     inventories = world.cloud.providers[root]['inventories']
     inventories['VCPU']['max_unit'] = 2
     process.cycle()
 
     def starts():
-        told = ask.capacity()['flavors']
+        told = operations.capacity()['flavors']
         return {each['name']: each['starts'] for each in told}['two']
 
     # Four on h2, two on h1.
@@ -406,20 +423,20 @@ def test_one_server_gets_no_more_of_a_host_than_it_may(world, process, ask):
 LEAVES = 'is to leave at 1970-01-01 00:31 UTC'
 
 
-def test_a_request_with_an_end_tells_when_and_why(world, process, ask):
+def test_a_request_with_an_end_tells_when_and_why(world, process, operations):
     world.accounts = (cluster.Account('the-project', time_limit_s=900.0),)
     server = world.post('r1')
     process.cycle()
     world.cloud.build(server, 'h1', test_service.NEED)
     process.cycle()
-    told = ask.request(server)['request']
+    told = operations.request(server)['request']
     assert (told['time_limit'], told['extended']) == (900.0, 0.0)
     assert told['ends_at'] == '1970-01-01T00:31:40+00:00'
     assert told['leaving'] == []
     world.now += 300
     process.cycle()
     process.cycle()
-    [told] = ask.requests(None, None, 9)['requests']
+    [told] = operations.requests(None, None, 9)['requests']
     [leaves] = told['leaving']
     assert (leaves['state'], leaves['action']) == ('told', 'shelve')
     assert leaves['leaves_at'] == told['ends_at']
@@ -430,7 +447,9 @@ def test_a_request_with_an_end_tells_when_and_why(world, process, ask):
     ]
 
 
-def test_requests_that_do_no_more_than_run_are_left_out(world, process, ask):
+def test_requests_that_do_no_more_than_run_are_left_out(
+    world, process, operations
+):
     world.accounts = (cluster.Account('the-project', time_limit_s=900.0),)
     leaves = world.post('r1')
     process.cycle()
@@ -439,7 +458,7 @@ def test_requests_that_do_no_more_than_run_are_left_out(world, process, ask):
     wanted = request.RequestFilter(unsettled=True)
 
     def listed():
-        found = ask.requests(None, None, 9, wanted=wanted)['requests']
+        found = operations.requests(None, None, 9, wanted=wanted)['requests']
         return {each['uuid']: each['standing'] for each in found}
 
     assert listed() == {}
@@ -450,24 +469,24 @@ def test_requests_that_do_no_more_than_run_are_left_out(world, process, ask):
     process.cycle()
     process.cycle()
     assert listed() == {leaves: 'leaves', waits: 'waits'}
-    assert len(ask.requests(None, None, 9)['requests']) == 2
+    assert len(operations.requests(None, None, 9)['requests']) == 2
 
 
-def test_limits_are_listed_set_and_taken_back(world, process, ask):
+def test_limits_are_listed_set_and_taken_back(world, process, operations):
     world.accounts = (
         cluster.Account('physics', time_limit_s=60.0),
         cluster.Account('p', 'physics'),
         cluster.Account('p/u', 'p', longest_wait_s=9.0),
     )
     process.cycle()
-    assert ask.set_limits('p', {'time_limit': 30.0}) == {
+    assert operations.set_limits('p', {'time_limit': 30.0}) == {
         'account': 'p', 'time_limit': 30.0
     }  # fmt: skip
     process.cycle()
-    told = ask.limits(None, None, 2)
+    told = operations.limits(None, None, 2)
     assert [each['account'] for each in told['limits']] == ['p', 'p/u']
     assert told['more']
-    [told] = ask.limits(None, 'p/u', 2)['limits']
+    [told] = operations.limits(None, 'p/u', 2)['limits']
     assert told == {
         'account': 'physics', 'parent': None, 'time_limit': 60.0,
         'longest_wait': None, 'budget': None,
@@ -476,18 +495,18 @@ def test_limits_are_listed_set_and_taken_back(world, process, ask):
         'budget_until': None, 'windows': [], 'opens_at': None, 'ceiling': {},
         'nominal': {}, 'borrowing_limit': {}, 'lending_limit': {},
     }  # fmt: skip
-    own = ask.limits('p', None, 9)['limits']
+    own = operations.limits('p', None, 9)['limits']
     assert [each['account'] for each in own] == ['p', 'p/u']
     with pytest.raises(exception.BadArgument, match='no limits cores'):
-        ask.set_limits('p', {'cores': 3.0})
+        operations.set_limits('p', {'cores': 3.0})
     with pytest.raises(exception.BadShares, match='time limit'):
-        ask.set_limits('p', {'time_limit': -3.0})
-    ask.set_limits('p', {'time_limit': None})
+        operations.set_limits('p', {'time_limit': -3.0})
+    operations.set_limits('p', {'time_limit': None})
     with pytest.raises(exception.UnknownAccount):
-        ask.set_limits('p', {'time_limit': None})
+        operations.set_limits('p', {'time_limit': None})
 
 
-def test_all_that_limits_an_account_is_told(world, process, ask):
+def test_all_that_limits_an_account_is_told(world, process, operations):
     night = cluster.Window('0 20 * * *', 36000.0)
     world.accounts = (
         cluster.Account('p', budget_hours=2.0),
@@ -495,7 +514,7 @@ def test_all_that_limits_an_account_is_told(world, process, ask):
     )
     world.now = 12 * 3600.0
     process.cycle()
-    p, q = ask.limits(None, None, 9)['limits']
+    p, q = operations.limits(None, None, 9)['limits']
     assert (p['budget'], p['budget_left']) == (2.0, 2.0)
     assert (p['budget_used'], p['budget_committed']) == (0.0, 0.0)
     assert p['budget_until'] == '1970-02-01T00:00:00+00:00'
@@ -504,13 +523,15 @@ def test_all_that_limits_an_account_is_told(world, process, ask):
         {'begins': '0 20 * * *', 'lasts': 36000.0, 'zone': 'UTC'}
     ]
     assert q['opens_at'] == '1970-01-01T20:00:00+00:00'
-    ask.set_limits('p', {'budget': 5.0})
+    operations.set_limits('p', {'budget': 5.0})
     process.cycle()
-    p, q = ask.limits(None, None, 9)['limits']
+    p, q = operations.limits(None, None, 9)['limits']
     assert p['budget_left'] == 5.0
 
 
-def test_amounts_and_windows_are_set_as_they_are_listed(world, process, ask):
+def test_amounts_and_windows_are_set_as_they_are_listed(
+    world, process, operations
+):
     process.cycle()
     wanted = {
         'ceiling': {'VCPU': 8},
@@ -521,15 +542,15 @@ def test_amounts_and_windows_are_set_as_they_are_listed(world, process, ask):
             {'begins': '0 20 * * *', 'lasts': 60.0, 'zone': 'Europe/Zurich'}
         ],
     }
-    assert ask.set_limits('p', wanted) == {'account': 'p', **wanted}
+    assert operations.set_limits('p', wanted) == {'account': 'p', **wanted}
     process.cycle()
-    [told] = ask.limits(None, None, 9)['limits']
+    [told] = operations.limits(None, None, 9)['limits']
     assert {key: told[key] for key in wanted} == wanted
     [account] = process.last().snapshot.accounts
     assert account.nominal == (('CUSTOM_GOLD', 1), ('VCPU', 4))
-    ask.set_limits('p', dict.fromkeys(wanted))
+    operations.set_limits('p', dict.fromkeys(wanted))
     process.cycle()
-    assert ask.limits(None, None, 9)['limits'] == []
+    assert operations.limits(None, None, 9)['limits'] == []
 
 
 @pytest.mark.parametrize(
@@ -572,22 +593,22 @@ def test_amounts_and_windows_are_set_as_they_are_listed(world, process, ask):
     ],
 )
 def test_limits_that_are_none_are_refused_whole(
-    process, ask, account, limit, value, said
+    process, operations, account, limit, value, said
 ):
     process.cycle()
     with pytest.raises(exception.BadShares, match=said):
-        ask.set_limits(account, {'time_limit': 30.0, limit: value})
+        operations.set_limits(account, {'time_limit': 30.0, limit: value})
     process.cycle()
-    assert ask.limits(None, None, 9)['limits'] == []
+    assert operations.limits(None, None, 9)['limits'] == []
 
 
-def test_users_extend_as_far_as_operators_allow(world, process, ask):
+def test_users_extend_as_far_as_operators_allow(world, process, operations):
     server = world.post('r1')
     process.cycle()
     with pytest.raises(exception.IllegalStep, match='no time limit'):
-        ask.extend(server, 60.0)
+        operations.extend(server, 60.0)
     with pytest.raises(exception.UnknownRequest):
-        ask.extend('other', 60.0)
+        operations.extend('other', 60.0)
 
 
 def test_agents_are_told_which_of_their_servers_are_preemptible(world):
@@ -599,13 +620,13 @@ def test_agents_are_told_which_of_their_servers_are_preemptible(world):
         )
     )
     process.cycle()
-    ask = requests.ClusterOperations(world.store, process)
-    assert ask.preemptible([normal, spare, 'x']) == {'servers': [spare]}
-    assert ask.preemptible([normal]) == {'servers': []}
+    operations = requests.ClusterOperations(world.store, process)
+    assert operations.preemptible([normal, spare, 'x']) == {'servers': [spare]}
+    assert operations.preemptible([normal]) == {'servers': []}
     world.cloud.remove(spare)
     for _ in range(4):
         process.cycle()
-    assert ask.preemptible([spare]) == {'servers': []}
+    assert operations.preemptible([spare]) == {'servers': []}
 
 
 def test_answers_to_agents_are_signed(world, process):
@@ -614,12 +635,12 @@ def test_answers_to_agents_are_signed(world, process):
             return {'signature': (what, list(asked), answer)}
 
     process.cycle()
-    ask = requests.ClusterOperations(world.store, process, Pen())
-    assert ask.preemptible(['x']) == {
+    operations = requests.ClusterOperations(world.store, process, Pen())
+    assert operations.preemptible(['x']) == {
         'servers': [],
         'signature': ('preemptible servers', ['x'], []),
     }
-    assert ask.notices(['x']) == {
+    assert operations.notices(['x']) == {
         'notices': {},
         'signature': ('notices to guests', ['x'], {}),
     }

@@ -18,39 +18,41 @@ from tests.unit.cluster.eviction import test_preemption
 world = test_service.world
 process = test_preemption.process
 spot = test_preemption.spot
-go = test_preemption.go
+go = test_preemption.run_cycles
 NOTICE_S, LEAST_S = test_preemption.NOTICE_S, test_preemption.LEAST_S
 MEMBER = reason.Audience.MEMBER
 
 
 @pytest.fixture
-def ask(world, process):
+def operations(world, process):
     return requests.ClusterOperations(world.store, process)
 
 
-def shown(ask, uuid):
-    return ask.request(uuid, MEMBER)['request']
+def shown_request(operations, uuid):
+    return operations.request(uuid, MEMBER)['request']
 
 
-def listed(ask):
+def listed_standings(operations):
     return {
         each['uuid']: each['standing']
-        for each in ask.requests(None, None, 9, None, MEMBER)['requests']
+        for each in operations.requests(None, None, 9, None, MEMBER)[
+            'requests'
+        ]
     }
 
 
-def test_a_server_that_runs_is_told_to_run(ask, spot):
-    item = shown(ask, spot)
+def test_a_server_that_runs_is_told_to_run(operations, spot):
+    item = shown_request(operations, spot)
     assert (item['standing'], item['status']) == ('runs', 'runs')
 
 
 def test_a_server_that_is_to_leave_is_told_when_and_that_it_returns(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
     at = world.store.leaves.newest_of_servers([spot])[spot].at
-    item = shown(ask, spot)
+    item = shown_request(operations, spot)
     assert item['standing'] == 'leaves'
     assert item['reason'] == 'makes_room'
     assert item['status'].startswith('leaves at 1970-01-01 ')
@@ -61,39 +63,39 @@ def test_a_server_that_is_to_leave_is_told_when_and_that_it_returns(
 
 
 def test_no_row_of_a_server_that_was_shelved_says_that_it_runs(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     assert world.state(spot) is test_service.S.ACTIVE
-    item = shown(ask, spot)
+    item = shown_request(operations, spot)
     assert item['standing'] == 'away'
     assert item['status'].startswith('is shelved (it makes room for')
     assert 'it runs' not in item['explanation']
-    assert listed(ask)[spot] == 'away'
+    assert listed_standings(operations)[spot] == 'away'
 
 
 def test_a_server_that_returns_has_one_request_by_every_name(
-    world, process, ask, spot
+    world, process, operations, spot
 ):
     world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     test_preemption.back(world, spot)
     process.cycle()
-    item = shown(ask, spot)
+    item = shown_request(operations, spot)
     assert item['uuid'] != spot
     assert item['servers'] == [spot]
     assert item['standing'] == 'waits'
     assert item['status'].startswith('is shelved and waits for its turn: 1st')
-    assert shown(ask, item['uuid']) == item
-    assert spot not in listed(ask)
-    assert item['uuid'] in listed(ask)
-    held = ask.hold(spot, by_operator=True)['request']
+    assert shown_request(operations, item['uuid']) == item
+    assert spot not in listed_standings(operations)
+    assert item['uuid'] in listed_standings(operations)
+    held = operations.hold(spot, by_operator=True)['request']
     assert (held['uuid'], held['held_by']) == (item['uuid'], 'operator')
 
 
 def test_a_request_of_a_deleted_server_is_at_no_moment_told_to_be_started(
-    world, process, ask
+    world, process, operations
 ):
     asked = world.post('r1', vcpu=99)
     process.cycle()
@@ -101,7 +103,7 @@ def test_a_request_of_a_deleted_server_is_at_no_moment_told_to_be_started(
     told = []
     for _ in range(3):
         process.cycle()
-        told.append(shown(ask, asked))
+        told.append(shown_request(operations, asked))
     assert {each['standing'] for each in told} == {'ended'}
     assert {each['reason'] for each in told} == {'server_deleted'}
     assert [each['status'] for each in told] == [
@@ -110,14 +112,18 @@ def test_a_request_of_a_deleted_server_is_at_no_moment_told_to_be_started(
     ]
 
 
-def test_every_server_of_a_build_finds_its_request(world, process, ask):
+def test_every_server_of_a_build_finds_its_request(world, process, operations):
     specs = [nova_casts.spec(server=uuid) for uuid in nova_casts.UUIDS[:2]]
     for uuid in nova_casts.UUIDS[:2]:
         world.cloud.add_server(uuid, 'spare')
     world.store.store_message(nova_casts.build(specs))
     process.cycle()
     first, second = nova_casts.UUIDS[:2]
-    assert shown(ask, second)['uuid'] == shown(ask, first)['uuid'] == first
+    assert (
+        shown_request(operations, second)['uuid']
+        == shown_request(operations, first)['uuid']
+        == first
+    )
 
 
 class FakePlans:
@@ -130,7 +136,7 @@ class FakePlans:
         return self.found
 
 
-def planned(goal, state, subject, *moves):
+def open_plan(goal, state, subject, *moves):
     outcome = plan_model.PlanOutcome(2, 2, 0.5, 0.5, 0, 1, 100, 1)
     return plan_model.MigrationPlan(
         'the-plan', goal, subject, 0.0, 0.0, 9.0, moves, (), outcome,
@@ -139,50 +145,50 @@ def planned(goal, state, subject, *moves):
 
 
 def test_a_request_is_told_of_the_plan_that_would_serve_it(world, process):
-    ask = requests.ClusterOperations(
+    operations = requests.ClusterOperations(
         world.store, process, planned=plan_controller.PlanController
     )
     asked = world.post('r1', vcpu=99)
     process.cycle()
     rescue, proposed = plan_model.Goal.RESCUE, plan_model.PlanState.PROPOSED
-    world.store.plans = FakePlans(planned(rescue, proposed, asked))
-    assert shown(ask, asked)['status'].endswith(
+    world.store.plans = FakePlans(open_plan(rescue, proposed, asked))
+    assert shown_request(operations, asked)['status'].endswith(
         'a plan of moves would give it room and waits for the approval of an'
         ' operator'
     )
-    assert ask.request(asked)['request']['status'].endswith(
+    assert operations.request(asked)['request']['status'].endswith(
         'plan the-plan would give it room and waits for approval'
     )
     running = dataclasses.replace(
         world.store.plans.found[0], state=plan_model.PlanState.RUNNING
     )
     world.store.plans = FakePlans(running)
-    assert 'approval' not in shown(ask, asked)['status']
+    assert 'approval' not in shown_request(operations, asked)['status']
 
 
 def test_a_server_on_its_way_is_told_to_be_migrated(world, process, spot):
-    ask = requests.ClusterOperations(
+    operations = requests.ClusterOperations(
         world.store, process, planned=plan_controller.PlanController
     )
     move = plan_model.Move(spot, 'h1', 'h2', 1, 100)
     balance, runs = plan_model.Goal.BALANCE, plan_model.PlanState.RUNNING
-    world.store.plans = FakePlans(planned(balance, runs, '', move))
-    assert shown(ask, spot)['standing'] == 'runs'
+    world.store.plans = FakePlans(open_plan(balance, runs, '', move))
+    assert shown_request(operations, spot)['standing'] == 'runs'
     moving = dataclasses.replace(move, state=plan_model.MoveState.MOVING)
-    world.store.plans = FakePlans(planned(balance, runs, '', moving))
-    item = shown(ask, spot)
+    world.store.plans = FakePlans(open_plan(balance, runs, '', moving))
+    item = shown_request(operations, spot)
     assert item['standing'] == 'moves'
     assert item['status'] == 'is being migrated to another host'
 
 
-def test_states_of_requests_are_words(world, process, ask):
+def test_states_of_requests_are_words(world, process, operations):
     asked = world.post('r1', project='rich')
     process.cycle()
     assert world.state(asked) is request_model.State.STARTING
-    assert shown(ask, asked)['status'] == 'is being started'
+    assert shown_request(operations, asked)['status'] == 'is being started'
     other = world.post('r2', vcpu=99)
     process.cycle()
-    ask.cancel(other, by_operator=False)
-    item = shown(ask, other)
+    operations.cancel(other, by_operator=False)
+    item = shown_request(operations, other)
     assert item['standing'] == 'ended'
     assert item['status'].startswith('cancelled: ')

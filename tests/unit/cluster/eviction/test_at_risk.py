@@ -22,7 +22,7 @@ from tests.unit.cluster.eviction import test_idle_reclaim
 from tests.unit.cluster.eviction import test_time_limits
 
 world = test_service.world
-go, metadata = test_time_limits.go, test_time_limits.metadata
+go, metadata = test_time_limits.run_cycles_until, test_time_limits.metadata
 TERMS = intake.AdmissionOptions(
     preemptible=parser.PreemptibleRules(marks=True)
 )
@@ -35,7 +35,7 @@ def server(world):
 
 
 @pytest.fixture
-def told(world):
+def heard_states(world):
     """What listeners hear."""
     heard = []
     world.store.risks.add_listener(lambda each: heard.append(each.state))
@@ -43,7 +43,7 @@ def told(world):
 
 
 @pytest.fixture
-def process(world, server, told):
+def process(world, server, heard_states):
     made = world.process('two', terms=TERMS)
     made.cycle()
     world.tick += 31
@@ -66,14 +66,14 @@ def another(world, name):
 
 
 def test_a_server_is_told_when_it_comes_next_and_when_it_does_not(
-    world, server, process, told
+    world, server, process, heard_states
 ):
     name(world, server)
     process.cycle()
     assert metadata(world, server) == {
         notice_channels.AT_RISK: moments.stamp(world.now)
     }
-    assert told == [risk.RiskState.AT_RISK]
+    assert heard_states == [risk.RiskState.AT_RISK]
     assert process.chores.warnings.told[server].why == reason.why(
         reason.Reason.AT_RISK, times=3.0, waiting=2.0
     )
@@ -87,16 +87,18 @@ def test_a_server_is_told_when_it_comes_next_and_when_it_does_not(
     world.now = begun + 899
     process.cycle()
     # What comes and goes is told once.
-    assert told == [risk.RiskState.AT_RISK]
+    assert heard_states == [risk.RiskState.AT_RISK]
     world.now = begun + 900
     process.cycle()
-    assert told == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
+    assert heard_states == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
     assert metadata(world, server) == {}
     assert process.chores.warnings.told == {}
     assert ask.notices([server]) == {'notices': {}}
 
 
-def test_it_is_told_again_only_after_the_hold(world, server, process, told):
+def test_it_is_told_again_only_after_the_hold(
+    world, server, process, heard_states
+):
     name(world, server)
     process.cycle()
     name(world)
@@ -105,11 +107,11 @@ def test_it_is_told_again_only_after_the_hold(world, server, process, told):
     name(world, server)
     world.now += 899
     process.cycle()
-    assert told == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
+    assert heard_states == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
     world.now += 1
     process.cycle()
     process.cycle()
-    assert told[2:] == [risk.RiskState.AT_RISK]
+    assert heard_states[2:] == [risk.RiskState.AT_RISK]
     assert notice_channels.AT_RISK in metadata(world, server)
 
 
@@ -138,7 +140,7 @@ def test_as_many_are_written_in_a_cycle_as_nova_can_bear(
 
 
 def test_metadata_unwritten_by_a_dead_process_are_written_by_the_next(
-    world, server, process, told
+    world, server, process, heard_states
 ):
     name(world, server)
     world.cloud.broken[f'POST /servers/{server}/metadata'] = 503
@@ -147,11 +149,11 @@ def test_metadata_unwritten_by_a_dead_process_are_written_by_the_next(
     world.cloud.broken.clear()
     process.cycle()
     assert notice_channels.AT_RISK in metadata(world, server)
-    assert told == [risk.RiskState.AT_RISK]
+    assert heard_states == [risk.RiskState.AT_RISK]
 
 
 def test_a_server_that_takes_no_metadata_is_not_asked_for_ever(
-    world, server, process, told
+    world, server, process, heard_states
 ):
     name(world, server)
     world.cloud.broken[f'POST /servers/{server}/metadata'] = 409
@@ -159,11 +161,11 @@ def test_a_server_that_takes_no_metadata_is_not_asked_for_ever(
     world.cloud.broken.clear()
     process.cycle()
     assert metadata(world, server) == {}
-    assert told == [risk.RiskState.AT_RISK]
+    assert heard_states == [risk.RiskState.AT_RISK]
 
 
 def test_once_it_is_off_everybody_is_told_otherwise(
-    world, server, process, told
+    world, server, process, heard_states
 ):
     name(world, server)
     process.cycle()
@@ -171,24 +173,24 @@ def test_once_it_is_off_everybody_is_told_otherwise(
     world.now += 900
     process = another(world, 'three')
     assert metadata(world, server) == {}
-    assert told == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
+    assert heard_states == [risk.RiskState.AT_RISK, risk.RiskState.SAFE]
     world.now += 900
     process.cycle()
     assert world.store.risks.all_warnings() == {}
 
 
 def test_of_a_server_that_is_gone_nothing_is_kept(
-    world, server, process, told
+    world, server, process, heard_states
 ):
     name(world, server)
     process.cycle()
     world.cloud.remove(server)
     process.cycle()
     assert world.store.risks.all_warnings() == {}
-    assert told == [risk.RiskState.AT_RISK]
+    assert heard_states == [risk.RiskState.AT_RISK]
 
 
-def test_an_old_leader_tells_no_owner(world, server, process, told):
+def test_an_old_leader_tells_no_owner(world, server, process, heard_states):
     name(world, server)
     process.cycle()
     old = process.leads()
@@ -199,7 +201,7 @@ def test_an_old_leader_tells_no_owner(world, server, process, told):
             write(known.over(world.now), old)
     with pytest.raises(exception.Deposed):
         world.store.risks.remove(server, old)
-    assert told == [risk.RiskState.AT_RISK]
+    assert heard_states == [risk.RiskState.AT_RISK]
 
 
 @pytest.mark.parametrize(
@@ -218,10 +220,10 @@ def test_callers_and_listeners_are_told_why(world, server, process):
     ask = requests.ClusterOperations(world.store, process)
     name(world, server, times=math.inf)
     process.cycle()
-    told = ask.request(server)['request']
-    [known] = told['at_risk']
+    heard_states = ask.request(server)['request']
+    [known] = heard_states['at_risk']
     assert known['state'] == 'at_risk'
-    assert told['summary'][-1] == (
+    assert heard_states['summary'][-1] == (
         f'Server {server} may have to make room: its owner uses 1000.0 times'
         ' their share, and 2 requests wait for room.'
     )

@@ -71,7 +71,7 @@ def lives(condition):
 
 
 def test_a_cycle_reads_live_evictions_once(world, all_on, statements):
-    server = test_preemption.runs(world, all_on, 's1', 'h1')
+    server = test_preemption.run_server(world, all_on, 's1', 'h1')
     world.go(test_preemption.LEAST_S)
     world.post('r1', project='other')
     all_on.cycle()
@@ -86,7 +86,7 @@ def test_a_cycle_reads_live_evictions_once(world, all_on, statements):
 def test_a_cycle_that_chooses_reads_one_row_of_that_server_besides(
     world, all_on, statements
 ):
-    test_preemption.runs(world, all_on, 's1', 'h1')
+    test_preemption.run_server(world, all_on, 's1', 'h1')
     world.go(test_preemption.LEAST_S)
     world.post('r1', project='other')
     statements.clear()

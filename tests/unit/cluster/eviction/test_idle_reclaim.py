@@ -20,7 +20,7 @@ from tests.unit.cluster.eviction import test_time_limits
 
 world = test_service.world
 go, leave, state = (
-    test_time_limits.go,
+    test_time_limits.run_cycles_until,
     test_time_limits.leave,
     test_time_limits.state,
 )

@@ -57,7 +57,7 @@ def process_of(world, name, *actions, terms=TERMS):
     return process
 
 
-def runs(world, process, name, host, project='spare', hints=None):
+def run_server(world, process, name, host, project='spare', hints=None):
     """A server that was asked for and runs."""
     server = world.post(name, project=project, hints=hints)
     flavor = {'vcpus': 4, 'ram': 100, 'disk': 0}
@@ -78,7 +78,7 @@ class FakeBroken:
 
 
 def test_a_failing_victim_policy_does_not_block_starting_requests(caplog):
-    lent = test_planner.runs('s1', 'a', 4)
+    lent = test_planner.running_server('s1', 'a', 4)
     asked = [
         small_cloud.waiting_request('r', 2, 'q'),
         small_cloud.waiting_request('large', 4, 'q'),
@@ -106,10 +106,10 @@ def process(world):
 @pytest.fixture
 def spot(world, process):
     """A preemptible server on the only host."""
-    return runs(world, process, 's1', 'h1')
+    return run_server(world, process, 's1', 'h1')
 
 
-def go(world, process, for_s, every=60.0):
+def run_cycles(world, process, for_s, every=60.0):
     end = world.now + for_s
     while world.now < end:
         world.now += every
@@ -124,7 +124,7 @@ def test_the_owner_of_a_victim_reads_preemptor_and_reason(
     world, process, spot
 ):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     found = leave(world, spot)
     assert (found.state, found.request) == (S.TOLD, asked)
     assert found.at >= world.now + NOTICE_S - 60
@@ -145,7 +145,7 @@ def test_the_owner_of_a_victim_reads_preemptor_and_reason(
 
 def test_the_preemptor_starts_in_the_freed_room(world, process, spot):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + NOTICE_S + 300)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 300)
     assert leave(world, spot).state is S.GONE
     assert world.cloud.acted[0] == (spot, 'shelve')
     assert world.state(asked) is R.STARTING
@@ -155,10 +155,10 @@ def test_no_other_request_starts_in_room_freed_for_a_preemptor(
     world, process, spot
 ):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + 120)
+    run_cycles(world, process, LEAST_S + 120)
     # Of the same band, and there before the room is free.
     other = world.post('r2', project='rich')
-    go(world, process, NOTICE_S + 300)
+    run_cycles(world, process, NOTICE_S + 300)
     assert world.state(asked) is R.STARTING
     assert world.state(other) is R.WAITING
 
@@ -174,11 +174,11 @@ def test_a_victim_returns_with_its_age_and_priority_class(
 ):
     world.post('r1', project='rich')
     begun = world.store.request(spot).request.asked_at
-    go(world, process, LEAST_S + NOTICE_S + 300)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 300)
     assert world.cloud.acted == [(spot, 'shelve'), (spot, 'unshelve')]
     # While it waits nobody asks again.
     back(world, spot)
-    go(world, process, 900)
+    run_cycles(world, process, 900)
     assert len(world.cloud.acted) == 2
     [waits] = [
         each.request
@@ -196,7 +196,7 @@ def test_a_victim_that_waits_to_return_is_not_in_doubt(
 ):
     """It ran before; the request that unshelves it says where that is."""
     world.post('r1', project='rich')
-    go(world, process, LEAST_S + NOTICE_S + 300)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 300)
     assert world.cloud.acted[-1] == (spot, 'unshelve')
     world.cloud.servers[spot]['OS-EXT-STS:task_state'] = 'unshelving'
     for _ in range(3):
@@ -210,17 +210,17 @@ def test_the_notice_is_removed_when_the_victim_runs_again(
     world, process, spot
 ):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + NOTICE_S + 300)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 300)
     world.cloud.remove(asked)
     world.cloud.build(spot, 'h1', test_service.NEED)
-    go(world, process, 120)
+    run_cycles(world, process, 120)
     assert leave(world, spot).state is S.RETURNED
     assert world.cloud.servers[spot]['metadata'] == {}
 
 
 def test_cost_and_outcome_of_a_preemption_are_recorded(world, process, spot):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + NOTICE_S + 300)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 300)
     ask = requests.ClusterOperations(world.store, process)
     [told] = ask.preemptions('spare', None, 9)['preemptions']
     assert ask.preemptions('rich', None, 9)['preemptions'] == [told]
@@ -243,11 +243,11 @@ def test_cost_and_outcome_of_a_preemption_are_recorded(world, process, spot):
 
 def test_two_preemptions_of_a_server_are_both_recorded(world, process, spot):
     first = world.post('r1', project='rich')
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     process.cancel(first, reason.why(reason.Reason.TAKEN_BACK))
-    go(world, process, 60)
+    run_cycles(world, process, 60)
     world.post('r2', project='rich')
-    go(world, process, 120)
+    run_cycles(world, process, 120)
     ask = requests.ClusterOperations(world.store, process)
     told = ask.preemptions(None, None, 9)['preemptions']
     assert [each['server'] for each in told] == [spot, spot]
@@ -270,10 +270,10 @@ def test_costs_of_preemptions_are_counted_and_reported(world, process, spot):
         world.store, process, told.extend, 'c1'
     )
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + NOTICE_S + 300)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 300)
     found, begun = leave(world, spot), leave(world, spot).chosen_at
     world.cloud.build(asked, 'h1', test_service.NEED)
-    go(world, process, 60)
+    run_cycles(world, process, 60)
     assert watch.queue().preempted == queue_model.PreemptionOutcomes(
         ended={('makes_room', 'freed'): 1},
         notice_s=found.notice_s,
@@ -287,7 +287,7 @@ def test_costs_of_preemptions_are_counted_and_reported(world, process, spot):
     ]
     world.cloud.remove(asked)
     world.cloud.build(spot, 'h1', test_service.NEED)
-    go(world, process, 120)
+    run_cycles(world, process, 120)
     assert leave(world, spot).outcome == 'freed'
     assert told[-1].event == 'fairness.server.returned'
     assert told[-1].payload['returned_at'] == told[-1].payload['at'].replace(
@@ -298,11 +298,11 @@ def test_costs_of_preemptions_are_counted_and_reported(world, process, spot):
 
 def test_a_victim_stays_when_its_preemptor_is_cancelled(world, process, spot):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     assert leave(world, spot).state is S.TOLD
     why = reason.why(reason.Reason.TAKEN_BACK)
     process.cancel(asked, why)
-    go(world, process, 2 * NOTICE_S)
+    run_cycles(world, process, 2 * NOTICE_S)
     assert leave(world, spot).state is S.SPARED
     assert world.cloud.acted == []
     assert world.cloud.servers[spot]['metadata'] == {}
@@ -322,14 +322,14 @@ def test_a_server_that_reports_done_leaves_at_once_without_cost(
     world, process, spot, answer
 ):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     found = leave(world, spot)
     assert found.state is S.TOLD
     answer(world, spot)
-    go(world, process, 120)
+    run_cycles(world, process, 120)
     assert world.cloud.acted[0] == (spot, 'shelve')
     assert world.now < found.at
-    go(world, process, 120)
+    run_cycles(world, process, 120)
     assert leave(world, spot).state is S.GONE
     assert world.state(asked) is R.STARTING
     ask = requests.ClusterOperations(world.store, process)
@@ -341,19 +341,19 @@ def test_a_server_that_reports_done_leaves_at_once_without_cost(
 def test_a_done_mark_from_before_the_notice_is_no_answer(world, process, spot):
     says_done(world, spot)
     world.post('r1', project='rich')
-    go(world, process, LEAST_S + 120)
+    run_cycles(world, process, LEAST_S + 120)
     assert leave(world, spot).state is S.TOLD
     assert nova.DONE not in world.cloud.servers[spot]['metadata']
-    go(world, process, NOTICE_S - 240)
+    run_cycles(world, process, NOTICE_S - 240)
     assert world.cloud.acted == []
 
 
 def test_a_stopped_victim_gets_its_full_notice_time(world, process, spot):
     shuts_down(world, spot)
     world.post('r1', project='rich')
-    go(world, process, LEAST_S + NOTICE_S - 60)
+    run_cycles(world, process, LEAST_S + NOTICE_S - 60)
     assert leave(world, spot).state is S.TOLD
-    go(world, process, 180)
+    run_cycles(world, process, 180)
     assert world.cloud.acted[0] == (spot, 'shelve')
     found = leave(world, spot)
     assert (found.answered, found.lost_vcpu_s) == (False, 0.0)
@@ -362,13 +362,13 @@ def test_a_stopped_victim_gets_its_full_notice_time(world, process, spot):
 def test_victims_with_notices_are_polled_in_turns(world, process, monkeypatch):
     monkeypatch.setattr(evictor, '_ASKED_AT_ONCE', 1)
     world.cloud.add_host('h2', 8)
-    spots = [runs(world, process, f's{n}', 'h2') for n in (1, 2)]
+    spots = [run_server(world, process, f's{n}', 'h2') for n in (1, 2)]
     world.post('r1', 8, project='rich')
-    go(world, process, LEAST_S + 120)
+    run_cycles(world, process, LEAST_S + 120)
     assert [leave(world, each).state for each in spots] == [S.TOLD] * 2
     for each in spots:
         says_done(world, each)
-    go(world, process, 240)
+    run_cycles(world, process, 240)
     assert sorted(world.cloud.acted[:2]) == sorted(
         (each, 'shelve') for each in spots
     )
@@ -379,12 +379,12 @@ def test_an_action_of_the_owner_during_eviction_is_no_error(
     world, process, spot, happens
 ):
     asked = world.post('r1', project='rich')
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     if happens == 'deleted':
         world.cloud.remove(spot)
     else:
         world.cloud.servers[spot]['status'] = 'SHUTOFF'
-    go(world, process, NOTICE_S + 300)
+    run_cycles(world, process, NOTICE_S + 300)
     assert leave(world, spot).state is S.GONE
     assert world.state(asked) is R.STARTING
 
@@ -394,15 +394,15 @@ def test_a_victim_whose_room_stays_allocated_is_skipped_for_a_while(
 ):
     """Shelving fails: the next plan looks for another."""
     world.cloud.add_host('h2', 4)
-    first = runs(world, process, 's1', 'h1')
-    second = runs(world, process, 's2', 'h2')
+    first = run_server(world, process, 's1', 'h1')
+    second = run_server(world, process, 's2', 'h2')
     world.cloud.takes_no_snapshots = True
     asked = world.post('r1', project='rich')
     while not world.store.leaves.newest_in_states({S.STAYS}):
-        go(world, process, 60)
+        run_cycles(world, process, 60)
     [stays] = world.store.leaves.newest_in_states({S.STAYS})
     world.cloud.takes_no_snapshots = False
-    go(world, process, NOTICE_S + 300)
+    run_cycles(world, process, NOTICE_S + 300)
     [other] = {first, second} - {stays}
     assert leave(world, stays).state is S.STAYS
     assert leave(world, other).state is S.GONE
@@ -412,9 +412,11 @@ def test_a_victim_whose_room_stays_allocated_is_skipped_for_a_while(
 def test_no_more_victims_leave_than_needed(world, process):
     for n in range(2, 5):
         world.cloud.add_host(f'h{n}', 4)
-    servers = [runs(world, process, f's{n}', f'h{n}') for n in range(1, 5)]
+    servers = [
+        run_server(world, process, f's{n}', f'h{n}') for n in range(1, 5)
+    ]
     world.post('r1', project='rich')
-    go(world, process, LEAST_S + NOTICE_S + 900)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 900)
     left = [each for each in servers if leave(world, each)]
     assert len(left) == 1
 
@@ -459,15 +461,15 @@ def test_the_eviction_action_of_the_owner_is_tried_first(
     world.cloud.takes_no_snapshots = not snapshots
     process = process_of(world, 'one', *actions, terms=ALL)
     hints = {parser.ACTION: [choice]}
-    spot = runs(world, process, 's1', 'h1', hints=hints)
+    spot = run_server(world, process, 's1', 'h1', hints=hints)
     # What is said later changes nothing.
     world.cloud.servers[spot]['metadata'] = {parser.ACTION: 'delete'}
     world.post('r1', project='rich')
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     told = world.cloud.servers[spot]['metadata'][notice_channels.LEAVES_BY]
     assert told == (actions[0] if choice == 'none' else choice)
     while leave(world, spot).state in eviction.LIVE:
-        go(world, process, 60)
+        run_cycles(world, process, 60)
     done = [each for _, each in world.cloud.acted if each != 'unshelve']
     assert done == acted
     assert world.cloud.servers.get(spot, {}).get('status') == ended
@@ -478,65 +480,71 @@ def test_the_eviction_action_of_the_owner_is_tried_first(
 def test_an_action_that_operators_do_not_allow_is_not_chosen(world):
     process = process_of(world, 'one', 'shelve', terms=choosing('stop'))
     hints = {parser.ACTION: ['delete']}
-    spot = runs(world, process, 's1', 'h1', hints=hints)
+    spot = run_server(world, process, 's1', 'h1', hints=hints)
     ask = requests.ClusterOperations(world.store, process)
     assert ask.request(spot)['request']['preemption_action'] is None
     world.post('r1', project='rich')
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     assert leave(world, spot).actions == (A.SHELVE,)
 
 
 @pytest.fixture
-def kept(world):
+def process_with_image_owner(world):
     """A process, and a server whose owner wants an image of it."""
     process = process_of(world, 'one', 'shelve', terms=ALL)
     hints = {parser.ACTION: ['snapshot_delete']}
-    spot = runs(world, process, 's1', 'h1', hints=hints)
+    spot = run_server(world, process, 's1', 'h1', hints=hints)
     world.post('r1', project='rich')
     return process, spot
 
 
-def test_a_server_is_deleted_after_its_owner_has_the_image(world, kept):
-    process, spot = kept
+def test_a_server_is_deleted_after_its_owner_has_the_image(
+    world, process_with_image_owner
+):
+    process, spot = process_with_image_owner
     world.cloud.uploads_at_once = False
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     while leave(world, spot).state is not S.ASKED:
-        go(world, process, 30, every=30.0)
+        run_cycles(world, process, 30, every=30.0)
     [image] = world.cloud.images.values()
     assert (image['status'], image['owner']) == ('saving', 'admin')
     assert image['fairness_leave'] == leave(world, spot).uuid
     image['status'] = 'active'
     world.cloud.broken['PATCH /images'] = 503
-    go(world, process, 60)
+    run_cycles(world, process, 60)
     assert spot in world.cloud.servers
     world.cloud.broken.clear()
-    go(world, process, 120)
+    run_cycles(world, process, 120)
     assert spot not in world.cloud.servers
     assert image['owner'] == 'spare'
     assert leave(world, spot).state is S.GONE
 
 
-def test_an_image_that_another_tenant_marked_deletes_nothing(world, kept):
+def test_an_image_that_another_tenant_marked_deletes_nothing(
+    world, process_with_image_owner
+):
     """Others read the UUID of a leave: its request tells for whom it is."""
-    process, spot = kept
+    process, spot = process_with_image_owner
     world.cloud.takes_no_snapshots = True
-    go(world, process, LEAST_S + 60)
+    run_cycles(world, process, LEAST_S + 60)
     forged = {
         'id': 'forged', 'name': f'fairness-{spot}', 'owner': 'rich',
         'status': 'active', 'fairness_leave': leave(world, spot).uuid,
         'fairness_proof': leave(world, spot).uuid,
     }  # fmt: skip
     world.cloud.images['forged'] = dict(forged)
-    go(world, process, NOTICE_S + 120)
+    run_cycles(world, process, NOTICE_S + 120)
     assert spot in world.cloud.servers
     assert leave(world, spot).tried > 1
     assert world.cloud.images['forged'] == forged
 
 
-def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
-    process, spot = kept
+def test_an_image_that_takes_too_long_is_not_waited_for(
+    world, process_with_image_owner
+):
+    process, spot = process_with_image_owner
     world.cloud.uploads_at_once = False
-    go(world, process, LEAST_S + NOTICE_S + 900)
+    run_cycles(world, process, LEAST_S + NOTICE_S + 900)
     assert leave(world, spot).action is A.SHELVE
     assert world.cloud.servers[spot]['status'] == 'SHELVED_OFFLOADED'
 
@@ -552,16 +560,16 @@ def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
     ],
 )
 def test_exactly_one_image_is_made_despite_a_crash_at_any_step(
-    world, kept, monkeypatch, thing, method, when
+    world, process_with_image_owner, monkeypatch, thing, method, when
 ):
-    process, spot = kept
+    process, spot = process_with_image_owner
     with monkeypatch.context() as patched:
         test_time_limits.dying(patched, thing, method, 1, when)
         with pytest.raises(test_time_limits.Killed):
-            go(world, process, LEAST_S + NOTICE_S + 600)
+            run_cycles(world, process, LEAST_S + NOTICE_S + 600)
     world.tick += 31
     successor = process_of(world, 'two', 'shelve', terms=ALL)
-    go(world, successor, 600)
+    run_cycles(world, successor, 600)
     assert leave(world, spot).state is S.GONE
     [image] = world.cloud.images.values()
     assert (image['owner'], spot in world.cloud.servers) == ('spare', False)
@@ -590,15 +598,15 @@ def test_room_is_made_once_despite_a_crash_at_any_step(
     world.cloud.add_host('h1', 0)
     world.cloud.add_host('h2', 8)
     one = process_of(world, 'one')
-    servers = [runs(world, one, f's{n}', 'h2') for n in (1, 2)]
+    servers = [run_server(world, one, f's{n}', 'h2') for n in (1, 2)]
     asked = world.post('r1', 8, project='rich')
     with monkeypatch.context() as patched:
         test_time_limits.dying(patched, thing, method, number, when)
         with pytest.raises(test_time_limits.Killed):
-            go(world, one, LEAST_S + NOTICE_S + 600, every=120.0)
+            run_cycles(world, one, LEAST_S + NOTICE_S + 600, every=120.0)
     world.tick += 31
     successor = process_of(world, 'two')
-    go(world, successor, LEAST_S + NOTICE_S + 600, every=120.0)
+    run_cycles(world, successor, LEAST_S + NOTICE_S + 600, every=120.0)
     assert [leave(world, each).state for each in servers] == [S.GONE] * 2
     asks = [(each, a) for each in servers for a in ('shelve', 'unshelve')]
     assert sorted(world.cloud.acted) == sorted(asks)
@@ -611,6 +619,6 @@ def test_room_is_made_once_despite_a_crash_at_any_step(
         successor.cycle()
     assert world.conductor.sent.count('cast-r1') == 1
     world.cloud.build(asked, 'h2', need)
-    go(world, successor, 120)
+    run_cycles(world, successor, 120)
     assert world.state(asked) is R.ACTIVE
     assert world.cloud.holds() == []

@@ -22,7 +22,7 @@ world, process, spot = (
 )  # fmt: skip
 S, R = eviction.EvictionState, test_service.S
 LEAST_S, NOTICE_S = test_preemption.LEAST_S, test_preemption.NOTICE_S
-go, leave = test_preemption.go, test_preemption.leave
+go, leave = test_preemption.run_cycles, test_preemption.leave
 
 
 @pytest.mark.parametrize('notice_s', [0, 119.9, -600, math.nan, math.inf])

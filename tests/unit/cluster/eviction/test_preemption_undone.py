@@ -52,13 +52,13 @@ def go_until(world, process, is_so, every=150.0, most_s=5000.0):
         process.cycle()
 
 
-def room(world, request):
+def promised_room(world, request):
     """What is promised to a request, if it has come."""
     record = world.store.request(request)
     return record and record.room
 
 
-go = functools.partial(test_preemption.go, every=150.0)
+go = functools.partial(test_preemption.run_cycles, every=150.0)
 
 
 def begun(world, *actions):
@@ -66,7 +66,7 @@ def begun(world, *actions):
     process = test_preemption.process_of(
         world, 'one', *actions, terms=test_preemption.ALL
     )
-    spot = test_preemption.runs(world, process, 's1', 'h1')
+    spot = test_preemption.run_server(world, process, 's1', 'h1')
     asked = world.post('r1', project='rich')
     go_until(world, process, lambda: world.cloud.acted)
     return process, spot, asked
@@ -108,7 +108,7 @@ def test_a_stopped_victim_is_started_when_the_preemptor_vanishes(
 
 def test_a_victim_that_shut_itself_down_is_started_again(world):
     process = test_preemption.process_of(world, 'one')
-    spot = test_preemption.runs(world, process, 's1', 'h1')
+    spot = test_preemption.run_server(world, process, 's1', 'h1')
     asked = world.post('r1', project='rich')
     go_until(world, process, lambda: leave(world, spot))
     assert leave(world, spot).state is S.TOLD
@@ -122,7 +122,7 @@ def test_a_victim_that_shut_itself_down_is_started_again(world):
 
 def test_an_originally_stopped_victim_is_not_started(world):
     process = test_preemption.process_of(world, 'one', 'suspend', 'shelve')
-    spot = test_preemption.runs(world, process, 's1', 'h1')
+    spot = test_preemption.run_server(world, process, 's1', 'h1')
     test_preemption.shuts_down(world, spot)
     asked = world.post('r1', project='rich')
     go_until(world, process, lambda: leave(world, spot))
@@ -249,12 +249,12 @@ def test_a_victim_runs_again_despite_a_crash_during_the_undo(
 def leaning(world):
     """Two requests in the room that one server leaves for the first."""
     process = test_preemption.process_of(world, 'one')
-    spot = test_preemption.runs(world, process, 's1', 'h1')
+    spot = test_preemption.run_server(world, process, 's1', 'h1')
     first = world.post('r1', 2, project='rich')
     go_until(world, process, lambda: leave(world, spot))
     second = world.post('r2', 2, project='rich')
-    go_until(world, process, lambda: room(world, second))
-    assert room(world, second).leaving == ()
+    go_until(world, process, lambda: promised_room(world, second))
+    assert promised_room(world, second).leaving == ()
     return process, spot, first, second
 
 
@@ -265,7 +265,7 @@ def test_a_second_request_inherits_room_and_notice_of_a_victim(world):
     go(world, process, 60, every=30.0)
     found = leave(world, spot)
     assert (found.state, found.turn, found.at) == (S.TOLD, 0, chosen.at)
-    assert room(world, second).leaving == ()
+    assert promised_room(world, second).leaving == ()
     go(world, process, NOTICE_S + 300)
     assert world.state(second) is R.STARTING
     done = [each for each in world.cloud.acted if each[1] == 'shelve']
@@ -278,13 +278,18 @@ def test_the_second_request_of_a_host_inherits_the_room_of_a_victim(world):
     world.cloud.add_host('h2', 8)
     process = test_preemption.process_of(world, 'one')
     spots = [
-        test_preemption.runs(world, process, f's{n}', 'h2') for n in (1, 2)
+        test_preemption.run_server(world, process, f's{n}', 'h2')
+        for n in (1, 2)
     ]
     asked = [world.post(f'r{n}', project='rich') for n in (1, 2)]
     go_until(world, process, lambda: all(leave(world, e) for e in spots))
     # Of those that came at once the smaller UUID is first.
     first, second = sorted(asked)
-    assert room(world, first).hosts == room(world, second).hosts == ('h2',)
+    assert (
+        promised_room(world, first).hosts
+        == promised_room(world, second).hosts
+        == ('h2',)
+    )
     gone = leave(world, spots[0])
     [stays] = {*spots} - {gone.server}
     if gone.request == first:
@@ -305,11 +310,11 @@ def test_the_second_request_of_a_host_inherits_the_room_of_a_victim(world):
 def test_no_victim_leaves_for_a_preemptible_request_that_remains(world):
     """Whether somebody may leave for that is judged anew."""
     process = test_preemption.process_of(world, 'one')
-    spot = test_preemption.runs(world, process, 's1', 'h1')
+    spot = test_preemption.run_server(world, process, 's1', 'h1')
     first = world.post('r1', 2, project='rich')
     go_until(world, process, lambda: leave(world, spot))
     second = world.post('r2', 2, project='spare')
-    go_until(world, process, lambda: room(world, second))
+    go_until(world, process, lambda: promised_room(world, second))
     taken_back(world, process, first)
     go(world, process, 60, every=30.0)
     assert leave(world, spot).state is S.SPARED
@@ -335,12 +340,12 @@ def promised(world):
     :returns: process, server of each host, the request, and its host.
     """
     process = test_preemption.process_of(world, 'one')
-    spots = {'h1': test_preemption.runs(world, process, 's1', 'h1')}
+    spots = {'h1': test_preemption.run_server(world, process, 's1', 'h1')}
     world.cloud.add_host('h2', 4)
-    spots['h2'] = test_preemption.runs(world, process, 's2', 'h2')
+    spots['h2'] = test_preemption.run_server(world, process, 's2', 'h2')
     asked = world.post('r1', project='rich')
-    go_until(world, process, lambda: room(world, asked))
-    [host] = room(world, asked).hosts
+    go_until(world, process, lambda: promised_room(world, asked))
+    [host] = promised_room(world, asked).hosts
     return process, spots, asked, host
 
 
@@ -352,9 +357,9 @@ def test_a_disabled_host_loses_its_reservation(world):
     ] = 'down'
     # Such a thing may last for a moment.
     go(world, process, 60, every=30.0)
-    assert room(world, asked).hosts == (host,)
+    assert promised_room(world, asked).hosts == (host,)
     go(world, process, 90, every=30.0)
-    [other] = room(world, asked).hosts
+    [other] = promised_room(world, asked).hosts
     assert other != host
     assert leave(world, spots[host]).state is S.SPARED
     assert leave(world, spots[other]).state is S.TOLD
@@ -374,7 +379,7 @@ def test_a_briefly_unreadable_host_keeps_its_reservation(world, answer):
     world.cloud.broken[path] = answer
     go(world, process, 40, every=20.0)
     assert process.quarantine.holds(quarantine.InputKind.HOST, host)
-    assert room(world, asked).hosts == (host,)
+    assert promised_room(world, asked).hosts == (host,)
     assert leave(world, spots[host]) == before
     world.cloud.broken.clear()
     go(world, process, NOTICE_S + 300)
@@ -385,7 +390,7 @@ def test_a_briefly_unreadable_host_keeps_its_reservation(world, answer):
 def test_a_preemptor_that_fits_elsewhere_starts_there(world):
     """Room comes free there meanwhile: the one that was told stays."""
     process = test_preemption.process_of(world, 'one')
-    spot = test_preemption.runs(world, process, 's1', 'h1')
+    spot = test_preemption.run_server(world, process, 's1', 'h1')
     asked = world.post('r1', project='rich')
     go_until(world, process, lambda: leave(world, spot))
     assert leave(world, spot).state is S.TOLD
@@ -399,7 +404,7 @@ def test_a_preemptor_that_fits_elsewhere_starts_there(world):
     assert world.cloud.acted == []
 
 
-def moved(world, server, host):
+def migrate_server(world, server, host):
     """Somebody migrates a server."""
     del world.cloud.allocations[server]
     world.cloud.build(server, host, test_service.NEED)
@@ -412,18 +417,18 @@ def test_a_migrated_victim_stays_and_other_victims_leave(world, number):
     world.cloud.add_host('h2', 4 * number)
     process = test_preemption.process_of(world, 'one')
     spots = [
-        test_preemption.runs(world, process, f's{n}', 'h2')
+        test_preemption.run_server(world, process, f's{n}', 'h2')
         for n in range(number)
     ]
     asked = world.post('r1', 4 * number, project='rich')
-    go_until(world, process, lambda: room(world, asked))
-    promised = room(world, asked)
+    go_until(world, process, lambda: promised_room(world, asked))
+    promised = promised_room(world, asked)
     assert sorted(promised.leaving) == sorted(spots)
     go(world, process, 60, every=30.0)
     world.cloud.add_host('h3', 4, status='disabled')
     first, *others = spots
     until = {each: leave(world, each).at for each in others}
-    moved(world, first, 'h3')
+    migrate_server(world, first, 'h3')
     go(world, process, 60, every=30.0)
     assert leave(world, first).state is S.SPARED
     assert {each: leave(world, each).at for each in others} == until
@@ -438,9 +443,9 @@ def test_a_migrated_victim_stays_and_other_victims_leave(world, number):
 def test_a_chosen_victim_is_not_chosen_twice_after_a_crash(world, monkeypatch):
     """The promise names it; another request has room made elsewhere."""
     process = test_preemption.process_of(world, 'one')
-    test_preemption.runs(world, process, 's1', 'h1')
+    test_preemption.run_server(world, process, 's1', 'h1')
     world.cloud.add_host('h2', 4)
-    test_preemption.runs(world, process, 's2', 'h2')
+    test_preemption.run_server(world, process, 's2', 'h2')
     first = world.post('r1', project='rich')
     with monkeypatch.context() as patched:
         test_time_limits.dying(
@@ -452,13 +457,13 @@ def test_a_chosen_victim_is_not_chosen_twice_after_a_crash(world, monkeypatch):
     world.tick += 31
     successor = test_preemption.process_of(world, 'two')
     go(world, successor, 180)
-    named = {room(world, each).leaving for each in (first, second)}
+    named = {promised_room(world, each).leaving for each in (first, second)}
     assert len(named) == 2
     go(world, successor, NOTICE_S + 300)
     assert world.state(first) is world.state(second) is R.STARTING
 
 
-def test_a_victim_whose_room_is_taken_gets_no_further_notice(world):
+def test_a_victim_that_left_is_notified_once_as_gone(world):
     process, _, asked = begun(world, 'shelve')
     told = []
     event_notifications.RequestWatch(world.store, process, told.extend, 'c1')

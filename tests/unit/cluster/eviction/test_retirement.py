@@ -153,7 +153,7 @@ def test_servers_leave_until_the_mark_of_free_room_and_return(world, server):
     assert (found.cause, found.state) == (eviction.EvictionCause.FREE, S.TOLD)
     assert found.why.sentence.endswith('are to be free, 0.0 % are')
     assert notice_channels.LEAVES_AT in metadata(world, server)
-    test_time_limits.go(world, process, found.at + 300)
+    test_time_limits.run_cycles_until(world, process, found.at + 300)
     assert world.cloud.acted[0] == (server, 'shelve')
 
 
@@ -180,13 +180,13 @@ def test_a_stopped_server_that_frees_nothing_stays_for_a_while(world, server):
     assert world.cloud.acted == [(server, 'shelve'), (server, 'os-start')]
     assert notice_channels.LEAVES_AT not in metadata(world, server)
     # It is not asked to go again and again.
-    test_time_limits.go(
+    test_time_limits.run_cycles_until(
         world,
         process,
         world.now + preemption_module.PreemptionOptions.again_s - 60,
     )
     assert state(world, server) is S.STAYS
-    test_time_limits.go(world, process, world.now + 120)
+    test_time_limits.run_cycles_until(world, process, world.now + 120)
     assert state(world, server) is S.TOLD
 
 

@@ -57,7 +57,7 @@ def metadata(world, server):
     return world.cloud.servers[server].get('metadata', {})
 
 
-def go(world, process, until, every=60.0):
+def run_cycles_until(world, process, until, every=60.0):
     while world.now < until:
         world.now += every
         process.cycle()
@@ -67,9 +67,9 @@ def test_the_owner_gets_a_notice_before_the_first_action(world, server):
     process = world.process('two')
     process.cycle()
     world.tick += 31
-    go(world, process, 1000 + LIMIT_S - NOTICE_S - 60)
+    run_cycles_until(world, process, 1000 + LIMIT_S - NOTICE_S - 60)
     assert (state(world, server), metadata(world, server)) == (None, {})
-    go(world, process, 1000 + LIMIT_S - NOTICE_S)
+    run_cycles_until(world, process, 1000 + LIMIT_S - NOTICE_S)
     found = leave(world, server)
     assert found.state is S.TOLD
     assert found.at >= world.now + NOTICE_S
@@ -80,13 +80,13 @@ def test_the_owner_gets_a_notice_before_the_first_action(world, server):
     assert told[notice_channels.LEAVES_WHY] == 'it may run for 1800 s'
     ask = requests.ClusterOperations(world.store, process)
     assert ask.notices(['x', server]) == {'notices': {server: told}}
-    go(world, process, found.at - 60)
+    run_cycles_until(world, process, found.at - 60)
     assert world.cloud.acted == []
-    go(world, process, found.at)
+    run_cycles_until(world, process, found.at)
     assert world.cloud.acted == [(server, 'shelve')]
     assert ask.notices([server])['notices'] == {server: told}
     world.cloud.remove(server)
-    go(world, process, found.at + 120)
+    run_cycles_until(world, process, found.at + 120)
     assert ask.notices([server]) == {'notices': {}}
 
 
@@ -99,11 +99,11 @@ def process_of(world, *actions, **more):
 
 def test_a_waiting_request_starts_on_the_room_at_the_time_limit(world, server):
     process, other = process_of(world, 'shelve'), world.post('r2')
-    go(world, process, 1000 + LIMIT_S - 60)
+    run_cycles_until(world, process, 1000 + LIMIT_S - 60)
     assert world.state(other) is test_service.S.WAITING
     reserved = process.last().plan.waiting[other].reserved
     assert reserved == cluster.Reservation(('h1',), 1000 + LIMIT_S)
-    go(world, process, 1000 + LIMIT_S + 180)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 180)
     assert state(world, server) is S.GONE
     assert world.state(other) is test_service.S.STARTING
 
@@ -137,7 +137,7 @@ def test_further_actions_follow_until_the_room_is_free(
     world.cloud.takes_no_snapshots = not snapshots
     world.cloud.offloads_at_once = bool(offloads)
     process = process_of(world, *actions)
-    go(world, process, 1000 + LIMIT_S + 1200)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 1200)
     assert world.cloud.acted == [(server, each) for each in acted]
     assert state(world, server) is ended
     assert world.cloud.servers.get(server, {}).get('status') == status
@@ -148,49 +148,49 @@ def test_further_actions_follow_until_the_room_is_free(
 def test_an_action_that_nova_refuses_is_followed_by_the_next(world, server):
     world.cloud.broken[f'POST /servers/{server}/action'] = 409
     process = process_of(world, 'shelve', 'stop', 'delete')
-    go(world, process, 1000 + LIMIT_S + 180)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 180)
     assert state(world, server) is S.GONE
 
 
 def test_no_further_action_is_taken_while_nova_does_not_answer(world, server):
     world.cloud.broken[f'POST /servers/{server}/action'] = 503
     process = process_of(world, 'shelve', 'delete')
-    go(world, process, 1000 + LIMIT_S + 180)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 180)
     assert state(world, server) is S.ACTING
     assert leave(world, server).action is A.SHELVE
     world.cloud.broken.clear()
-    go(world, process, world.now + 120)
+    run_cycles_until(world, process, world.now + 120)
     assert world.cloud.acted == [(server, 'shelve')]
     assert state(world, server) is S.GONE
 
 
 def test_a_task_of_nova_on_the_server_is_waited_for(world, server):
     process = process_of(world, 'shelve', 'delete')
-    go(world, process, 1000 + LIMIT_S - 60)
+    run_cycles_until(world, process, 1000 + LIMIT_S - 60)
     busy = world.cloud.servers[server]
     busy['OS-EXT-STS:task_state'] = 'image_snapshot'
-    go(world, process, 1000 + LIMIT_S + 120)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 120)
     assert state(world, server) is S.TOLD
     busy['OS-EXT-STS:task_state'] = None
-    go(world, process, world.now + 120)
+    run_cycles_until(world, process, world.now + 120)
     assert world.cloud.acted == [(server, 'shelve')]
 
 
 def test_an_endless_nova_task_does_not_block_the_room_for_ever(world, server):
     process = process_of(world, 'shelve', 'delete')
     busy = world.cloud.servers[server]
-    go(world, process, 1000 + LIMIT_S - 60)
+    run_cycles_until(world, process, 1000 + LIMIT_S - 60)
     busy['OS-EXT-STS:task_state'] = 'image_snapshot'
-    go(world, process, 1000 + LIMIT_S + 1200)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 1200)
     assert state(world, server) is S.GONE
 
 
 def test_a_server_that_accepts_no_metadata_still_leaves(world, server):
     world.cloud.broken[f'POST /servers/{server}/metadata'] = 409
     process = process_of(world, 'delete')
-    go(world, process, 1000 + LIMIT_S - 60)
+    run_cycles_until(world, process, 1000 + LIMIT_S - 60)
     assert state(world, server) is S.CHOSEN
-    go(world, process, 1000 + LIMIT_S + 240)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 240)
     assert state(world, server) is S.GONE
 
 
@@ -198,20 +198,20 @@ def test_a_server_that_accepts_no_metadata_still_leaves(world, server):
 def test_only_servers_whose_owner_reports_done_end_early(world, server, says):
     """Whoever only stops their server may start it again until its end."""
     process = process_of(world, 'shelve')
-    go(world, process, 1000 + LIMIT_S - 300)
+    run_cycles_until(world, process, 1000 + LIMIT_S - 300)
     found = world.cloud.servers[server]
     found['status'] = 'SHUTOFF'
     if says:
         found['metadata'][nova.DONE] = 'yes'
-    go(world, process, 1000 + LIMIT_S - 60)
+    run_cycles_until(world, process, 1000 + LIMIT_S - 60)
     assert (state(world, server) is S.GONE) is says
 
 
 def test_a_server_deleted_before_its_end_is_not_acted_on(world, server):
     process = process_of(world, 'shelve')
-    go(world, process, 1000 + LIMIT_S - 300)
+    run_cycles_until(world, process, 1000 + LIMIT_S - 300)
     world.cloud.remove(server)
-    go(world, process, 1000 + LIMIT_S + 300)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 300)
     assert (state(world, server), world.cloud.acted) == (S.GONE, [])
 
 
@@ -219,13 +219,13 @@ def test_a_server_restarted_after_its_limit_gets_a_notice_and_stops(
     world, server
 ):
     process = process_of(world, 'stop')
-    go(world, process, 1000 + LIMIT_S + 300)
+    run_cycles_until(world, process, 1000 + LIMIT_S + 300)
     world.cloud.servers[server]['status'] = 'ACTIVE'
     begun = world.now
-    go(world, process, begun + NOTICE_S - 60)
+    run_cycles_until(world, process, begun + NOTICE_S - 60)
     assert state(world, server) is S.TOLD
     assert world.cloud.acted == [(server, 'os-stop')]
-    go(world, process, begun + NOTICE_S + 300)
+    run_cycles_until(world, process, begun + NOTICE_S + 300)
     assert world.cloud.acted == [(server, 'os-stop')] * 2
 
 
@@ -253,7 +253,7 @@ def test_a_server_requested_without_a_limit_has_no_end(world):
     process.cycle()
     world.cloud.build(made, 'h1', test_service.NEED)
     world.accounts = (cluster.Account('the-project', time_limit_s=60.0),)
-    go(world, process, 1000 + LIMIT_S)
+    run_cycles_until(world, process, 1000 + LIMIT_S)
     assert leave(world, made) is None
 
 
@@ -262,26 +262,28 @@ class TestExtension:
 
     def test_an_extended_server_leaves_later(self, world, server):
         process = process_of(world, 'stop', extension_s=3600.0)
-        go(world, process, 1000 + LIMIT_S - NOTICE_S - 120)
+        run_cycles_until(world, process, 1000 + LIMIT_S - NOTICE_S - 120)
         process.extend(server, 3600.0)
-        go(world, process, 1000 + LIMIT_S + 2400)
+        run_cycles_until(world, process, 1000 + LIMIT_S + 2400)
         assert leave(world, server) is None
-        go(world, process, 1000 + LIMIT_S + 3600 + 300)
+        run_cycles_until(world, process, 1000 + LIMIT_S + 3600 + 300)
         assert state(world, server) is S.STAYS
 
     @pytest.mark.repeated
     @pytest.mark.parametrize('by_s', [300.0, 3600.0])
     def test_an_extension_removes_the_notice(self, world, server, by_s):
         process = process_of(world, 'stop', extension_s=3600.0)
-        go(world, process, 1000 + LIMIT_S - 120)
+        run_cycles_until(world, process, 1000 + LIMIT_S - 120)
         assert state(world, server) is S.TOLD
         process.extend(server, by_s)
         process.cycle()
         assert state(world, server) is S.SPARED
         assert metadata(world, server) == {}
-        go(world, process, 1000 + LIMIT_S + by_s - 60)
+        run_cycles_until(world, process, 1000 + LIMIT_S + by_s - 60)
         assert world.cloud.acted == []
-        go(world, process, 1000 + LIMIT_S + by_s + NOTICE_S + 120)
+        run_cycles_until(
+            world, process, 1000 + LIMIT_S + by_s + NOTICE_S + 120
+        )
         assert world.cloud.acted == [(server, 'os-stop')]
 
     def test_an_extension_beyond_the_allowed_time_is_refused(
@@ -296,7 +298,7 @@ class TestExtension:
 
     def test_an_extension_of_a_leaving_server_is_refused(self, world, server):
         process = process_of(world, 'stop', extension_s=3600.0)
-        go(world, process, 1000 + LIMIT_S + 300)
+        run_cycles_until(world, process, 1000 + LIMIT_S + 300)
         with pytest.raises(
             exception.IllegalStep, match='is already being evicted'
         ):
@@ -357,11 +359,11 @@ def test_a_server_is_evicted_once_despite_a_crash_at_any_step(
     with monkeypatch.context() as patched:
         dying(patched, thing, method, number, when)
         with pytest.raises(Killed):
-            go(world, one, 1000 + LIMIT_S + 1200)
+            run_cycles_until(world, one, 1000 + LIMIT_S + 1200)
     successor = world.process('three', at_end=at_end('shelve', 'delete'))
     successor.cycle()
     world.tick += 31
-    go(world, successor, 1000 + LIMIT_S + 1200)
+    run_cycles_until(world, successor, 1000 + LIMIT_S + 1200)
     assert state(world, server) is S.GONE
     # Who died between shelving and the note of it left a server that looks as
     # if nobody had asked: shelving is tried once more.
@@ -372,7 +374,7 @@ def test_a_server_is_evicted_once_despite_a_crash_at_any_step(
 
 def test_a_deposed_leader_evicts_no_server(world, server, monkeypatch):
     one = process_of(world, 'stop')
-    go(world, one, 1000 + LIMIT_S - 60)
+    run_cycles_until(world, one, 1000 + LIMIT_S - 60)
     world.now += 120
     step = leaves_module.EvictionTable.step
 

@@ -121,7 +121,7 @@ def test_a_preemption_with_unused_room_counts_as_vain(found, is_one):
 def test_a_project_that_wastes_room_causes_no_further_eviction(
     world, process, spot
 ):
-    go = test_preemption.go
+    go = test_preemption.run_cycles
     first = world.post('r1', project='rich')
     go(
         world,
@@ -142,7 +142,7 @@ def test_an_owner_cannot_hold_a_request_that_others_leave_for(
 ):
     ask = requests.ClusterOperations(world.store, process)
     server = world.post('r1', project='rich')
-    test_preemption.go(world, process, test_preemption.LEAST_S + 60)
+    test_preemption.run_cycles(world, process, test_preemption.LEAST_S + 60)
     assert process.last().snapshot.promised.keys() == {server}
     with pytest.raises(exception.IllegalStep, match='make room for it'):
         ask.hold(server, False)

@@ -31,7 +31,7 @@ def amounts_of(**more):
     return dict(demand_of(**more).amounts)
 
 
-def changed(change):
+def changed_build(change):
     cast = nova_casts.build([nova_casts.spec()])
     return nova_casts.changed(cast, change)
 
@@ -377,7 +377,7 @@ def test_a_number_of_thousands_of_digits_is_capped():
             }
         )
 
-    group = parser.parse_message(changed(change)).group
+    group = parser.parse_message(changed_build(change)).group
     assert group.per_host == 2**31 - 1
 
 
@@ -457,7 +457,7 @@ BROKEN = {
 
 @pytest.mark.parametrize('change', BROKEN.values(), ids=BROKEN)
 def test_an_unreadable_cast_is_refused_without_showing_it(change):
-    cast = changed(change)
+    cast = changed_build(change)
     with pytest.raises(exception.Unreadable) as caught:
         parser.parse_message(cast)
     assert 'secret' not in str(caught.value)
@@ -470,7 +470,7 @@ def test_servers_with_different_flavors_are_no_single_request():
 
 
 def test_the_sender_of_an_unreadable_cast_is_known_where_possible():
-    found = parser.placeholder_request(changed(BROKEN['no specs']))
+    found = parser.placeholder_request(changed_build(BROKEN['no specs']))
     assert (found.project, found.user) == ('the-project', 'the-user')
     assert found.demand == request.Demand(())
     assert found.servers == (found.uuid,)

@@ -15,7 +15,7 @@ from tests.unit.cluster.move_plans import test_plan_controller
 
 world = test_service.world
 cloud = test_plan_controller.cloud
-half = test_plan_controller.half
+half = test_plan_controller.half_used_cloud
 M, C = test_plan_controller.M, test_plan_controller.C
 PIN = 'pinned_availability_zone'
 

@@ -147,16 +147,16 @@ def cloud(world):
 
 
 @pytest.fixture
-def half(cloud):
+def half_used_cloud(cloud):
     """One of two hosts could be emptied."""
     cloud.hosts('h1', 'h2')
     cloud.servers = [cloud.lies('a', 'h1', 4), cloud.lies('b', 'h2', 2)]
     return cloud
 
 
-def test_a_host_is_emptied_and_the_gain_is_kept(half):
-    half.begin()
-    plan = half.go()
+def test_a_host_is_emptied_and_the_gain_is_kept(half_used_cloud):
+    half_used_cloud.begin()
+    plan = half_used_cloud.go()
     assert (plan.state, plan.goal) == (S.PROPOSED, G.CONSOLIDATE)
     assert plan.promised == model.PlanOutcome(
         hosts_before=2, hosts_after=1,
@@ -164,57 +164,57 @@ def test_a_host_is_emptied_and_the_gain_is_kept(half):
         emptied=1, moves=1, memory_mb=100,
     )  # fmt: skip
     assert plan.empties == ('h2',)
-    plan = half.go(2)
+    plan = half_used_cloud.go(2)
     assert (plan.state, plan.cause) == (S.DONE, C.ALL_ENDED)
-    assert half.states() == [(M.MOVED, C.ARRIVED)]
-    assert set(half.at().values()) == {'h1'}
-    plan = half.go(4)
+    assert half_used_cloud.states() == [(M.MOVED, C.ARRIVED)]
+    assert set(half_used_cloud.at().values()) == {'h1'}
+    plan = half_used_cloud.go(4)
     assert plan.won == plan.promised
     assert not plan.is_open
-    assert len(half.world.store.plans.newest_plans()) == 1
-    assert len(half.asked()) == 1
+    assert len(half_used_cloud.world.store.plans.newest_plans()) == 1
+    assert len(half_used_cloud.asked()) == 1
 
 
 def metadata(cloud, server):
     return cloud.fake.servers[server].get('metadata') or {}
 
 
-def test_owners_read_metadata_before_and_after_a_move(half):
-    half.fake.migrates_at_once = False
-    half.begin()
-    half.go(2)
-    _, server = half.servers
-    [key] = metadata(half, server)
-    begun = metadata(half, server)[key]
+def test_owners_read_metadata_before_and_after_a_move(half_used_cloud):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    half_used_cloud.go(2)
+    _, server = half_used_cloud.servers
+    [key] = metadata(half_used_cloud, server)
+    begun = metadata(half_used_cloud, server)[key]
     assert key == plan_executor.MOVING
     assert re.fullmatch(r'[0-9-]{10}T[0-9:]{8}Z consolidate', begun)
-    half.fake.end_migration(server)
-    half.go(2)
-    assert half.states() == [(M.MOVED, C.ARRIVED)]
-    [key] = metadata(half, server)
+    half_used_cloud.fake.end_migration(server)
+    half_used_cloud.go(2)
+    assert half_used_cloud.states() == [(M.MOVED, C.ARRIVED)]
+    [key] = metadata(half_used_cloud, server)
     assert key == plan_executor.MOVED
-    assert metadata(half, server)[key] > begun
+    assert metadata(half_used_cloud, server)[key] > begun
 
 
-def test_a_failed_move_leaves_no_metadata(half):
-    half.fake.migrates_at_once = False
-    half.begin()
-    half.go(2)
-    _, server = half.servers
-    half.fake.end_migration(server, 'error')
-    half.go()
-    [move] = half.world.store.plans.newest_plans()[-1].moves
+def test_a_failed_move_leaves_no_metadata(half_used_cloud):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    half_used_cloud.go(2)
+    _, server = half_used_cloud.servers
+    half_used_cloud.fake.end_migration(server, 'error')
+    half_used_cloud.go()
+    [move] = half_used_cloud.world.store.plans.newest_plans()[-1].moves
     assert (move.state, move.cause) == (M.FAILED, C.MIGRATION_FAILED)
-    assert metadata(half, server) == {}
+    assert metadata(half_used_cloud, server) == {}
 
 
-def test_a_server_that_accepts_no_metadata_still_moves(half):
-    _, server = half.servers
-    half.fake.broken[f'POST /servers/{server}/metadata'] = 409
-    half.begin()
-    half.go(4)
-    assert half.states() == [(M.MOVED, C.ARRIVED)]
-    assert metadata(half, server) == {}
+def test_a_server_that_accepts_no_metadata_still_moves(half_used_cloud):
+    _, server = half_used_cloud.servers
+    half_used_cloud.fake.broken[f'POST /servers/{server}/metadata'] = 409
+    half_used_cloud.begin()
+    half_used_cloud.go(4)
+    assert half_used_cloud.states() == [(M.MOVED, C.ARRIVED)]
+    assert metadata(half_used_cloud, server) == {}
 
 
 @pytest.mark.parametrize(
@@ -245,24 +245,24 @@ def test_a_server_pinned_to_a_zone_stays_there(cloud, told, moves):
     assert ('h2' not in cloud.at().values()) is moves
 
 
-def test_a_server_pinned_meanwhile_is_not_moved(half):
-    half.fake.hypervisors[fake_cloud.name_uuid('h1')]['zone'] = 'z2'
-    server = half.fake.servers[half.servers[1]]
+def test_a_server_pinned_meanwhile_is_not_moved(half_used_cloud):
+    half_used_cloud.fake.hypervisors[fake_cloud.name_uuid('h1')]['zone'] = 'z2'
+    server = half_used_cloud.fake.servers[half_used_cloud.servers[1]]
     server['pinned_availability_zone'] = None
-    half.rules = dataclasses.replace(
-        half.rules, mode=plan_controller.Mode.APPROVE
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules, mode=plan_controller.Mode.APPROVE
     )
-    half.begin()
-    plan = half.go()
-    half.moving.approve(plan.uuid)
+    half_used_cloud.begin()
+    plan = half_used_cloud.go()
+    half_used_cloud.moving.approve(plan.uuid)
     # The look that the service had is older.
-    look = half.nova.servers(half.world.now)
-    half.nova.servers = lambda _: look
+    look = half_used_cloud.nova.servers(half_used_cloud.world.now)
+    half_used_cloud.nova.servers = lambda _: look
     server['pinned_availability_zone'] = 'z1'
-    half.go()
-    assert half.states() == [(M.SKIPPED, C.NO_ROOM)]
-    assert half.plan().moves[0].text == 'it is pinned to zone z1'
-    assert half.asked() == []
+    half_used_cloud.go()
+    assert half_used_cloud.states() == [(M.SKIPPED, C.NO_ROOM)]
+    assert half_used_cloud.plan().moves[0].text == 'it is pinned to zone z1'
+    assert half_used_cloud.asked() == []
 
 
 def test_a_good_state_makes_no_plan_in_100_cycles(cloud):
@@ -309,94 +309,102 @@ def test_a_moved_server_is_not_moved_back_at_once(cloud):
     assert len(cloud.world.store.plans.newest_plans()) >= 2
 
 
-def test_plans_are_proposed_only_after_the_hold_time(half):
-    half.rules = dataclasses.replace(half.rules, hold_s=35.0)
-    half.begin()
-    assert half.go(4) is None
-    assert half.go().state is S.PROPOSED
-
-
-def test_a_recommended_plan_is_not_started(half):
-    half.rules = dataclasses.replace(
-        half.rules, mode=plan_controller.Mode.RECOMMEND, lasts_s=100.0
+def test_plans_are_proposed_only_after_the_hold_time(half_used_cloud):
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules, hold_s=35.0
     )
-    half.begin()
-    uuid = half.go(5).uuid
+    half_used_cloud.begin()
+    assert half_used_cloud.go(4) is None
+    assert half_used_cloud.go().state is S.PROPOSED
+
+
+def test_a_recommended_plan_is_not_started(half_used_cloud):
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules,
+        mode=plan_controller.Mode.RECOMMEND,
+        lasts_s=100.0,
+    )
+    half_used_cloud.begin()
+    uuid = half_used_cloud.go(5).uuid
     with pytest.raises(exception.IllegalStep, match='mode is recommend'):
-        half.moving.approve(uuid)
-    half.go(7)
-    ended = half.world.store.plans.read_plan(uuid)
+        half_used_cloud.moving.approve(uuid)
+    half_used_cloud.go(7)
+    ended = half_used_cloud.world.store.plans.read_plan(uuid)
     assert (ended.state, ended.cause) == (S.EXPIRED, C.LATE)
-    assert half.asked() == []
+    assert half_used_cloud.asked() == []
 
 
-def test_an_operator_approves_and_stops_a_plan(half):
-    half.rules = dataclasses.replace(
-        half.rules, mode=plan_controller.Mode.APPROVE
+def test_an_operator_approves_and_stops_a_plan(half_used_cloud):
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules, mode=plan_controller.Mode.APPROVE
     )
-    half.fake.migrates_at_once = False
-    half.begin()
-    plan = half.go(3)
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    plan = half_used_cloud.go(3)
     assert plan.state is S.PROPOSED
-    assert half.moving.approve(plan.uuid).state is S.APPROVED
-    assert half.go().state is S.RUNNING
-    assert half.moving.stop(plan.uuid).state is S.STOPPED
+    assert half_used_cloud.moving.approve(plan.uuid).state is S.APPROVED
+    assert half_used_cloud.go().state is S.RUNNING
+    assert half_used_cloud.moving.stop(plan.uuid).state is S.STOPPED
     # What moves is not called back, and what became of it is told.
-    assert half.states() == [(M.MOVING, C.ASKED)]
-    half.go()
-    half.fake.end_migration(half.servers[1])
-    half.go(4)
-    ended = half.world.store.plans.read_plan(plan.uuid)
+    assert half_used_cloud.states() == [(M.MOVING, C.ASKED)]
+    half_used_cloud.go()
+    half_used_cloud.fake.end_migration(half_used_cloud.servers[1])
+    half_used_cloud.go(4)
+    ended = half_used_cloud.world.store.plans.read_plan(plan.uuid)
     assert (ended.state, ended.moves[0].state) == (S.STOPPED, M.MOVED)
     assert ended.won.moves == 1
     with pytest.raises(exception.IllegalStep) as refused:
-        half.moving.stop(plan.uuid)
+        half_used_cloud.moving.stop(plan.uuid)
     assert str(refused.value) == (
         f'plan {plan.uuid} is stopped already: 1 of 1 move ended'
     )
     with pytest.raises(exception.UnknownPlan):
-        half.moving.stop('nothing')
+        half_used_cloud.moving.stop('nothing')
 
 
-def test_a_proposal_ends_when_its_servers_are_elsewhere(half):
-    half.rules = dataclasses.replace(
-        half.rules, mode=plan_controller.Mode.APPROVE
+def test_a_proposal_ends_when_its_servers_are_elsewhere(half_used_cloud):
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules, mode=plan_controller.Mode.APPROVE
     )
-    half.begin()
-    uuid = half.go().uuid
-    half.fake.build(half.servers[1], 'h1', {'VCPU': 2, 'MEMORY_MB': 100})
-    half.go()
-    ended = half.world.store.plans.read_plan(uuid)
+    half_used_cloud.begin()
+    uuid = half_used_cloud.go().uuid
+    half_used_cloud.fake.build(
+        half_used_cloud.servers[1], 'h1', {'VCPU': 2, 'MEMORY_MB': 100}
+    )
+    half_used_cloud.go()
+    ended = half_used_cloud.world.store.plans.read_plan(uuid)
     assert (ended.state, ended.cause) == (S.EXPIRED, C.NO_USE)
 
 
 @pytest.mark.parametrize('asked', [False, True])
-def test_a_successor_of_a_killed_process_requests_each_move_once(half, asked):
-    half.fake.migrates_at_once = False
-    half.begin()
-    half.go()
+def test_a_successor_of_a_killed_process_requests_each_move_once(
+    half_used_cloud, asked
+):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    half_used_cloud.go()
 
     def dies(server, target):
         if asked:
-            nova.Nova.live_migrate(half.nova, server, target)
+            nova.Nova.live_migrate(half_used_cloud.nova, server, target)
         raise Killed
 
-    half.nova.live_migrate = dies
+    half_used_cloud.nova.live_migrate = dies
     with pytest.raises(Killed):
-        half.go()
-    assert half.states() == [(M.MOVING, C.ASKED)]
-    half.begin()
-    half.go(2)
-    assert len(half.asked()) == asked
-    half.world.now += 100.0
-    half.go(3)
-    assert len(half.asked()) == 1
-    assert half.states() == [(M.MOVING, C.ASKED)]
-    half.fake.end_migration(half.servers[1])
-    half.go(4)
-    assert half.states() == [(M.MOVED, C.ARRIVED)]
-    assert half.plan().state is S.DONE
-    assert len(half.fake.migrations) == 1
+        half_used_cloud.go()
+    assert half_used_cloud.states() == [(M.MOVING, C.ASKED)]
+    half_used_cloud.begin()
+    half_used_cloud.go(2)
+    assert len(half_used_cloud.asked()) == asked
+    half_used_cloud.world.now += 100.0
+    half_used_cloud.go(3)
+    assert len(half_used_cloud.asked()) == 1
+    assert half_used_cloud.states() == [(M.MOVING, C.ASKED)]
+    half_used_cloud.fake.end_migration(half_used_cloud.servers[1])
+    half_used_cloud.go(4)
+    assert half_used_cloud.states() == [(M.MOVED, C.ARRIVED)]
+    assert half_used_cloud.plan().state is S.DONE
+    assert len(half_used_cloud.fake.migrations) == 1
 
 
 class Mortal:
@@ -423,81 +431,92 @@ class Mortal:
 @pytest.mark.repeated
 @pytest.mark.parametrize('is_after', [False, True], ids=['before', 'after'])
 @pytest.mark.parametrize('effects', range(1, 12))
-def test_a_plan_continues_after_a_crash_at_any_effect(half, effects, is_after):
+def test_a_plan_continues_after_a_crash_at_any_effect(
+    half_used_cloud, effects, is_after
+):
     """A plan is added, written, and two servers are asked for."""
-    half.servers.append(half.lies('c', 'h2', 1))
-    half.begin()
-    mortal, plans = Mortal(effects, is_after), half.world.store.plans
+    half_used_cloud.servers.append(half_used_cloud.lies('c', 'h2', 1))
+    half_used_cloud.begin()
+    mortal, plans = (
+        Mortal(effects, is_after),
+        half_used_cloud.world.store.plans,
+    )
     plans.add, plans.write = mortal.of(plans.add), mortal.of(plans.write)
-    half.nova.live_migrate = mortal.of(half.nova.live_migrate)
+    half_used_cloud.nova.live_migrate = mortal.of(
+        half_used_cloud.nova.live_migrate
+    )
     for _ in range(8):
         try:
-            half.go()
+            half_used_cloud.go()
         except Killed:
-            half.begin()
+            half_used_cloud.begin()
             # What was not seen to be asked for is doubted for a while.
-            half.world.now += 61.0
-    half.go(8)
+            half_used_cloud.world.now += 61.0
+    half_used_cloud.go(8)
     assert mortal.is_dead
     [plan] = plans.newest_plans()
     assert (plan.state, plan.won.emptied) == (S.DONE, 1)
     assert [each.state for each in plan.moves] == [M.MOVED, M.MOVED]
-    assert sorted(half.asked()) == sorted(half.servers[1:])
-    assert len(half.fake.migrations) == 2
-    assert set(half.at().values()) == {'h1'}
+    assert sorted(half_used_cloud.asked()) == sorted(
+        half_used_cloud.servers[1:]
+    )
+    assert len(half_used_cloud.fake.migrations) == 2
+    assert set(half_used_cloud.at().values()) == {'h1'}
 
 
-def test_a_failed_migration_is_recorded_and_the_server_is_skipped(half):
-    _set(half, half.servers[0], locked=True)
-    half.fake.migrates_at_once = False
-    half.begin()
-    half.go(2)
-    half.fake.end_migration(half.servers[1], 'error')
-    plan = half.go()
-    assert half.states() == [(M.FAILED, C.MIGRATION_FAILED)]
+def test_a_failed_migration_is_recorded_and_the_server_is_skipped(
+    half_used_cloud,
+):
+    _set(half_used_cloud, half_used_cloud.servers[0], locked=True)
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    half_used_cloud.go(2)
+    half_used_cloud.fake.end_migration(half_used_cloud.servers[1], 'error')
+    plan = half_used_cloud.go()
+    assert half_used_cloud.states() == [(M.FAILED, C.MIGRATION_FAILED)]
     assert (plan.state, plan.text) == (S.FAILED, 'Nova says error')
-    assert half.go(10).uuid == plan.uuid
-    assert half.plan().won.emptied == 0
-    assert len(half.fake.migrations) == 1
+    assert half_used_cloud.go(10).uuid == plan.uuid
+    assert half_used_cloud.plan().won.emptied == 0
+    assert len(half_used_cloud.fake.migrations) == 1
 
 
-def test_a_server_moved_by_an_administrator_first_is_skipped(half):
-    half.fake.migrates_at_once = False
-    half.hosts('h3', vcpu=2)
-    half.begin()
-    half.go()
-    half.fake.begin_migration(half.servers[1], 'h3')
-    plan = half.go(2)
+def test_a_server_moved_by_an_administrator_first_is_skipped(half_used_cloud):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.hosts('h3', vcpu=2)
+    half_used_cloud.begin()
+    half_used_cloud.go()
+    half_used_cloud.fake.begin_migration(half_used_cloud.servers[1], 'h3')
+    plan = half_used_cloud.go(2)
     assert plan.state is S.RUNNING
-    assert half.states() == [(M.PENDING, None)]
-    half.fake.end_migration(half.servers[1])
-    half.go()
-    ended = half.world.store.plans.read_plan(plan.uuid)
+    assert half_used_cloud.states() == [(M.PENDING, None)]
+    half_used_cloud.fake.end_migration(half_used_cloud.servers[1])
+    half_used_cloud.go()
+    ended = half_used_cloud.world.store.plans.read_plan(plan.uuid)
     assert (ended.state, ended.cause) == (S.DONE, C.ALL_ENDED)
     assert (ended.moves[0].state, ended.moves[0].cause) == (
         M.SKIPPED, C.ELSEWHERE,
     )  # fmt: skip
-    assert half.asked() == []
+    assert half_used_cloud.asked() == []
 
 
-def test_a_simultaneous_move_by_an_administrator_is_detected(half):
-    half.hosts('h3', vcpu=2)
-    half.fake.migrates_at_once = False
-    half.begin()
-    half.go()
-    ask = half.nova.live_migrate
+def test_a_simultaneous_move_by_an_administrator_is_detected(half_used_cloud):
+    half_used_cloud.hosts('h3', vcpu=2)
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    half_used_cloud.go()
+    ask = half_used_cloud.nova.live_migrate
 
     def late(server, target):
-        half.fake.begin_migration(server, 'h3')
+        half_used_cloud.fake.begin_migration(server, 'h3')
         ask(server, target)
 
-    half.nova.live_migrate = late
-    half.go()
-    assert half.states() == [(M.PENDING, C.BUSY)]
-    half.fake.end_migration(half.servers[1])
-    half.go(2)
-    assert half.states() == [(M.SKIPPED, C.ELSEWHERE)]
-    assert len(half.fake.migrations) == 1
+    half_used_cloud.nova.live_migrate = late
+    half_used_cloud.go()
+    assert half_used_cloud.states() == [(M.PENDING, C.BUSY)]
+    half_used_cloud.fake.end_migration(half_used_cloud.servers[1])
+    half_used_cloud.go(2)
+    assert half_used_cloud.states() == [(M.SKIPPED, C.ELSEWHERE)]
+    assert len(half_used_cloud.fake.migrations) == 1
 
 
 @pytest.mark.parametrize(
@@ -515,22 +534,24 @@ def test_a_simultaneous_move_by_an_administrator_is_detected(half):
     ],
 )
 def test_each_move_is_checked_immediately_before_it_begins(
-    half, change, cause
+    half_used_cloud, change, cause
 ):
-    half.rules = dataclasses.replace(
-        half.rules, mode=plan_controller.Mode.APPROVE
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules, mode=plan_controller.Mode.APPROVE
     )
-    half.group = lambda _, uuid: (
-        half.fake.groups.update(g=[uuid, half.servers[0]]),
-        half.fake.policies.update(g={'policy': 'anti-affinity'}),
+    half_used_cloud.group = lambda _, uuid: (
+        half_used_cloud.fake.groups.update(
+            g=[uuid, half_used_cloud.servers[0]]
+        ),
+        half_used_cloud.fake.policies.update(g={'policy': 'anti-affinity'}),
     )
-    half.begin()
-    half.moving.approve(half.go().uuid)
-    change(half, half.servers[1])
-    half.go()
-    assert half.states() == [(M.SKIPPED, cause)]
-    assert half.plan().state is S.DONE
-    assert half.asked() == []
+    half_used_cloud.begin()
+    half_used_cloud.moving.approve(half_used_cloud.go().uuid)
+    change(half_used_cloud, half_used_cloud.servers[1])
+    half_used_cloud.go()
+    assert half_used_cloud.states() == [(M.SKIPPED, cause)]
+    assert half_used_cloud.plan().state is S.DONE
+    assert half_used_cloud.asked() == []
 
 
 def _set(cloud, uuid, **more):
@@ -549,25 +570,27 @@ def _set(cloud, uuid, **more):
         {'flavor': {'extra_specs': {'trait:CUSTOM_H1': 'forbidden'}}},
     ],
 )
-def test_a_server_that_may_not_move_stays(half, more):
-    flavor = half.fake.servers[half.servers[1]]['flavor']
+def test_a_server_that_may_not_move_stays(half_used_cloud, more):
+    flavor = half_used_cloud.fake.servers[half_used_cloud.servers[1]]['flavor']
     flavor |= more.pop('flavor', {})
-    _set(half, half.servers[1], **more)
-    half.lies('stays', 'h1', 1, locked=True)
-    half.begin()
-    assert half.go(3) is None
+    _set(half_used_cloud, half_used_cloud.servers[1], **more)
+    half_used_cloud.lies('stays', 'h1', 1, locked=True)
+    half_used_cloud.begin()
+    assert half_used_cloud.go(3) is None
 
 
 @pytest.mark.parametrize('state', [border_module.HostState.LEAVING_CLOUD])
-def test_hosts_managed_by_others_are_left_out(half, state):
-    world = half.world
-    half.begin()
-    epoch = half.service.leads()
+def test_hosts_managed_by_others_are_left_out(half_used_cloud, state):
+    world = half_used_cloud.world
+    half_used_cloud.begin()
+    epoch = half_used_cloud.service.leads()
     nodes = world.store.nodes
     nodes.add(dataclasses.replace(border.node('x').host, cloud='h2'), epoch, 1)
-    assert half.go(3) is None
-    half.service_of('h1').update(status='disabled', reason='watcher_drained')
-    assert half.go(3) is None
+    assert half_used_cloud.go(3) is None
+    half_used_cloud.service_of('h1').update(
+        status='disabled', reason='watcher_drained'
+    )
+    assert half_used_cloud.go(3) is None
 
 
 def test_the_number_of_simultaneous_moves_is_bounded(cloud):
@@ -593,19 +616,19 @@ def test_the_number_of_simultaneous_moves_is_bounded(cloud):
     assert {cloud.at()[uuid] for uuid in small} == {'h1'}
 
 
-def test_migrations_by_others_count_towards_the_bound(half):
-    half.limits = plan_executor.ExecutionLimits(cloud=1, host=9)
-    half.hosts('h3', 'h4', vcpu=2)
-    other = half.lies('other', 'h3', 2, locked=True)
-    half.fake.migrates_at_once = False
-    half.begin()
-    half.go()
-    half.fake.begin_migration(other, 'h4')
-    half.go(3)
-    assert half.asked() == []
-    half.fake.end_migration(other)
-    half.go()
-    assert len(half.asked()) == 1
+def test_migrations_by_others_count_towards_the_bound(half_used_cloud):
+    half_used_cloud.limits = plan_executor.ExecutionLimits(cloud=1, host=9)
+    half_used_cloud.hosts('h3', 'h4', vcpu=2)
+    other = half_used_cloud.lies('other', 'h3', 2, locked=True)
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    half_used_cloud.go()
+    half_used_cloud.fake.begin_migration(other, 'h4')
+    half_used_cloud.go(3)
+    assert half_used_cloud.asked() == []
+    half_used_cloud.fake.end_migration(other)
+    half_used_cloud.go()
+    assert len(half_used_cloud.asked()) == 1
 
 
 def test_a_plan_that_takes_too_long_expires_and_moving_servers_are_awaited(
@@ -631,28 +654,30 @@ def test_a_plan_that_takes_too_long_expires_and_moving_servers_are_awaited(
     assert small
 
 
-def test_a_move_fails_if_nova_cancels_its_migration(half):
-    half.fake.migrates_at_once = False
-    half.limits = plan_executor.ExecutionLimits(cloud=9, host=9)
-    _set(half, half.servers[0], locked=True)
-    half.begin()
-    half.go(5)
-    assert half.states() == [(M.MOVING, C.ASKED)]
+def test_a_move_fails_if_nova_cancels_its_migration(half_used_cloud):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.limits = plan_executor.ExecutionLimits(cloud=9, host=9)
+    _set(half_used_cloud, half_used_cloud.servers[0], locked=True)
+    half_used_cloud.begin()
+    half_used_cloud.go(5)
+    assert half_used_cloud.states() == [(M.MOVING, C.ASKED)]
     [moving] = half.asked()
     half.fake.end_migration(moving, 'cancelled')
-    half.go(2)
-    assert half.states() == [(M.FAILED, C.CANCELLED)]
-    assert half.plan().moves[0].sent_mb == 1024
+    half_used_cloud.go(2)
+    assert half_used_cloud.states() == [(M.FAILED, C.CANCELLED)]
+    assert half_used_cloud.plan().moves[0].sent_mb == 1024
 
 
-def test_traffic_of_a_move_counts_for_the_next(half):
-    half.fake.migrates_at_once = False
-    half.rules = dataclasses.replace(half.rules, rest_s=0.0)
-    half.begin()
-    half.go(3)
-    half.fake.end_migration(half.servers[1], 'error')
-    half.go(5)
-    assert half.plan().promised.memory_mb == 1024
+def test_traffic_of_a_move_counts_for_the_next(half_used_cloud):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules, rest_s=0.0
+    )
+    half_used_cloud.begin()
+    half_used_cloud.go(3)
+    half_used_cloud.fake.end_migration(half_used_cloud.servers[1], 'error')
+    half_used_cloud.go(5)
+    assert half_used_cloud.plan().promised.memory_mb == 1024
 
 
 def drafted(cloud, goal):
@@ -660,52 +685,56 @@ def drafted(cloud, goal):
 
 
 @pytest.mark.parametrize('is_running', [False, True])
-def test_a_plan_whose_goal_is_not_wanted_any_more_ends(half, is_running):
-    half.fake.migrates_at_once = False
-    half.rules = dataclasses.replace(
-        half.rules,
+def test_a_plan_whose_goal_is_not_wanted_any_more_ends(
+    half_used_cloud, is_running
+):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules,
         mode=plan_controller.Mode.AUTO
         if is_running
         else plan_controller.Mode.APPROVE,
     )
-    half.begin()
-    uuid = half.go(2).uuid
-    half.rules = dataclasses.replace(
-        half.rules, goals=(balance.BalanceGoal(margin=0.0),)
+    half_used_cloud.begin()
+    uuid = half_used_cloud.go(2).uuid
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules, goals=(balance.BalanceGoal(margin=0.0),)
     )
-    half.begin()
-    half.go(2)
-    ended = half.world.store.plans.read_plan(uuid)
+    half_used_cloud.begin()
+    half_used_cloud.go(2)
+    ended = half_used_cloud.world.store.plans.read_plan(uuid)
     assert (ended.state, ended.cause) == (S.EXPIRED, C.NOT_A_GOAL)
     if is_running:
-        half.fake.end_migration(half.servers[1])
-    half.lies('c', 'h1', 2)
-    half.go(5)
-    assert half.plan().goal is G.BALANCE
+        half_used_cloud.fake.end_migration(half_used_cloud.servers[1])
+    half_used_cloud.lies('c', 'h1', 2)
+    half_used_cloud.go(5)
+    assert half_used_cloud.plan().goal is G.BALANCE
 
 
-def test_nothing_starts_on_a_host_that_is_being_emptied(half):
-    half.fake.migrates_at_once = False
-    half.begin()
-    half.go(2)
-    asked = half.world.post('asked', vcpu=8)
-    half.go(3)
-    assert half.world.state(asked) is test_service.S.WAITING
-    half.moving.stop(half.plan().uuid)
-    half.fake.end_migration(half.servers[1])
-    half.go(3)
-    assert half.world.hosts('asked') == ('h2',)
+def test_nothing_starts_on_a_host_that_is_being_emptied(half_used_cloud):
+    half_used_cloud.fake.migrates_at_once = False
+    half_used_cloud.begin()
+    half_used_cloud.go(2)
+    asked = half_used_cloud.world.post('asked', vcpu=8)
+    half_used_cloud.go(3)
+    assert half_used_cloud.world.state(asked) is test_service.S.WAITING
+    half_used_cloud.moving.stop(half_used_cloud.plan().uuid)
+    half_used_cloud.fake.end_migration(half_used_cloud.servers[1])
+    half_used_cloud.go(3)
+    assert half_used_cloud.world.hosts('asked') == ('h2',)
 
 
-def test_only_the_leader_carries_out_plans(half):
-    half.begin()
-    other = half.moving
-    half.go()
-    half.world.store.take_over(half.service.leads(), 'other', 5.0)
-    half.service = half.moving._service
+def test_only_the_leader_carries_out_plans(half_used_cloud):
+    half_used_cloud.begin()
+    other = half_used_cloud.moving
+    half_used_cloud.go()
+    half_used_cloud.world.store.take_over(
+        half_used_cloud.service.leads(), 'other', 5.0
+    )
+    half_used_cloud.service = half_used_cloud.moving._service
     with pytest.raises((exception.NotLeading, exception.Deposed)):
-        other.stop(half.plan().uuid)
-    assert half.plan().state is S.PROPOSED
+        other.stop(half_used_cloud.plan().uuid)
+    assert half_used_cloud.plan().state is S.PROPOSED
 
 
 def test_empty_hosts_except_spares_are_powered_off_and_return(cloud):
@@ -811,14 +840,14 @@ def test_no_host_has_too_many_moves_and_no_server_is_asked_twice(
         cloud.world.close()
 
 
-def test_plans_respect_the_bounds_of_the_planner(half):
+def test_plans_respect_the_bounds_of_the_planner(half_used_cloud):
     dear = rules.ConsolidationRules(dearest_mb=50)
-    half.rules = dataclasses.replace(
-        half.rules,
+    half_used_cloud.rules = dataclasses.replace(
+        half_used_cloud.rules,
         goals=(consolidate.ConsolidationGoal(rules=dear),),
     )
-    half.begin()
-    assert half.go(3) is None
+    half_used_cloud.begin()
+    assert half_used_cloud.go(3) is None
 
 
 @pytest.mark.repeated
@@ -827,11 +856,11 @@ def test_plans_respect_the_bounds_of_the_planner(half):
 )
 @pytest.mark.parametrize('error', [MemoryError(), KeyError('x')])
 def test_the_loop_of_plans_goes_on_after_every_failure(
-    half, monkeypatch, part, error
+    half_used_cloud, monkeypatch, part, error
 ):
-    half.begin()
-    half.go()
-    stopped, left = half.moving._stopped, [3]
+    half_used_cloud.begin()
+    half_used_cloud.go()
+    stopped, left = half_used_cloud.moving._stopped, [3]
 
     def wait(_):
         left[0] -= 1
@@ -842,11 +871,11 @@ def test_the_loop_of_plans_goes_on_after_every_failure(
         raise error
 
     monkeypatch.setattr(stopped, 'wait', wait)
-    monkeypatch.setattr(half.moving, part, fails)
-    half.moving.run()
+    monkeypatch.setattr(half_used_cloud.moving, part, fails)
+    half_used_cloud.moving.run()
     assert left == [0]
     # Nothing new is looked for while something moves.
-    assert half.service.quarantine.failures()['part'] >= 2
+    assert half_used_cloud.service.quarantine.failures()['part'] >= 2
     monkeypatch.undo()
     stopped.clear()
-    assert half.go(3).state is S.DONE
+    assert half_used_cloud.go(3).state is S.DONE

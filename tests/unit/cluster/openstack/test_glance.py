@@ -23,7 +23,7 @@ def cloud():
     return fake_cloud.FakeCloud()
 
 
-def made(cloud, mark):
+def unfinished_image(cloud, mark):
     """An image in the making."""
     cloud.images['i1'] = {
         'id': 'i1', 'name': 'x', 'owner': 'admin', 'status': 'saving', **mark
@@ -40,7 +40,9 @@ def made(cloud, mark):
 )
 def test_an_unfinished_image_is_found_during_key_rotation(cloud, begun, known):
     """Other processes may still have the file as it was."""
-    made(cloud, with_keys(cloud, FILES[begun]).image_properties('l1'))
+    unfinished_image(
+        cloud, with_keys(cloud, FILES[begun]).image_properties('l1')
+    )
     found = {
         when
         for when, keys in FILES.items()
@@ -51,17 +53,17 @@ def test_an_unfinished_image_is_found_during_key_rotation(cloud, begun, known):
 
 @pytest.mark.parametrize('proof', [None, '', ' ', 'None', 7, ['x'], 'x y'])
 def test_an_image_with_a_wrong_signature_is_ignored(cloud, proof):
-    made(cloud, {glance.LEAVE: 'l1', glance.PROOF: proof})
+    unfinished_image(cloud, {glance.LEAVE: 'l1', glance.PROOF: proof})
     assert with_keys(cloud, FILES['while']).find_image('l1') is None
-    made(cloud, with_keys(cloud, (OTHER,)).image_properties('l1'))
+    unfinished_image(cloud, with_keys(cloud, (OTHER,)).image_properties('l1'))
     assert with_keys(cloud, FILES['while']).find_image('l1') is None
     mark = with_keys(cloud, (NEW,)).image_properties('l2')
-    made(cloud, {**mark, glance.LEAVE: 'l1'})
+    unfinished_image(cloud, {**mark, glance.LEAVE: 'l1'})
     assert with_keys(cloud, FILES['while']).find_image('l1') is None
 
 
 def test_a_mark_signed_with_many_keys_fits_into_nova_metadata(cloud):
     keys = tuple(fernet.Fernet.generate_key().decode() for _ in range(9))
-    made(cloud, with_keys(cloud, keys).image_properties('l1'))
+    unfinished_image(cloud, with_keys(cloud, keys).image_properties('l1'))
     assert len(cloud.images['i1'][glance.PROOF]) <= 255
     assert with_keys(cloud, keys[:1]).find_image('l1') is not None

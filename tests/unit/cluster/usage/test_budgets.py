@@ -42,7 +42,7 @@ def budget(world, hours, limit_s=LIMIT_S):
     world.accounts = (account,)
 
 
-def left(process):
+def hours_left(process):
     """Hours that are left of this month."""
     now, _ = process.last().snapshot.budgets.left['the-project']
     return now / HOUR_S
@@ -63,16 +63,16 @@ def test_a_budget_is_committed_at_start_and_settled_at_the_end(world, process):
     server = start(world, process, 'r1')
     assert world.state(server) is S.ACTIVE
     process.cycle()
-    assert left(process) == 20 - 8
+    assert hours_left(process) == 20 - 8
     for _ in range(30):
         world.now += 120
         process.cycle()
-        assert left(process) == pytest.approx(20 - 8)
+        assert hours_left(process) == pytest.approx(20 - 8)
     world.cloud.remove(server)
     world.now += 60
     process.cycle()
     # It ran for an hour of two.
-    assert left(process) == pytest.approx(20 - 4)
+    assert hours_left(process) == pytest.approx(20 - 4)
     assert world.store.read_ledger().spent['the-project'] == 4 * HOUR_S
 
 
@@ -94,8 +94,8 @@ def test_a_server_moves_hours_from_left_to_committed_to_used(world, process):
     world.cloud.remove(server)
     world.now += 60
     process.cycle()
-    used, committed, left = told()
-    assert (committed, left) == (0, pytest.approx(20 - used))
+    used, committed, hours_left = told()
+    assert (committed, hours_left) == (0, pytest.approx(20 - used))
 
 
 def test_a_request_beyond_its_budget_waits_until_some_is_left(world, process):
@@ -131,7 +131,7 @@ def test_the_next_month_begins_at_zero(world, process):
     process.cycle()
     process.cycle()
     assert world.state(waits) is S.STARTING
-    assert left(process) == pytest.approx(0.0, abs=0.01)
+    assert hours_left(process) == pytest.approx(0.0, abs=0.01)
 
 
 def test_a_month_pays_for_its_own_use(world, process):
@@ -144,7 +144,7 @@ def test_a_month_pays_for_its_own_use(world, process):
     assert world.store.read_ledger().spent['the-project'] == 4 * 1800
     process.cycle()
     # From the begin of the month to its end an hour after.
-    assert left(process) == pytest.approx(20 - 4, abs=0.01)
+    assert hours_left(process) == pytest.approx(20 - 4, abs=0.01)
 
 
 def test_a_clock_that_goes_back_renews_no_budget(world, process):
@@ -170,21 +170,21 @@ def test_a_new_process_continues_with_stored_budgets(world, process):
     other.cycle()
     world.tick += 31
     other.cycle()
-    assert left(other) == pytest.approx(20 - 8)
+    assert hours_left(other) == pytest.approx(20 - 8)
     assert world.store.read_ledger().spent == spent
 
 
 def test_an_extension_is_paid_for_at_once(world, process):
     server = start(world, process, 'r1')
     process.extend(server, 2 * HOUR_S)
-    assert left(process) == pytest.approx(20 - 16)
+    assert hours_left(process) == pytest.approx(20 - 16)
     with pytest.raises(exception.IllegalStep, match='and the budget of'):
         process.extend(server, 2 * HOUR_S)
     process.cycle()
-    assert left(process) == pytest.approx(20 - 16)
+    assert hours_left(process) == pytest.approx(20 - 16)
     process.extend(server, HOUR_S)
     process.cycle()
-    assert left(process) == pytest.approx(0.0)
+    assert hours_left(process) == pytest.approx(0.0)
 
 
 def test_a_refused_extension_tells_nothing_of_accounts_above(world):
@@ -208,11 +208,11 @@ def test_a_waiting_request_is_extended_and_pays_later(world, process):
     server = start(world, process, 'r1')
     process.extend(server, HOUR_S)
     assert world.reason(server) is R.BUDGET_SPENT
-    assert left(process) == 0
+    assert hours_left(process) == 0
     budget(world, 12.0)
     process.cycle()
     process.cycle()
-    assert left(process) == pytest.approx(0.0, abs=0.01)
+    assert hours_left(process) == pytest.approx(0.0, abs=0.01)
 
 
 def change(process, name, values):

@@ -50,9 +50,9 @@ def charges(world):
 def test_ledger_and_charges_agree_over_restart_clock_step_and_gap(
     world, process
 ):
-    test_charging.runs(world, 's1', 4, 'p', 'ann')
+    test_charging.run_server(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)
-    test_charging.runs(world, 's2', 2, 'q', 'bob')
+    test_charging.run_server(world, 's2', 2, 'q', 'bob')
     later(world, process, 600)
     world.cloud.remove(test_charging.fake_cloud.name_uuid('s2'))
     later(world, process, 600)
@@ -70,7 +70,7 @@ def test_ledger_and_charges_agree_over_restart_clock_step_and_gap(
 
     later(world, other, 100 * HALF_LIFE_S)
     later(world, other, -100 * HALF_LIFE_S)
-    test_charging.runs(world, 's3', 3, 'r', 'eve')
+    test_charging.run_server(world, 's3', 3, 'r', 'eve')
     later(world, other, 600)
     # While the clock was ahead old ones were removed.
     assert agrees(world) == 4
@@ -78,7 +78,7 @@ def test_ledger_and_charges_agree_over_restart_clock_step_and_gap(
 
 
 def test_a_missing_charge_is_detected(world, process):
-    test_charging.runs(world, 's1', 4, 'p', 'ann')
+    test_charging.run_server(world, 's1', 4, 'p', 'ann')
     for _ in range(3):
         later(world, process, 600)
     agrees(world)
@@ -92,10 +92,10 @@ def test_a_missing_charge_is_detected(world, process):
 
 
 def test_only_changes_are_written(world, process):
-    test_charging.runs(world, 's1', 4, 'p', 'ann')
+    test_charging.run_server(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)
     later(world, process, 600)
-    test_charging.runs(world, 's2', 1, 'q', 'bob')
+    test_charging.run_server(world, 's2', 1, 'q', 'bob')
     later(world, process, 600)
     world.cloud.remove(test_charging.fake_cloud.name_uuid('s2'))
     later(world, process, 600)
@@ -115,7 +115,7 @@ def test_only_changes_are_written(world, process):
 def test_a_recorded_charge_that_was_never_made_counts_for_nothing(
     world, process, monkeypatch
 ):
-    test_charging.runs(world, 's1', 4, 'p', 'ann')
+    test_charging.run_server(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)
 
     def dies(*_):
@@ -135,7 +135,7 @@ def test_a_whole_charge_is_written_again_and_again_and_old_ones_go(
     world, process, monkeypatch
 ):
     monkeypatch.setattr(charge_log, 'WHOLE_EVERY', 3)
-    test_charging.runs(world, 's1', 4, 'p', 'ann')
+    test_charging.run_server(world, 's1', 4, 'p', 'ann')
     for _ in range(7):
         later(world, process, 600)
     assert [each.version for each in charges(world) if each.opening] == [3, 6]
@@ -160,10 +160,10 @@ def test_a_deposed_leader_records_nothing(world, process):
 @pytest.mark.parametrize('suffix', ['csv', 'parquet'])
 def test_recorded_charges_are_a_table(world, process, tmp_path, suffix):
     begin = world.now
-    test_charging.runs(world, 's1', 4, 'p', 'ann')
+    test_charging.run_server(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)
     later(world, process, 600)
-    test_charging.runs(world, 's2', 12, 'p', 'bob')
+    test_charging.run_server(world, 's2', 12, 'p', 'bob')
     later(world, process, 600)
     classes, found = charge_log.read_charges(
         world.store, world.store.read_ledger().version

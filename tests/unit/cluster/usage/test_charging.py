@@ -25,7 +25,7 @@ HALF_LIFE_S = 86400.0
 world = test_service.world
 
 
-def runs(world, name, vcpu, project='the-project', user='u'):
+def run_server(world, name, vcpu, project='the-project', user='u'):
     """A server runs that is of no request of ours."""
     server = fake_cloud.name_uuid(name)
     world.cloud.add_server(server, project, user)
@@ -33,13 +33,13 @@ def runs(world, name, vcpu, project='the-project', user='u'):
     return server
 
 
-def parts(world, cls='VCPU'):
+def used_fractions(world, cls='VCPU'):
     """Parts of the cloud that are used, by account."""
     found = world.store.read_ledger().parts
     return {name: each[cls] for name, each in found.items()}
 
 
-def after(seconds):
+def expected_use_after(seconds):
     """How much of a steady use is known after some seconds."""
     return pytest.approx(1 - 0.5 ** (seconds / HALF_LIFE_S), rel=1e-9)
 
@@ -61,9 +61,9 @@ def process(world):
 
 
 def test_accounts_are_charged_for_their_allocations(world, process):
-    runs(world, 's1', 4, 'p', 'ann')
-    runs(world, 's2', 2, 'p', 'bob')
-    runs(world, 's3', 2, 'q', 'ann')
+    run_server(world, 's1', 4, 'p', 'ann')
+    run_server(world, 's2', 2, 'p', 'bob')
+    run_server(world, 's3', 2, 'q', 'ann')
     world.now += 600
     process.cycle()
     known = 1 - 0.5 ** (600 / HALF_LIFE_S)
@@ -71,15 +71,17 @@ def test_accounts_are_charged_for_their_allocations(world, process):
         'p': 6 / 16, 'p/ann': 4 / 16, 'p/bob': 2 / 16,
         'q': 2 / 16, 'q/ann': 2 / 16,
     }  # fmt: skip
-    assert {name: part / known for name, part in parts(world).items()} == (
-        pytest.approx(expected)
-    )
+    assert {
+        name: part / known for name, part in used_fractions(world).items()
+    } == (pytest.approx(expected))
 
 
 def test_only_users_whose_servers_changed_are_asked_about(
     world, process, monkeypatch
 ):
-    servers = [runs(world, f's{n}', 1, f'p{n % 2}', f'u{n}') for n in range(8)]
+    servers = [
+        run_server(world, f's{n}', 1, f'p{n % 2}', f'u{n}') for n in range(8)
+    ]
     asked = []
     answer = world.cloud._get_usages
 
@@ -98,14 +100,14 @@ def test_only_users_whose_servers_changed_are_asked_about(
     assert users() == [f'u{n}' for n in range(8)]
     assert users() == []
     world.cloud.remove(servers[3])
-    runs(world, 'new', 2, 'p1', 'u5')
+    run_server(world, 'new', 2, 'p1', 'u5')
     # The one who is gone has no server that would be charged.
     assert users() == ['u5']
     # Nova does not tell of it, the sum of the project does.
     world.cloud.write(servers[0], {}, 'p0')
     assert users() == ['u0', 'u2', 'u4', 'u6']
-    assert parts(world)['p0'] == sum(
-        parts(world)[f'p0/u{n}'] for n in (0, 2, 4, 6)
+    assert used_fractions(world)['p0'] == sum(
+        used_fractions(world)[f'p0/u{n}'] for n in (0, 2, 4, 6)
     )
 
 
@@ -118,13 +120,13 @@ def test_an_allocation_without_a_server_is_charged_to_its_project(
     world.now += 600
     process.cycle()
     # Of those who are alone it is not told apart.
-    assert parts(world)['p'] / 0.5 == after(600)
+    assert used_fractions(world)['p'] / 0.5 == expected_use_after(600)
     world.cloud.add_server('s2', 'p', 'bob')
     world.now += 600
     process.cycle()
-    assert parts(world)['p'] / 0.5 == after(1200)
-    assert parts(world)['p/ann'] < parts(world)['p'] * 0.6
-    assert 'p/bob' not in parts(world)
+    assert used_fractions(world)['p'] / 0.5 == expected_use_after(1200)
+    assert used_fractions(world)['p/ann'] < used_fractions(world)['p'] * 0.6
+    assert 'p/bob' not in used_fractions(world)
 
 
 @pytest.mark.parametrize('charged', [0.0, 0.5])
@@ -144,7 +146,7 @@ def test_preemptible_servers_are_charged_as_far_as_operators_say(
     assert world.store.request(server).request.is_preemptible
     known = 1 - 0.5 ** (600 / HALF_LIFE_S)
     for name in ('the-project', 'the-project/u'):
-        part = parts(world).get(name, 0.0)
+        part = used_fractions(world).get(name, 0.0)
         assert part == pytest.approx(charged * 0.5 * known)
         granted = process.last().snapshot.granted.get(name)
         assert granted is not None if charged else granted is None
@@ -170,13 +172,13 @@ def test_use_that_agents_measured_is_charged_as_operators_say(
     world.measured = measured.MeasuredUse(by_project, whose)
     process = world.process()
     process.cycle()
-    runs(world, 's1', 8, 'p', 'ann')
-    runs(world, 's2', 4, 'p', 'bob')
+    run_server(world, 's1', 8, 'p', 'ann')
+    run_server(world, 's2', 4, 'p', 'bob')
     world.now += 600
     process.cycle()
     known = 1 - 0.5 ** (600 / HALF_LIFE_S)
     expected = {'p': ann + bob, 'p/ann': ann, 'p/bob': bob}
-    assert parts(world) == pytest.approx(
+    assert used_fractions(world) == pytest.approx(
         {name: part * known for name, part in expected.items()}
     )
     # Budgets pay for what is allocated.
@@ -187,21 +189,21 @@ def test_allocations_are_charged_while_no_agent_answers(world):
     world.charge = measured.Charge.USED
     process = world.process()
     process.cycle()
-    runs(world, 's1', 8, 'p', 'ann')
+    run_server(world, 's1', 8, 'p', 'ann')
     world.now += 600
     process.cycle()
-    assert parts(world)['p'] / 0.5 == after(600)
+    assert used_fractions(world)['p'] / 0.5 == expected_use_after(600)
 
 
 def test_a_waiting_request_is_not_charged(world, process):
     world.post('r1', vcpu=99)
     world.now += 600
     process.cycle()
-    assert parts(world) == {}
+    assert used_fractions(world) == {}
 
 
 def test_a_minute_passes_between_two_charges(world, process):
-    runs(world, 's1', 16)
+    run_server(world, 's1', 16)
     version = world.store.read_ledger().version
     world.now += charging.EVERY_S - 1
     process.cycle()
@@ -209,7 +211,7 @@ def test_a_minute_passes_between_two_charges(world, process):
     world.now += 1
     process.cycle()
     assert world.store.read_ledger().version == version + 1
-    assert parts(world)['the-project'] == after(60)
+    assert used_fractions(world)['the-project'] == expected_use_after(60)
 
 
 def test_a_hundred_charges_fit_into_a_short_half_life(world):
@@ -224,7 +226,7 @@ def test_a_hundred_charges_fit_into_a_short_half_life(world):
 
 
 def test_a_successor_charges_from_where_the_ledger_ends(world, process):
-    runs(world, 's1', 16)
+    run_server(world, 's1', 16)
     world.now += 600
     process.cycle()
     successor = world.process('two')
@@ -232,13 +234,13 @@ def test_a_successor_charges_from_where_the_ledger_ends(world, process):
     world.now += 600
     world.tick += 600
     assert successor.cycle()
-    assert parts(world)['the-project'] == after(1200)
+    assert used_fractions(world)['the-project'] == expected_use_after(1200)
     assert not process.cycle()
-    assert parts(world)['the-project'] == after(1200)
+    assert used_fractions(world)['the-project'] == expected_use_after(1200)
 
 
 def test_a_leader_deposed_in_the_cycle_charges_nothing(world, process):
-    runs(world, 's1', 16)
+    run_server(world, 's1', 16)
     world.now += 600
     read = process.charging._reader.used_by_users
 
@@ -254,18 +256,20 @@ def test_a_leader_deposed_in_the_cycle_charges_nothing(world, process):
 
 
 def test_one_hour_of_a_gap_is_charged_and_older_use_decays(world, process):
-    runs(world, 's1', 16)
+    run_server(world, 's1', 16)
     world.now += 600
     process.cycle()
-    before = parts(world)['the-project']
+    before = used_fractions(world)['the-project']
     world.now += HALF_LIFE_S
     process.cycle()
     hour = 1 - 0.5 ** (charging.LONGEST_S / HALF_LIFE_S)
-    assert parts(world)['the-project'] == pytest.approx(before / 2 + hour)
+    assert used_fractions(world)['the-project'] == pytest.approx(
+        before / 2 + hour
+    )
 
 
 def test_a_clock_that_goes_back_a_little_charges_nothing_twice(world, process):
-    runs(world, 's1', 16)
+    run_server(world, 's1', 16)
     world.now += 600
     process.cycle()
     before = world.store.read_ledger()
@@ -274,25 +278,25 @@ def test_a_clock_that_goes_back_a_little_charges_nothing_twice(world, process):
     assert world.store.read_ledger() == before
     world.now += 1100
     process.cycle()
-    assert parts(world)['the-project'] == after(1200)
+    assert used_fractions(world)['the-project'] == expected_use_after(1200)
 
 
 def test_a_clock_that_was_far_ahead_stops_nothing_for_long(
     world, process, caplog
 ):
-    runs(world, 's1', 16)
+    run_server(world, 's1', 16)
     world.now += 100 * HALF_LIFE_S
     process.cycle()
-    ahead = parts(world)
+    ahead = used_fractions(world)
     world.now -= 100 * HALF_LIFE_S
     with caplog.at_level(logging.WARNING):
         process.cycle()
     assert world.store.read_ledger().at == world.now
-    assert parts(world) == ahead
+    assert used_fractions(world) == ahead
     assert caplog.messages == [charging.WENT_BACK % (100 * HALF_LIFE_S)]
     world.now += 600
     process.cycle()
-    assert parts(world)['the-project'] > ahead['the-project']
+    assert used_fractions(world)['the-project'] > ahead['the-project']
 
 
 def test_a_class_that_is_gone_for_a_while_is_not_forgotten(world, process):
@@ -302,26 +306,26 @@ def test_a_class_that_is_gone_for_a_while_is_not_forgotten(world, process):
     world.cloud.write('s1', {host: {'VGPU': 2}}, 'p')
     world.now += 600
     process.cycle()
-    used = parts(world, 'VGPU')['p']
-    assert used == after(600)
+    used = used_fractions(world, 'VGPU')['p']
+    assert used == expected_use_after(600)
     for each in (gone, host):
         del world.cloud.providers[each]
     del world.cloud.hypervisors[gone]
     world.now += 600
     process.cycle()
     kept = 0.5 ** (600 / HALF_LIFE_S)
-    assert parts(world, 'VGPU')['p'] == pytest.approx(used * kept)
+    assert used_fractions(world, 'VGPU')['p'] == pytest.approx(used * kept)
     snapshot = process.last().snapshot
     assert snapshot.history['p'].shape == (len(snapshot.classes),)
 
 
 def test_orders_get_past_use(world, process):
-    runs(world, 's1', 4, 'p')
+    run_server(world, 's1', 4, 'p')
     world.now += 600
     process.cycle()
     snapshot = process.last().snapshot
     column = snapshot.classes.index('VCPU')
-    assert snapshot.history['p'][column] / 0.25 == after(600)
+    assert snapshot.history['p'][column] / 0.25 == expected_use_after(600)
 
 
 @pytest.mark.parametrize(
@@ -332,8 +336,8 @@ def test_the_next_account_is_the_one_that_used_less_of_its_share(
 ):
     world.order = orders.FairTree()
     world.accounts = (cluster.Account('heavy', None, share),)
-    runs(world, 's1', 8, 'heavy')
-    runs(world, 's2', 4, 'light')
+    run_server(world, 's1', 8, 'heavy')
+    run_server(world, 's2', 4, 'light')
     process = world.process()
     process.cycle()
     world.post('heavy', 4, 'heavy')
@@ -363,7 +367,7 @@ def test_an_order_that_fails_ends_the_cycle_and_not_the_service(world):
 
 
 def test_all_above_an_account_is_charged_as_well(world, process):
-    runs(world, 's1', 4, 'p', 'ann')
+    run_server(world, 's1', 4, 'p', 'ann')
     view = process._reader.read([], {}, world.now)
     accounts = (
         cluster.Account('faculty'),
@@ -377,8 +381,8 @@ def test_all_above_an_account_is_charged_as_well(world, process):
     )
     epoch = world.store.leader().epoch
     process.charging.charge(view, world.now + 600, epoch)
-    assert set(parts(world)) == {'faculty', 'p', 'group', 'p/ann'}
-    assert len(set(parts(world).values())) == 1
+    assert set(used_fractions(world)) == {'faculty', 'p', 'group', 'p/ann'}
+    assert len(set(used_fractions(world).values())) == 1
 
 
 def test_a_running_server_counts_whole_with_its_part_in_the_ledger(

@@ -33,11 +33,11 @@ def pledged(border):
         cluster.Account('P', None, 3.0),
         cluster.Account('biology', None, 1.0),
     )
-    say(border, GROUPS)
+    write_groups(border, GROUPS)
     return border
 
 
-def say(border, groups):
+def write_groups(border, groups):
     border.path.write_text(test_controller.HOSTS + groups)
 
 
@@ -46,28 +46,28 @@ def shares(border):
     return found['physics'].share, found['biology'].share
 
 
-def look(border, times=1):
+def run_accounting(border, times=1):
     """Let it look at accounts again."""
     for _ in range(times):
         border.go(every_s=EVERY_S)
 
 
-def runs(border, account, cores):
+def run_job(border, account, cores):
     job = pledge.Spent(account, float(cores), border.world.now)
     border.batch.used.append(job)
 
 
 def test_shares_of_batch_are_those_pledged(pledged):
-    look(pledged)
+    run_accounting(pledged)
     assert shares(pledged) == (750, 250)
     assert pledged.moving.last().faults == ()
 
 
 def test_use_of_batch_is_counted_in_the_queue(pledged):
-    look(pledged)
-    runs(pledged, 'physics', 8)
+    run_accounting(pledged)
+    run_job(pledged, 'physics', 8)
     before = pledged.service.last().snapshot.history
-    look(pledged, 40)
+    run_accounting(pledged, 40)
     # Half of the hosts for more than three half-lives of an hour.
     history = pledged.service.last().snapshot.history
     assert 'P' not in before
@@ -78,9 +78,9 @@ def test_use_of_batch_is_counted_in_the_queue(pledged):
 
 
 def test_a_group_that_used_the_cloud_has_less_of_batch(pledged, monkeypatch):
-    look(pledged)
+    run_accounting(pledged)
     for name in ('physics', 'biology'):
-        runs(pledged, name, 4)
+        run_job(pledged, name, 4)
     store = pledged.world.store
     cloud = store.read_ledger()
     parts = {'P': dict.fromkeys(('MEMORY_MB', 'VCPU'), 0.5)}
@@ -90,7 +90,7 @@ def test_a_group_that_used_the_cloud_has_less_of_batch(pledged, monkeypatch):
         lambda: type(cloud)(cloud.at, parts, cloud.version),
     )
     monkeypatch.setattr(store, 'write_ledger', lambda *_: None)
-    look(pledged, 40)
+    run_accounting(pledged, 40)
     first, second = shares(pledged)
     # 0.225 of 0.725 was of batch: 0.75 times that, beside 0.25.
     assert first == pytest.approx(482, rel=pledges.NEAR)
@@ -100,52 +100,52 @@ def test_a_group_that_used_the_cloud_has_less_of_batch(pledged, monkeypatch):
 
 
 def test_shares_are_written_only_where_they_differ(pledged, monkeypatch):
-    look(pledged)
+    run_accounting(pledged)
     given = []
     monkeypatch.setattr(
         pledged.batch, 'set_share', lambda *share: given.append(share)
     )
-    look(pledged, 5)
+    run_accounting(pledged, 5)
     assert given == []
 
 
 def test_shares_are_given_back_after_the_last_pledge(pledged):
-    look(pledged)
-    say(pledged, '')
-    look(pledged)
+    run_accounting(pledged)
+    write_groups(pledged, '')
+    run_accounting(pledged)
     assert shares(pledged) == (500, 500)
-    look(pledged)
+    run_accounting(pledged)
     assert not pledged.world.store.pledges.read().found
     # From now on they are somebody else's.
     pledged.batch.set_share('physics', 7)
-    look(pledged, 2)
+    run_accounting(pledged, 2)
     assert shares(pledged) == (7, 500)
 
 
 def test_a_group_without_a_pledge_gets_its_found_share_back(pledged):
-    look(pledged)
-    say(pledged, '\n'.join(GROUPS.splitlines()[:3]))
-    look(pledged)
+    run_accounting(pledged)
+    write_groups(pledged, '\n'.join(GROUPS.splitlines()[:3]))
+    run_accounting(pledged)
     assert shares(pledged) == (500, 500)
 
 
 def test_a_share_set_by_another_program_is_restored(pledged):
-    look(pledged)
+    run_accounting(pledged)
     pledged.batch.set_share('physics', 1500)
-    look(pledged)
+    run_accounting(pledged)
     assert shares(pledged)[0] == pytest.approx(1500, abs=5)
-    say(pledged, '')
-    look(pledged)
+    write_groups(pledged, '')
+    run_accounting(pledged)
     assert shares(pledged) == (1500, 500)
 
 
 def test_an_unavailable_batch_system_is_reported_and_changes_no_share(pledged):
-    look(pledged)
-    runs(pledged, 'physics', 8)
-    look(pledged, 12)
+    run_accounting(pledged)
+    run_job(pledged, 'physics', 8)
+    run_accounting(pledged, 12)
     kept = pledged.world.store.pledges.read()
     pledged.batch.is_away = True
-    look(pledged, 6)
+    run_accounting(pledged, 6)
     said = ' '.join(pledged.moving.last().faults)
     assert 'shares of both sides stay as they are' in said
     assert pledged.world.store.pledges.read() == kept
@@ -153,7 +153,7 @@ def test_an_unavailable_batch_system_is_reported_and_changes_no_share(pledged):
     # Both hosts are all of the cloud.
     assert after == pytest.approx(kept.use['P'])
     pledged.batch.is_away = False
-    look(pledged)
+    run_accounting(pledged)
     # What ran meanwhile is charged once it can be known.
     assert pledged.moving.last().faults == ()
     assert pledged.world.store.pledges.read().use['P'] > kept.use['P']
@@ -173,12 +173,12 @@ def test_a_process_that_begins_after_a_kill_knows_the_found_shares(
     with monkeypatch.context() as patch:
         patch.setattr(of, step, die)
         with pytest.raises(Killed):
-            look(pledged)
+            run_accounting(pledged)
     pledged.begin()
-    look(pledged)
+    run_accounting(pledged)
     assert shares(pledged) == (750, 250)
-    say(pledged, '')
-    look(pledged)
+    write_groups(pledged, '')
+    run_accounting(pledged)
     assert shares(pledged) == (500, 500)
 
 
@@ -191,7 +191,7 @@ def test_a_share_that_is_refused_keeps_no_other(pledged, monkeypatch):
         give(account, share)
 
     monkeypatch.setattr(pledged.batch, 'set_share', refuse)
-    look(pledged)
+    run_accounting(pledged)
     assert shares(pledged) == (750, 500)
     [said] = pledged.moving.last().faults
     assert 'account biology: not an administrator' in said
@@ -202,15 +202,15 @@ def test_a_batch_system_without_accounts_says_so(pledged, monkeypatch):
         raise exception.BatchRefused('no accounts')
 
     monkeypatch.setattr(pledged.batch, 'shares', refuse)
-    look(pledged)
+    run_accounting(pledged)
     [said] = pledged.moving.last().faults
     assert 'no accounts' in said
     assert pledged.states() == ('batch', 'cloud')
 
 
 def test_a_group_that_one_side_does_not_know_changes_nothing(pledged):
-    say(pledged, GROUPS + '- {account: chemistry}\n')
-    look(pledged)
+    write_groups(pledged, GROUPS + '- {account: chemistry}\n')
+    run_accounting(pledged)
     assert shares(pledged) == (500, 500)
     said = ' '.join(pledged.moving.last().faults)
     assert 'the share tree has no account chemistry' in said
@@ -228,17 +228,17 @@ def test_a_group_that_one_side_does_not_know_changes_nothing(pledged):
     ],
 )
 def test_invalid_groups_are_refused(pledged, groups, caplog):
-    look(pledged)
-    say(pledged, GROUPS + groups)
-    look(pledged)
+    run_accounting(pledged)
+    write_groups(pledged, GROUPS + groups)
+    run_accounting(pledged)
     assert shares(pledged) == (750, 250)
     assert 'hosts stay as they were described' in caplog.text
 
 
 def test_groups_are_told_to_operators_and_counted(pledged):
-    look(pledged)
-    runs(pledged, 'physics', 8)
-    look(pledged, 12)
+    run_accounting(pledged)
+    run_job(pledged, 'physics', 8)
+    run_accounting(pledged, 12)
     world = pledged.world
     ask = requests.ClusterOperations(
         world.store, pledged.service, None, pledged.moving
@@ -275,21 +275,21 @@ def test_accounts_are_looked_at_as_often_as_is_said(pledged, monkeypatch):
 
 def test_a_job_that_is_not_charged_is_told_to_the_operator(pledged):
     pledged.batch.uncharged.append('Slurm: job 7 of account physics: odd')
-    look(pledged)
+    run_accounting(pledged)
     assert pledged.batch.uncharged[0] in pledged.moving.last().faults
     # Shares are adjusted all the same.
     assert shares(pledged) == (750, 250)
     pledged.batch.uncharged.clear()
-    look(pledged)
+    run_accounting(pledged)
     assert pledged.moving.last().faults == ()
 
 
 def test_an_odd_entry_of_batch_is_told_to_the_operator(border, monkeypatch):
-    look = border.batch.read_hosts
+    run_accounting = border.batch.read_hosts
     monkeypatch.setattr(
         border.batch,
         'read_hosts',
-        lambda: dataclasses.replace(look(), faults=('job 7: odd',)),
+        lambda: dataclasses.replace(run_accounting(), faults=('job 7: odd',)),
     )
     border.go()
     assert 'job 7: odd' in border.moving.last().faults

@@ -28,11 +28,11 @@ def process(world):
 
 
 @pytest.fixture
-def ask(world, process):
+def operations(world, process):
     return requests.ClusterOperations(world.store, process)
 
 
-def runs(world, uuid, group='', project='p', vcpus=1000):
+def run_server(world, uuid, group='', project='p', vcpus=1000):
     """A server that runs, of a group that its metadata say."""
     flavor = {'vcpus': vcpus, 'ram': 1, 'disk': 0, 'ephemeral': 0}
     world.cloud.add_server(uuid, project, 'u', flavor=flavor)
@@ -41,12 +41,12 @@ def runs(world, uuid, group='', project='p', vcpus=1000):
         world.cloud.servers[uuid]['metadata'] = {'fairness:group': group}
 
 
-def spent(world):
+def stored_charges(world):
     """Units by account, as they are stored."""
     return dict(world.store.market.read_if_changed(-1).spent)
 
 
-def after(world, name):
+def next_leader(world, name):
     """The process that leads once the one before has ended."""
     process = world.process(name)
     process.cycle()
@@ -55,9 +55,9 @@ def after(world, name):
     return process
 
 
-def had(ask, uuid, used, process='1/1', host='h1'):
+def had(operations, uuid, used, process='1/1', host='h1'):
     """The agent of a host says what a server had."""
-    return ask.report_meters(host, {uuid: (process, used)})['elsewhere']
+    return operations.report_meters(host, {uuid: (process, used)})['elsewhere']
 
 
 def later(world, process, seconds=spending_module.EVERY_S):
@@ -65,95 +65,97 @@ def later(world, process, seconds=spending_module.EVERY_S):
     process.cycle()
 
 
-def test_servers_of_a_group_have_their_part_of_its_rate(world, process, ask):
+def test_servers_of_a_group_have_their_part_of_its_rate(
+    world, process, operations
+):
     for uuid in ('s1', 's2'):
-        runs(world, uuid, 'web')
-    runs(world, 's3')
+        run_server(world, uuid, 'web')
+    run_server(world, 's3')
     process.cycle()
-    told = ask.create_group('p', 'web', 70.0, 2)['group']
+    told = operations.create_group('p', 'web', 70.0, 2)['group']
     assert told == {
         'id': 'p/web', 'name': 'web', 'project_id': 'p', 'rate': 70.0,
         'count': 2, 'servers_count': 2, 'server_rate': 35.0,
     }  # fmt: skip
     asked = ['s1', 's2', 's3', 'x']
-    told = ask.rates(asked, '')
+    told = operations.rates(asked, '')
     assert told['rates'] == {'s1': 35.0, 's2': 35.0, 's3': 1.0}
-    assert ask.rates(asked, told['version']) == {
+    assert operations.rates(asked, told['version']) == {
         'version': told['version'],
         'rates': None,
     }
-    ask.set_group('p', 'web', 10.0, None)
-    assert ask.rates(asked, '')['rates']['s1'] == 5.0
-    ask.delete_group('p', 'web')
-    assert ask.rates(asked, told['version'])['rates']['s1'] == 1.0
+    operations.set_group('p', 'web', 10.0, None)
+    assert operations.rates(asked, '')['rates']['s1'] == 5.0
+    operations.delete_group('p', 'web')
+    assert operations.rates(asked, told['version'])['rates']['s1'] == 1.0
 
 
-def test_groups_are_listed_by_project_and_name(world, process, ask):
+def test_groups_are_listed_by_project_and_name(world, process, operations):
     process.cycle()
     for project, name in (('q', 'a'), ('p', 'b'), ('p', 'a')):
-        ask.create_group(project, name, 1.0, 1)
-    first = ask.groups(None, None, 2)
+        operations.create_group(project, name, 1.0, 1)
+    first = operations.groups(None, None, 2)
     assert [each['id'] for each in first['groups']] == ['p/a', 'p/b']
     assert first['more']
-    rest = ask.groups(None, 'p/b', 2)
+    rest = operations.groups(None, 'p/b', 2)
     assert [each['id'] for each in rest['groups']] == ['q/a']
     assert not rest['more']
-    assert [each['name'] for each in ask.groups('q', None, 9)['groups']] == [
-        'a'
-    ]
+    assert [
+        each['name'] for each in operations.groups('q', None, 9)['groups']
+    ] == ['a']
 
 
-def test_an_unknown_or_repeated_group_is_named(process, ask):
+def test_an_unknown_or_repeated_group_is_named(process, operations):
     process.cycle()
-    ask.create_group('p', 'web', 1.0, 1)
+    operations.create_group('p', 'web', 1.0, 1)
     with pytest.raises(exception.IllegalStep, match='a group web already'):
-        ask.create_group('p', 'web', 1.0, 1)
+        operations.create_group('p', 'web', 1.0, 1)
     for call in (
-        lambda: ask.set_group('p', 'db', 1.0, 1),
-        lambda: ask.delete_group('q', 'web'),
+        lambda: operations.set_group('p', 'db', 1.0, 1),
+        lambda: operations.delete_group('q', 'web'),
     ):
         with pytest.raises(exception.UnknownGroup, match='no group'):
             call()
     with pytest.raises(exception.BadArgument, match='rate of group web'):
-        ask.set_group('p', 'web', 1e9, None)
-    assert ask.groups(None, None, 9)['groups'][0]['rate'] == 1.0
+        operations.set_group('p', 'web', 1e9, None)
+    assert operations.groups(None, None, 9)['groups'][0]['rate'] == 1.0
 
 
 def test_use_is_charged_by_the_rate_from_when_it_is_first_told(
-    world, process, ask
+    world, process, operations
 ):
-    runs(world, 's1', 'web')
+    run_server(world, 's1', 'web')
     process.cycle()
-    ask.create_group('p', 'web', 30.0, 1)
-    had(ask, 's1', 5 * HOUR)
+    operations.create_group('p', 'web', 30.0, 1)
+    had(operations, 's1', 5 * HOUR)
     later(world, process)
-    had(ask, 's1', 6 * HOUR)
+    had(operations, 's1', 6 * HOUR)
     # Late and told twice: it is charged once.
     later(world, process)
-    had(ask, 's1', 6 * HOUR)
-    had(ask, 's1', 5 * HOUR)
+    had(operations, 's1', 6 * HOUR)
+    had(operations, 's1', 5 * HOUR)
     later(world, process)
-    assert spent(world) == {'p/u': 30 * spending.UNIT}
+    assert stored_charges(world) == {'p/u': 30 * spending.UNIT}
     # The VM began anew: what its new process has is seen from now on.
-    had(ask, 's1', 0, '2/1')
+    had(operations, 's1', 0, '2/1')
     later(world, process)
-    had(ask, 's1', HOUR, '2/1')
+    had(operations, 's1', HOUR, '2/1')
     later(world, process)
-    assert spent(world) == {'p/u': 60 * spending.UNIT}
+    assert stored_charges(world) == {'p/u': 60 * spending.UNIT}
 
 
 def test_charges_add_up_to_the_last_unit_over_restarts(world):
     """Processes end at any moment; rates change meanwhile."""
-    runs(world, 's1', 'web')
-    runs(world, 's2')
+    run_server(world, 's1', 'web')
+    run_server(world, 's2')
     chance = random.Random(5)
     process = world.process()
     process.cycle()
-    ask = requests.ClusterOperations(world.store, process)
-    ask.create_group('p', 'web', 7.0, 1)
+    operations = requests.ClusterOperations(world.store, process)
+    operations.create_group('p', 'web', 7.0, 1)
     used, owed, rate = {'s1': 0, 's2': 0}, 0, 7000
     for uuid, much in used.items():
-        had(ask, uuid, much)
+        had(operations, uuid, much)
     later(world, process)
     for _ in range(200):
         what = chance.random()
@@ -163,165 +165,168 @@ def test_charges_add_up_to_the_last_unit_over_restarts(world):
             used[uuid] += more
             owed += more * (rate if uuid == 's1' else 1000)
             later(world, process, 1.0)
-            had(ask, uuid, used[uuid])
+            had(operations, uuid, used[uuid])
         elif what < 0.75:
             rate = chance.randrange(1000, 10**6)
-            ask.set_group('p', 'web', rate / 1000, None)
+            operations.set_group('p', 'web', rate / 1000, None)
             rate = int(rate / 1000 * 1000)
         elif what < 0.9:
             later(world, process, chance.choice([1.0, 70.0]))
         else:
             # Killed: what was told since the last write is told again.
-            process = after(world, f'p{world.tick}')
-            ask = requests.ClusterOperations(world.store, process)
+            process = next_leader(world, f'p{world.tick}')
+            operations = requests.ClusterOperations(world.store, process)
             for uuid, much in used.items():
-                had(ask, uuid, much)
+                had(operations, uuid, much)
     later(world, process)
-    assert spent(world) == {'p/u': owed}
+    assert stored_charges(world) == {'p/u': owed}
 
 
 def test_funds_are_never_below_zero_and_then_the_lowest_rate_holds(
-    world, process, ask
+    world, process, operations
 ):
     world.accounts = (cluster.Account('p', funds=10.0),)
-    runs(world, 's1', 'web')
+    run_server(world, 's1', 'web')
     process.cycle()
-    ask.create_group('p', 'web', 30.0, 1)
-    had(ask, 's1', 0)
+    operations.create_group('p', 'web', 30.0, 1)
+    had(operations, 's1', 0)
     later(world, process)
-    [limit] = ask.limits(None, None, 9)['limits']
+    [limit] = operations.limits(None, None, 9)['limits']
     assert (limit['funds'], limit['funds_left']) == (10.0, 10.0)
-    had(ask, 's1', HOUR // 6)
-    told = ask.rates(['s1'], '')
+    had(operations, 's1', HOUR // 6)
+    told = operations.rates(['s1'], '')
     assert told['rates'] == {'s1': 30.0}
-    [limit] = ask.limits(None, None, 9)['limits']
+    [limit] = operations.limits(None, None, 9)['limits']
     assert limit['funds_left'] == 5.0
     later(world, process)
-    had(ask, 's1', HOUR)
+    had(operations, 's1', HOUR)
     process.cycle()
-    had(ask, 's1', 2 * HOUR)
-    told = ask.rates(['s1'], '')
+    had(operations, 's1', 2 * HOUR)
+    told = operations.rates(['s1'], '')
     assert told['rates'] == {'s1': 1.0}
-    [limit] = ask.limits(None, None, 9)['limits']
+    [limit] = operations.limits(None, None, 9)['limits']
     assert limit['funds_left'] == 0.0
     later(world, process)
-    assert spent(world) == {'p/u': 10 * spending.UNIT}
+    assert stored_charges(world) == {'p/u': 10 * spending.UNIT}
     # More funds: the rate of the group holds again.
-    ask.set_limits('p', {'funds': 20.0})
+    operations.set_limits('p', {'funds': 20.0})
     process.cycle()
-    assert ask.rates(['s1'], '')['rates'] == {'s1': 30.0}
+    assert operations.rates(['s1'], '')['rates'] == {'s1': 30.0}
 
 
-def test_groups_and_charges_outlive_the_process(world, process, ask):
-    runs(world, 's1', 'web')
+def test_groups_and_charges_outlive_the_process(world, process, operations):
+    run_server(world, 's1', 'web')
     process.cycle()
-    ask.create_group('p', 'web', 30.0, 1)
-    other = after(world, 'two')
+    operations.create_group('p', 'web', 30.0, 1)
+    other = next_leader(world, 'two')
     told = requests.ClusterOperations(world.store, other)
     assert told.groups(None, None, 9)['groups'][0]['rate'] == 30.0
     assert told.rates(['s1'], '')['rates'] == {'s1': 30.0}
     # Who was deposed changes nothing.
     with pytest.raises(exception.FairnessError):
-        ask.set_group('p', 'web', 99.0, None)
+        operations.set_group('p', 'web', 99.0, None)
     assert told.groups(None, None, 9)['groups'][0]['rate'] == 30.0
 
 
-def test_servers_that_are_gone_are_forgotten(world, process, ask):
-    runs(world, 's1')
+def test_servers_that_are_gone_are_forgotten(world, process, operations):
+    run_server(world, 's1')
     process.cycle()
-    had(ask, 's1', 7)
+    had(operations, 's1', 7)
     later(world, process)
     assert list(world.store.market.read_if_changed(-1).meters) == ['s1']
     world.cloud.remove('s1')
-    runs(world, 's2')
+    run_server(world, 's2')
     for _ in range(3):
         later(world, process, 1000.0)
-    had(ask, 's2', 7)
+    had(operations, 's2', 7)
     later(world, process)
     assert list(world.store.market.read_if_changed(-1).meters) == ['s2']
 
 
-def test_a_project_has_so_many_groups_at_most(world, process, ask):
+def test_a_project_has_so_many_groups_at_most(world, process, operations):
     process.cycle()
     process.charging.trading._most = 2
     for name in ('web', 'db'):
-        ask.create_group('p', name, 1.0, 1)
+        operations.create_group('p', name, 1.0, 1)
     with pytest.raises(exception.IllegalStep, match='has 2 groups'):
-        ask.create_group('p', 'more', 1.0, 1)
-    ask.create_group('q', 'web', 1.0, 1)
-    ask.set_group('p', 'web', 2.0, None)
-    ask.delete_group('p', 'db')
-    ask.create_group('p', 'more', 1.0, 1)
+        operations.create_group('p', 'more', 1.0, 1)
+    operations.create_group('q', 'web', 1.0, 1)
+    operations.set_group('p', 'web', 2.0, None)
+    operations.delete_group('p', 'db')
+    operations.create_group('p', 'more', 1.0, 1)
 
 
 def test_an_agent_charges_for_servers_of_its_own_host_alone(
-    world, process, ask
+    world, process, operations
 ):
     world.cloud.add_host('h2', 4)
-    runs(world, 's1')
+    run_server(world, 's1')
     process.cycle()
-    assert had(ask, 's1', 0, host='h2') == ['s1']
-    assert had(ask, 'unknown', 0) == ['unknown']
+    assert had(operations, 's1', 0, host='h2') == ['s1']
+    assert had(operations, 'unknown', 0) == ['unknown']
     later(world, process)
-    assert had(ask, 's1', HOUR, host='h2') == ['s1']
+    assert had(operations, 's1', HOUR, host='h2') == ['s1']
     later(world, process)
-    assert (spent(world), world.store.market.read_if_changed(-1).meters) == (
+    assert (
+        stored_charges(world),
+        world.store.market.read_if_changed(-1).meters,
+    ) == (
         {},
         {},
     )
 
 
 def test_no_server_is_charged_more_than_its_cpus_times_the_time(
-    world, process, ask
+    world, process, operations
 ):
-    runs(world, 's1', vcpus=2)
+    run_server(world, 's1', vcpus=2)
     process.cycle()
-    had(ask, 's1', 0)
+    had(operations, 's1', 0)
     for used in (2**53 - 1, 2**53 - 1, 5, 2**53 - 1):
-        had(ask, 's1', used)
+        had(operations, 's1', used)
     later(world, process)
-    assert spent(world) == {}
+    assert stored_charges(world) == {}
     for n in range(1, 5):
-        had(ask, 's1', 2**53 - 1)
-        had(ask, 's1', 2**53 - 1)
+        had(operations, 's1', 2**53 - 1)
+        had(operations, 's1', 2**53 - 1)
         later(world, process)
-        assert spent(world)['p/u'] == n * 2 * 60 * SECOND * 1000
+        assert stored_charges(world)['p/u'] == n * 2 * 60 * SECOND * 1000
     # Other processes begin from what they say, whatever they are called.
     for n in range(50):
-        had(ask, 's1', 2**53 - 1, process=f'{n}/x')
+        had(operations, 's1', 2**53 - 1, process=f'{n}/x')
     later(world, process)
-    assert spent(world)['p/u'] == 4 * 2 * 60 * SECOND * 1000
+    assert stored_charges(world)['p/u'] == 4 * 2 * 60 * SECOND * 1000
     assert len(world.store.market.read_if_changed(-1).meters) == 1
 
 
 def test_after_a_clock_was_set_back_meters_charge_from_then_on(
-    world, process, ask
+    world, process, operations
 ):
     """A day back: what can have been used since then, and no more."""
-    runs(world, 's1', vcpus=2)
+    run_server(world, 's1', vcpus=2)
     process.cycle()
-    had(ask, 's1', 0)
+    had(operations, 's1', 0)
     later(world, process)
-    had(ask, 's1', 10 * SECOND)
+    had(operations, 's1', 10 * SECOND)
     later(world, process)
-    assert spent(world)['p/u'] == 10 * SECOND * 1000
+    assert stored_charges(world)['p/u'] == 10 * SECOND * 1000
     world.now -= 86400
-    process = after(world, 'two')
-    ask = requests.ClusterOperations(world.store, process)
-    had(ask, 's1', HOUR)
+    process = next_leader(world, 'two')
+    operations = requests.ClusterOperations(world.store, process)
+    had(operations, 's1', HOUR)
     later(world, process)
-    assert spent(world)['p/u'] == 10 * SECOND * 1000
-    had(ask, 's1', HOUR)
+    assert stored_charges(world)['p/u'] == 10 * SECOND * 1000
+    had(operations, 's1', HOUR)
     later(world, process)
-    assert spent(world)['p/u'] == (10 + 2 * 60) * SECOND * 1000
+    assert stored_charges(world)['p/u'] == (10 + 2 * 60) * SECOND * 1000
 
 
 def test_after_a_clock_was_set_back_a_process_stores_charges_as_before(
-    world, process, ask, monkeypatch
+    world, process, operations, monkeypatch
 ):
-    runs(world, 's1', vcpus=2)
+    run_server(world, 's1', vcpus=2)
     process.cycle()
-    had(ask, 's1', 0)
+    had(operations, 's1', 0)
     later(world, process)
     see = process.charging.trading.see
     monkeypatch.setattr(
@@ -331,20 +336,22 @@ def test_after_a_clock_was_set_back_a_process_stores_charges_as_before(
     )
     for _ in range(3):
         later(world, process)
-        had(ask, 's1', 5 * SECOND)
+        had(operations, 's1', 5 * SECOND)
     later(world, process)
-    assert spent(world)['p/u'] == 5 * SECOND * 1000
+    assert stored_charges(world)['p/u'] == 5 * SECOND * 1000
 
 
-def test_rows_grow_with_servers_and_not_with_messages(world, process, ask):
+def test_rows_grow_with_servers_and_not_with_messages(
+    world, process, operations
+):
     for number in range(3):
-        runs(world, f's{number}', project=f'p{number % 2}')
+        run_server(world, f's{number}', project=f'p{number % 2}')
     process.cycle()
     for number in range(40):
         said = {f'x{number}-{n}' * 20: ('p', 1) for n in range(500)}
         said |= {f's{n}': (f'{number}' * 200, number) for n in range(3)}
-        ask.report_meters('h1', said)
-        ask.rates(list(said), '')
+        operations.report_meters('h1', said)
+        operations.rates(list(said), '')
         later(world, process)
     with world.engine.connect() as connection:
         rows = connection.execute(sa.select(tables.TRADES)).fetchall()
@@ -354,25 +361,25 @@ def test_rows_grow_with_servers_and_not_with_messages(world, process, ask):
 
 def test_a_row_that_cannot_be_read_sets_its_own_project_aside(world, caplog):
     process = world.process()
-    runs(world, 's1', 'web')
+    run_server(world, 's1', 'web')
     process.cycle()
-    ask = requests.ClusterOperations(world.store, process)
-    ask.create_group('p', 'web', 30.0, 1)
-    ask.create_group('q', 'web', 20.0, 1)
+    operations = requests.ClusterOperations(world.store, process)
+    operations.create_group('p', 'web', 30.0, 1)
+    operations.create_group('q', 'web', 20.0, 1)
     with world.engine.begin() as connection:
         at = tables.TRADES.c.project == 'q'
         broken = sa.update(tables.TRADES).where(at).values(kept='[')
         connection.execute(broken)
-    process = after(world, 'two')
-    ask = requests.ClusterOperations(world.store, process)
-    found = [each['id'] for each in ask.groups(None, None, 9)['groups']]
+    process = next_leader(world, 'two')
+    operations = requests.ClusterOperations(world.store, process)
+    found = [each['id'] for each in operations.groups(None, None, 9)['groups']]
     assert found == ['p/web']
     assert 'project q: its stored groups' in caplog.text
-    had(ask, 's1', 0)
+    had(operations, 's1', 0)
     later(world, process)
-    had(ask, 's1', SECOND)
+    had(operations, 's1', SECOND)
     later(world, process)
-    assert spent(world) == {'p/u': 30_000 * SECOND}
+    assert stored_charges(world) == {'p/u': 30_000 * SECOND}
     with world.engine.connect() as connection:
         query = sa.select(tables.TRADES.c.kept).where(at)
         assert connection.execute(query).scalar() == '['
@@ -393,70 +400,74 @@ def priced(told):
     return {each['host']: each['price'] for each in told['prices']}
 
 
-def test_a_price_is_the_sum_of_spending_on_a_host(world, process, ask):
+def test_a_price_is_the_sum_of_spending_on_a_host(world, process, operations):
     world.cloud.add_host('h2', 4)
     for uuid in ('s1', 's2'):
-        runs(world, uuid, 'web')
-    runs(world, 's3')
+        run_server(world, uuid, 'web')
+    run_server(world, 's3')
     process.cycle()
-    ask.create_group('p', 'web', 70.0, 2)
+    operations.create_group('p', 'web', 70.0, 2)
     [told] = [
-        each for each in ask.prices(None, None, 9)['prices'] if each['price']
+        each
+        for each in operations.prices(None, None, 9)['prices']
+        if each['price']
     ]
     assert told['host'] == told['id'] == 'h1'
     assert told['resource_class'] == 'VCPU'
     assert told['price'] == 71.0
     assert told['capacity'] > 0
     # Hosts without servers cost nothing, and are told.
-    assert 0.0 in priced(ask.prices(None, None, 9)).values()
+    assert 0.0 in priced(operations.prices(None, None, 9)).values()
 
 
-def test_prices_are_told_page_by_page(world, process, ask):
+def test_prices_are_told_page_by_page(world, process, operations):
     world.cloud.add_host('h2', 4)
     process.cycle()
-    names = [each['host'] for each in ask.prices(None, None, 9)['prices']]
+    names = [
+        each['host'] for each in operations.prices(None, None, 9)['prices']
+    ]
     assert names == sorted(names)
-    first = ask.prices(None, None, 1)
+    first = operations.prices(None, None, 1)
     assert first['more']
-    rest = ask.prices(None, first['prices'][0]['id'], 9)
+    rest = operations.prices(None, first['prices'][0]['id'], 9)
     assert [each['host'] for each in rest['prices']] == names[1:]
 
 
-def test_the_past_has_a_row_where_a_price_changed(world, process, ask):
-    runs(world, 's1', 'web')
+def test_the_past_has_a_row_where_a_price_changed(world, process, operations):
+    run_server(world, 's1', 'web')
     process.cycle()
-    ask.create_group('p', 'web', 5.0, 1)
+    operations.create_group('p', 'web', 5.0, 1)
     for rate in (5.0, 5.0, 9.0):
-        ask.set_group('p', 'web', rate, None)
+        operations.set_group('p', 'web', rate, None)
         later(world, process, prices.EVERY_S)
-    past = ask.prices('h1', None, 9)['prices']
+    past = operations.prices('h1', None, 9)['prices']
     assert [each['price'] for each in past] == [9.0, 5.0, 1.0]
-    first = ask.prices('h1', None, 1)
+    first = operations.prices('h1', None, 1)
     assert first['more']
-    rest = ask.prices('h1', first['prices'][0]['id'], 9)
+    rest = operations.prices('h1', first['prices'][0]['id'], 9)
     assert [each['price'] for each in rest['prices']] == [5.0, 1.0]
     assert not rest['more']
     # What changes in between is not written.
-    ask.set_group('p', 'web', 11.0, None)
+    operations.set_group('p', 'web', 11.0, None)
     later(world, process, prices.EVERY_S / 2)
-    assert ask.prices('h1', None, 9)['prices'] == past
-    assert priced(ask.prices(None, None, 9))['h1'] == 11.0
+    assert operations.prices('h1', None, 9)['prices'] == past
+    assert priced(operations.prices(None, None, 9))['h1'] == 11.0
 
 
-def test_an_old_price_is_forgotten(world, process, ask):
-    runs(world, 's1')
+def test_an_old_price_is_forgotten(world, process, operations):
+    run_server(world, 's1')
     process.cycle()
-    assert ask.prices('h1', None, 9)['prices']
+    assert operations.prices('h1', None, 9)['prices']
     # Nothing changes: what is left would be a row of the first moment.
     later(world, process, 86400.0 + 60.0)
-    assert ask.prices('h1', None, 9)['prices'] == []
+    assert operations.prices('h1', None, 9)['prices'] == []
 
 
-def test_another_process_goes_on_with_the_past(world, process, ask):
-    runs(world, 's1')
+def test_another_process_goes_on_with_the_past(world, process, operations):
+    run_server(world, 's1')
     process.cycle()
     world.now += 5.0
-    successor = after(world, 'second')
+    successor = next_leader(world, 'second')
     other = requests.ClusterOperations(world.store, successor)
     later(world, successor, prices.EVERY_S)
     past = other.prices('h1', None, 9)['prices']
@@ -464,33 +475,33 @@ def test_another_process_goes_on_with_the_past(world, process, ask):
     assert len(past) == 2
 
 
-def test_a_host_or_a_marker_that_is_none_is_named(world, process, ask):
+def test_a_host_or_a_marker_that_is_none_is_named(world, process, operations):
     process.cycle()
     with pytest.raises(exception.UnknownHost, match='no host x'):
-        ask.prices('x', None, 9)
+        operations.prices('x', None, 9)
     for marker in ('soon', 'nan'):
         with pytest.raises(exception.BadArgument, match='marker'):
-            ask.prices('h1', marker, 9)
+            operations.prices('h1', marker, 9)
 
 
 # What projects read of prices ------------------------------------------------
 
 
-def of_project(ask, project):
-    told = ask.prices(None, None, 99, project)['prices']
+def of_project(operations, project):
+    told = operations.prices(None, None, 99, project)['prices']
     return {each['host']: each['price'] for each in told}
 
 
 @pytest.fixture
-def market_of(world, process, ask):
+def market_of(world, process, operations):
     """Three hosts; two projects with a group and a server each."""
     for name in ('h2', 'h3'):
         world.cloud.add_host(name, 4)
-    runs(world, 's1', 'web', 'p')
-    runs(world, 's2', 'batch', 'q')
-    runs(world, 's3', '', 'q')
+    run_server(world, 's1', 'web', 'p')
+    run_server(world, 's2', 'batch', 'q')
+    run_server(world, 's3', '', 'q')
     process.cycle()
-    return ask
+    return operations
 
 
 def test_a_project_reads_no_price_where_no_group_is_set(market_of):
@@ -507,7 +518,7 @@ def test_a_project_reads_names_of_its_own_that_stay(market_of, world, process):
     assert not first.keys() & of_project(market_of, 'q').keys()
     later(world, process)
     assert of_project(market_of, 'p') == first
-    other = after(world, 'two')
+    other = next_leader(world, 'two')
     again = requests.ClusterOperations(world.store, other)
     assert of_project(again, 'p') == first
 
@@ -528,7 +539,7 @@ def test_prices_do_not_tell_how_many_servers_there_are(
     market_of.create_group('q', 'batch', 70.0, 1)
     before = of_project(market_of, 'p')
     for number in range(1, 4):
-        runs(world, f'more{number}', '', 'r')
+        run_server(world, f'more{number}', '', 'r')
         later(world, process)
         assert of_project(market_of, 'p') == before
 

@@ -14,7 +14,7 @@ SEEDS = range(5)
 TWO_AGAINST_ONE = [0, 0, 1]
 
 
-def busy(count):
+def constant_load(count):
     return lambda step: [plant.HUNGRY] * count
 
 
@@ -36,7 +36,9 @@ class TestFeedbackPolicy(policy_contract.PolicyContract):
 @pytest.mark.parametrize('noise', NOISES)
 @pytest.mark.parametrize('seed', SEEDS)
 def test_two_users_are_equal_within_six_rounds_and_stay_so(noise, seed):
-    trace = plant.run(TWO_AGAINST_ONE, busy(3), noise=noise, seed=seed)
+    trace = plant.run(
+        TWO_AGAINST_ONE, constant_load(3), noise=noise, seed=seed
+    )
     share = trace.of_user(TWO_AGAINST_ONE, 0)
     assert share[0] == pytest.approx(2 / 3)
     assert np.abs(share[6:] - 0.5).max() <= 0.03
@@ -46,7 +48,7 @@ def test_two_users_are_equal_within_six_rounds_and_stay_so(noise, seed):
 
 @pytest.mark.parametrize('decay', [0.25, 0.5, 1.0])
 def test_other_smoothing_is_slower_and_still_stable(decay):
-    trace = plant.run(TWO_AGAINST_ONE, busy(3), decay=decay, seed=3)
+    trace = plant.run(TWO_AGAINST_ONE, constant_load(3), decay=decay, seed=3)
     share = trace.of_user(TWO_AGAINST_ONE, 0)
     assert np.abs(share[15:] - 0.5).max() <= 0.03
     # With a factor of 0.25 usage lags more than the policy makes up for.
@@ -56,7 +58,7 @@ def test_other_smoothing_is_slower_and_still_stable(decay):
 @pytest.mark.parametrize('seed', SEEDS)
 def test_greediness_ends_where_all_are_equally_heavy(seed):
     trace = plant.run(
-        TWO_AGAINST_ONE, busy(3), metric=plant.greediness, seed=seed
+        TWO_AGAINST_ONE, constant_load(3), metric=plant.greediness, seed=seed
     )
     final = trace.shares[-20:].mean(axis=0)
     heaviness = plant.greediness(final, np.array(TWO_AGAINST_ONE), 2)
@@ -69,7 +71,7 @@ def test_greediness_ends_where_all_are_equally_heavy(seed):
 @pytest.mark.parametrize('noise', NOISES)
 def test_one_against_thirty_stops_at_the_bound(metric, noise):
     users = [0] + [1] * 30
-    trace = plant.run(users, busy(31), metric=metric, noise=noise)
+    trace = plant.run(users, constant_load(31), metric=metric, noise=noise)
     settled = trace.weights[12:]
     assert np.ptp(settled, axis=0).max() == 0
     assert settled[0, 0] == pytest.approx(20**0.5, rel=0.01)
@@ -79,7 +81,7 @@ def test_one_against_thirty_stops_at_the_bound(metric, noise):
 
 def test_the_bound_is_reached_also_from_one_side():
     users = [0] + [1] * 30
-    trace = plant.run(users, busy(31), start=[4.47] + [1.0] * 30)
+    trace = plant.run(users, constant_load(31), start=[4.47] + [1.0] * 30)
     assert trace.shares[-1, 0] == pytest.approx(0.4, abs=0.01)
 
 
@@ -89,7 +91,7 @@ def test_a_bound_does_not_leave_anything_wound_up():
     users = [0] + [1] * 30
     trace = plant.run(
         users,
-        busy(31),
+        constant_load(31),
         elsewhere=lambda step: [9.0 if step >= 40 else 0.0] + [0.0] * 30,
         rounds=60,
     )
@@ -145,7 +147,9 @@ def test_a_satisfied_user_above_his_part_is_lowered_until_he_waits():
 
 
 def test_vms_that_the_metric_treats_as_one_end_with_one_weight():
-    trace = plant.run(TWO_AGAINST_ONE, busy(3), start=[4.47, 0.22, 1.0])
+    trace = plant.run(
+        TWO_AGAINST_ONE, constant_load(3), start=[4.47, 0.22, 1.0]
+    )
     assert trace.weights[15, 0] == pytest.approx(trace.weights[15, 1], 0.011)
     share = trace.of_user(TWO_AGAINST_ONE, 0)
     assert np.abs(share[15:] - 0.5).max() <= 0.03
@@ -153,7 +157,7 @@ def test_vms_that_the_metric_treats_as_one_end_with_one_weight():
 
 def test_a_user_that_became_light_recovers_within_a_few_rounds():
     start = [20**-0.5, 20**-0.5, 20**0.5]
-    trace = plant.run(TWO_AGAINST_ONE, busy(3), start=start)
+    trace = plant.run(TWO_AGAINST_ONE, constant_load(3), start=start)
     share = trace.of_user(TWO_AGAINST_ONE, 0)
     assert share[0] < 0.1
     assert np.abs(share[8:] - 0.5).max() <= 0.03
@@ -161,7 +165,9 @@ def test_a_user_that_became_light_recovers_within_a_few_rounds():
 
 def test_a_user_heavy_elsewhere_leaves_the_node_to_equal_others():
     users = [0, 0, 1, 2]
-    trace = plant.run(users, busy(4), elsewhere=lambda step: [3, 3, 0, 0])
+    trace = plant.run(
+        users, constant_load(4), elsewhere=lambda step: [3, 3, 0, 0]
+    )
     assert trace.weights[-1, 0] == pytest.approx(20**-0.5, rel=0.01)
     one, other = trace.of_user(users, 1), trace.of_user(users, 2)
     assert np.abs(one - other)[10:].max() <= 0.03
@@ -169,14 +175,14 @@ def test_a_user_heavy_elsewhere_leaves_the_node_to_equal_others():
 
 @pytest.mark.parametrize('user_count', [2, 30, 1000])
 def test_speed_does_not_depend_on_the_size_of_the_cloud(user_count):
-    trace = plant.run(TWO_AGAINST_ONE, busy(3), user_count=user_count)
+    trace = plant.run(TWO_AGAINST_ONE, constant_load(3), user_count=user_count)
     share = trace.of_user(TWO_AGAINST_ONE, 0)
     assert np.abs(share[6:] - 0.5).max() <= 0.03
 
 
 @pytest.mark.parametrize('noise', NOISES)
 def test_many_equal_users_are_left_at_neutral(noise):
-    trace = plant.run(range(30), busy(30), noise=noise)
+    trace = plant.run(range(30), constant_load(30), noise=noise)
     np.testing.assert_allclose(trace.weights, 1.0, rtol=0.06)
     drift = np.log(trace.weights[-1]).mean()
     assert abs(drift) < 0.01
@@ -187,7 +193,7 @@ def test_a_policy_without_direction_brings_history_back_to_neutral():
         return np.zeros(len(shares))
 
     trace = plant.run(
-        [0, 1, 2], busy(3), metric=uniform, start=[4.0, 0.25, 0.5]
+        [0, 1, 2], constant_load(3), metric=uniform, start=[4.0, 0.25, 0.5]
     )
     np.testing.assert_allclose(trace.weights[-1], 1.0, rtol=0.011)
 

@@ -18,7 +18,7 @@ SMALL = {
     'star of 3': plant.star(3),
     'star of 5': plant.star(5),
     **{
-        f'drawn {seed}': plant.drawn(5, 5, 3 + seed % 4, seed)
+        f'drawn {seed}': plant.random_cloud(5, 5, 3 + seed % 4, seed)
         for seed in range(6)
     },
 }
@@ -88,7 +88,10 @@ NARROW = plant.Cloud([4.0], [(0, 0)] + [(0, 1)] * 6 + [(0, 2)] * 30)
 
 WIDE = {
     'one node': NARROW,
-    **{f'drawn {seed}': plant.drawn(10, 10, 4, seed) for seed in (0, 4, 5)},
+    **{
+        f'drawn {seed}': plant.random_cloud(10, 10, 4, seed)
+        for seed in (0, 4, 5)
+    },
 }
 """Where weights end at bounds: nodes differ in size, users are few."""
 

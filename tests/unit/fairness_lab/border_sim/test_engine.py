@@ -70,7 +70,7 @@ def test_no_host_moves_without_demand():
     assert {each.moving for each in moments} == {0}
 
 
-def full(wants_jobs):
+def full_cloud(wants_jobs):
     """A cloud of two hosts, one server on each; jobs come for one host."""
     return small_worlds.world(
         jobs=[(100, 0, WHOLE, 50)] if wants_jobs else [],
@@ -82,7 +82,7 @@ def full(wants_jobs):
 
 
 def test_servers_move_while_they_run_and_their_host_goes():
-    border, moments = run(full(wants_jobs=True))
+    border, moments = run(full_cloud(wants_jobs=True))
     assert border.cloud.moved == 1
     assert border.cloud.killed == 0
     # Nothing of their work was lost, and they end when they would have.

@@ -13,7 +13,7 @@ WEEKS = benchmark.load('pages.border')
 PLACE = pathlib.Path(__file__).parents[4] / 'benchmarks/results/border'
 
 
-def recorded(name):
+def read_result(name):
     return json.loads((PLACE / f'{name}.json').read_text('utf-8'))
 
 
@@ -21,7 +21,7 @@ def recorded(name):
     ('name', 'within'), [('both', True), ('apart', False)]
 )
 def test_use_of_both_sides_is_within_five_points_of_pledges(name, within):
-    result = recorded(name)
+    result = read_result(name)
     assert result['shares_of_both_sides'] is within
     [run] = result['runs']
     assert run['settled_s'] == 2 * result['half_life_s']

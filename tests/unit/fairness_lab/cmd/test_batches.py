@@ -14,7 +14,7 @@ from fairness_lab.measures import running
 
 
 @pytest.fixture
-def asked():
+def batch_arguments():
     return batches.ComparedRuns(
         scenarios=['one-node', 'two-nodes'],
         metrics=['DominantShareMetric', 'UniformMetric'],
@@ -25,16 +25,18 @@ def asked():
 
 
 def test_a_comparison_has_a_row_for_each_pair_and_one_without_agents(
-    tmp_path, asked
+    tmp_path, batch_arguments
 ):
-    content = batches.compare(asked, tmp_path, None)
+    content = batches.compare(batch_arguments, tmp_path, None)
     assert json.loads((tmp_path / 'compare.json').read_text()) == content
     rows = [
         (row['scenario'], row['metric'], row['policy'])
         for row in content['runs']
     ]
     assert len(set(rows)) == len(rows) == 6
-    assert [row[0] for row in rows if row[2] == 'none'] == asked.scenarios
+    assert [
+        row[0] for row in rows if row[2] == 'none'
+    ] == batch_arguments.scenarios
     assert {name for name, _, _ in rows} == {'one-node', 'two-nodes'}
     for row in content['runs']:
         assert (tmp_path / row['directory'] / 'result.json').is_file()
@@ -43,13 +45,13 @@ def test_a_comparison_has_a_row_for_each_pair_and_one_without_agents(
     assert len(lines) == 7
 
 
-def test_a_sweep_has_a_row_for_each_combination(tmp_path, asked):
+def test_a_sweep_has_a_row_for_each_combination(tmp_path, batch_arguments):
     grid = {
         'agent.fairness.decay_factor': ['0.3', '1.0'],
         'max_weight_ratio': ['2', '20'],
     }
     few = dataclasses.replace(
-        asked,
+        batch_arguments,
         scenarios=['one-node'],
         metrics=[],
         policies=['feedback'],

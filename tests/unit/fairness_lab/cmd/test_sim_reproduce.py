@@ -28,7 +28,7 @@ def out(tmp_path):
 
 
 @pytest.fixture
-def changed(monkeypatch):
+def change_claim(monkeypatch):
     """Change the first claim that is declared."""
 
     def change(**changes):
@@ -191,8 +191,8 @@ def test_a_tolerance_ends_at_its_edge_in_a_real_run(copy, out, within, code):
     assert (said in ran.stdout) == bool(code)
 
 
-def test_a_failing_command_is_reported(out, changed, capsys):
-    changed(command='python -c "raise SystemExit(7)"')
+def test_a_failing_command_is_reported(out, change_claim, capsys):
+    change_claim(command='python -c "raise SystemExit(7)"')
     assert sim.main(['reproduce', NAMES[0], '--out', str(out)]) == 1
     assert content(out)[0]['outcome'] == 'failed'
     assert f'{NAMES[0]}: failed: exit code 7' in capsys.readouterr().out

@@ -79,7 +79,7 @@ def no_checkout(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduction, '_RECORDS', tmp_path / 'none')
 
 
-def other(**changes):
+def changed_claim(**changes):
     return dataclasses.replace(CLAIM, **changes)
 
 
@@ -97,7 +97,9 @@ def test_equal_numbers_hold(reproduce, meter):
 def test_a_different_number_holds_within_its_tolerance(
     reproduce, within, outcome
 ):
-    [found] = reproduce(other(recorded={'a': 4, 'b': 6}, within=within))
+    [found] = reproduce(
+        changed_claim(recorded={'a': 4, 'b': 6}, within=within)
+    )
     assert found.outcome == outcome
     rows = found.content()['numbers']
     assert [each['holds'] for each in rows] == [True, outcome == 'holds']
@@ -128,7 +130,7 @@ def test_a_record_that_differs_from_the_claim_does_not_hold(
 ):
     """The tolerance is that of a new run, not of the record."""
     record(a=4, b=6)
-    [found] = reproduce(other(within=within))
+    [found] = reproduce(changed_claim(within=within))
     assert found.outcome == 'differs'
     assert found.why == 'b: declared 5, recorded 6, reproduced 5'
 
@@ -141,7 +143,7 @@ def test_a_record_without_the_number_is_named(reproduce, record):
 
 
 def test_each_number_that_does_not_hold_is_named(reproduce):
-    [found] = reproduce(other(recorded={'a': 4.5, 'b': -1}))
+    [found] = reproduce(changed_claim(recorded={'a': 4.5, 'b': -1}))
     assert found.why == (
         'a: declared 4.5, reproduced 4; b: declared -1, reproduced 5'
     )
@@ -156,7 +158,9 @@ def test_each_number_that_does_not_hold_is_named(reproduce):
     ],
 )
 def test_a_failing_command_does_not_stop_others(reproduce, command, why):
-    failed, held = reproduce(other(name='own-bad', command=command), CLAIM)
+    failed, held = reproduce(
+        changed_claim(name='own-bad', command=command), CLAIM
+    )
     assert (failed.outcome, held.outcome) == ('failed', 'holds')
     assert why in failed.why
     numbers = failed.content()['numbers']
@@ -164,13 +168,17 @@ def test_a_failing_command_does_not_stop_others(reproduce, command, why):
 
 
 def test_output_of_a_command_is_kept(reproduce, tmp_path):
-    reproduce(other(command=python('print(1); raise SystemExit("two")')))
+    reproduce(
+        changed_claim(command=python('print(1); raise SystemExit("two")'))
+    )
     said = (tmp_path / 'own-number' / 'output.txt').read_text()
     assert sorted(said.split()) == ['1', 'two']
 
 
 def test_claims_of_one_command_run_it_once(reproduce, tmp_path, meter):
-    found = reproduce(CLAIM, other(name='own-second', recorded={'a': 4}))
+    found = reproduce(
+        CLAIM, changed_claim(name='own-second', recorded={'a': 4})
+    )
     assert [each.outcome for each in found] == ['holds', 'holds']
     assert [each.name for each in tmp_path.iterdir()] == ['own-number']
     assert meter.done == 1
@@ -184,7 +192,7 @@ def test_claims_of_one_command_run_it_once(reproduce, tmp_path, meter):
     ],
 )
 def test_a_skipped_command_names_the_reason(reproduce, tmp_path, changes, why):
-    [found] = reproduce(other(**changes))
+    [found] = reproduce(changed_claim(**changes))
     assert found.outcome == 'not run'
     assert why in found.why
     assert not any(tmp_path.iterdir())
@@ -192,12 +200,14 @@ def test_a_skipped_command_names_the_reason(reproduce, tmp_path, changes, why):
 
 def test_benchmarks_need_a_checkout(reproduce, tmp_path, monkeypatch):
     monkeypatch.setattr(reproduction, '_TOP', tmp_path)
-    [found] = reproduce(other(command='python -m benchmarks.beside --out OUT'))
+    [found] = reproduce(
+        changed_claim(command='python -m benchmarks.beside --out OUT')
+    )
     assert found.why == 'it needs a checkout of the source'
 
 
 def test_a_command_that_takes_too_long_is_ended(reproduce, tmp_path):
-    [found] = reproduce(other(command=SLOW), within_s=0.5)
+    [found] = reproduce(changed_claim(command=SLOW), within_s=0.5)
     assert found.outcome == 'failed'
     assert 'it was ended' in found.why
     assert found.took_s < 30
@@ -206,7 +216,9 @@ def test_a_command_that_takes_too_long_is_ended(reproduce, tmp_path):
 def test_the_quickest_command_is_run_first(reproduce):
     """So that as many as possible are run in the time that there is."""
     found = reproduce(
-        other(name='own-slow', command=SLOW, cost_s=0.2), CLAIM, within_s=5
+        changed_claim(name='own-slow', command=SLOW, cost_s=0.2),
+        CLAIM,
+        within_s=5,
     )
     assert [each.outcome for each in found] == ['failed', 'holds']
 
@@ -217,7 +229,7 @@ def seeded():
         "import json,sys; seed=int(sys.argv[-1]) if '--seed' in sys.argv"
         " else 1; json.dump({'a': seed, 'b': 3}, open('OUT/made.json', 'x'))"
     )
-    return other(
+    return changed_claim(
         command=python(code),
         recorded={'a': 1, 'b': 3},
         seed=1,

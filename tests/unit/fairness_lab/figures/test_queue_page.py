@@ -20,7 +20,7 @@ ONE, WHOLE = small_clouds.ONE, small_clouds.WHOLE
 REQUESTS = [(0, 0, WHOLE, 95), (5, 1, ONE, 20), (5, 0, ONE, 20)]
 
 
-def ran(place, order='fifo', requests=REQUESTS, **more):
+def run_small_cloud(place, order='fifo', requests=REQUESTS, **more):
     """Run a small cloud in a new place; its result."""
     place.mkdir(parents=True)
     return runs_module.run(small_clouds.cloud(requests, **more), order, place)
@@ -36,7 +36,7 @@ def height_and_width(picture):
 
 
 def test_a_page_explains_its_terms(tmp_path):
-    result = ran(tmp_path / 'a')
+    result = run_small_cloud(tmp_path / 'a')
     page = page_of(tmp_path / 'a', result)
     for says in (
         '<h1>small, fifo</h1>',
@@ -53,7 +53,7 @@ def test_a_page_explains_its_terms(tmp_path):
 
 
 def test_numbers_of_a_page_are_those_of_the_result(tmp_path):
-    result = ran(tmp_path / 'a')
+    result = run_small_cloud(tmp_path / 'a')
     page = page_of(tmp_path / 'a', result)
     error = 100 * result['share_error']['mean']
     assert f'<td>{error:.1f} %</td>' in page
@@ -62,7 +62,7 @@ def test_numbers_of_a_page_are_those_of_the_result(tmp_path):
 
 @pytest.mark.parametrize('requests', [REQUESTS, []])
 def test_a_picture_drawn_twice_is_identical(tmp_path, requests):
-    result = ran(tmp_path / 'a', requests=requests)
+    result = run_small_cloud(tmp_path / 'a', requests=requests)
     pictures = []
     for _ in range(2):
         page_of(tmp_path / 'a', result)
@@ -76,7 +76,7 @@ def conclusions_of(page):
     return re.findall('<li>(.*)</li>', rest)
 
 
-def judged(error, p95_s, scenario='small'):
+def result_with(error, p95_s, scenario='small'):
     return {
         'scenario': scenario,
         'share_error': {'mean': error},
@@ -88,7 +88,7 @@ def judged(error, p95_s, scenario='small'):
     ('error', 'word'), [(0.04, 'at most 5%'), (0.06, 'more than 5%')]
 )
 def test_a_page_concludes_whether_shares_are_kept(tmp_path, error, word):
-    result = ran(tmp_path / 'a')
+    result = run_small_cloud(tmp_path / 'a')
     result['share_error']['mean'] = error
     [told] = conclusions_of(page_of(tmp_path / 'a', result))
     assert told.startswith(f'small: the error of shares is {error:.1%}')
@@ -96,7 +96,10 @@ def test_a_page_concludes_whether_shares_are_kept(tmp_path, error, word):
 
 
 def test_a_comparison_explains_a_shorter_wait_with_a_larger_error():
-    fair, fifo = ('fair_tree', judged(0.02, 7200)), ('fifo', judged(0.3, 3600))
+    fair, fifo = (
+        ('fair_tree', result_with(0.02, 7200)),
+        ('fifo', result_with(0.3, 3600)),
+    )
     shares, waits = queue_page._conclusions([fair, fifo])
     assert shares == (
         'small: the error of shares is least with fair_tree (2.0%) and largest'
@@ -109,15 +112,18 @@ def test_a_comparison_explains_a_shorter_wait_with_a_larger_error():
 
 
 def test_a_comparison_names_the_run_that_is_best_in_both():
-    fair, fifo = ('fair_tree', judged(0.02, 3600)), ('fifo', judged(0.3, 7200))
-    other = 'fifo', judged(None, None, 'other')
+    fair, fifo = (
+        ('fair_tree', result_with(0.02, 3600)),
+        ('fifo', result_with(0.3, 7200)),
+    )
+    other = 'fifo', result_with(None, None, 'other')
     _, waits = queue_page._conclusions([fair, fifo, other])
     assert waits.endswith('fair_tree (1.00 h), which divides best by shares,'
                           ' too')  # fmt: skip
 
 
 def test_a_page_shows_lost_work_if_servers_are_preempted(tmp_path):
-    result = ran(tmp_path / 'a')
+    result = run_small_cloud(tmp_path / 'a')
     page = page_of(tmp_path / 'a', result)
     assert '<th>work lost</th>' not in page
     result['made_room'] = {'servers': 3, 'lost_part': 0.0125}
@@ -127,7 +133,7 @@ def test_a_page_shows_lost_work_if_servers_are_preempted(tmp_path):
 
 
 def test_names_cannot_break_the_page(tmp_path):
-    result = ran(tmp_path / 'a')
+    result = run_small_cloud(tmp_path / 'a')
     result['description'] = 'a <script>'
     assert 'a &lt;script&gt;' in page_of(tmp_path / 'a', result)
 
@@ -135,7 +141,7 @@ def test_names_cannot_break_the_page(tmp_path):
 def test_a_picture_draws_some_of_many_users_and_counts_the_others(
     tmp_path, monkeypatch
 ):
-    side = queue.read('fifo', ran(tmp_path / 'a'), tmp_path / 'a')
+    side = queue.read('fifo', run_small_cloud(tmp_path / 'a'), tmp_path / 'a')
     many = [
         {**side.users[0], 'user': f'u{n}', 'mean_s': str(n), 'p95_s': str(n)}
         for n in range(100)
@@ -149,7 +155,7 @@ def test_a_picture_draws_some_of_many_users_and_counts_the_others(
 
 
 def test_a_broken_table_is_refused_by_name(tmp_path):
-    result = ran(tmp_path / 'a')
+    result = run_small_cloud(tmp_path / 'a')
     (tmp_path / 'a' / 'users.csv').write_bytes(b'project\n\xff\n')
     with pytest.raises(exception.BadSeries, match=r'users\.csv'):
         page_of(tmp_path / 'a', result)
@@ -158,7 +164,7 @@ def test_a_broken_table_is_refused_by_name(tmp_path):
 def test_a_comparison_links_to_the_pages_of_its_runs(tmp_path):
     runs = []
     for order in ('fifo', 'fair_tree'):
-        result = ran(tmp_path / 'runs' / order, order)
+        result = run_small_cloud(tmp_path / 'runs' / order, order)
         page_of(tmp_path / 'runs' / order, result)
         runs.append((order, {**result, 'directory': f'runs/{order}'}))
     runs[1][1]['scenario'] = 'other'
@@ -172,7 +178,7 @@ def test_a_comparison_links_to_the_pages_of_its_runs(tmp_path):
 
 
 def test_a_value_that_is_zero_on_every_side_has_no_bars(tmp_path):
-    side = queue.read('fifo', ran(tmp_path / 'a'), tmp_path / 'a')
+    side = queue.read('fifo', run_small_cloud(tmp_path / 'a'), tmp_path / 'a')
     lost = dataclasses.replace(
         side, result={**side.result, 'made_room': {'lost_part': 0.1}}
     )

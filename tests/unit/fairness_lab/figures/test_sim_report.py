@@ -23,7 +23,7 @@ from tests.unit.fairness_lab.measures import test_measures as small
 def result(scenario='small', policy='feedback', **measures):
     """A result like that of a run."""
     shares = [small.UNFAIR] * 4 + [small.FAIR] * 16
-    found = {**small.judged(shares), **measures}
+    found = {**small.observed_result(shares), **measures}
     found.pop('series')
     return {
         'scenario': scenario,
@@ -35,7 +35,9 @@ def result(scenario='small', policy='feedback', **measures):
 
 def tables(users=2):
     """Series with so many users."""
-    found = small.judged([small.UNFAIR] * 4 + [small.FAIR] * 16)['series']
+    found = small.observed_result([small.UNFAIR] * 4 + [small.FAIR] * 16)[
+        'series'
+    ]
     if users > 2:
         table = found['ideals']
         rows = [row for row in table['rows'] if row[2] == 'a']
@@ -47,7 +49,7 @@ def tables(users=2):
     return found
 
 
-def written(directory, series):
+def write_series(directory, series):
     for name, table in series.items():
         with (directory / f'{name}.csv').open('w', newline='') as stream:
             writer = csv.writer(stream)
@@ -69,7 +71,7 @@ def pixels(picture):
     'users', [2, 30, pytest.param(7, marks=pytest.mark.slow)]
 )
 def test_a_run_is_drawn_for_any_number_of_users(tmp_path, users):
-    series = series_module.read(written(tmp_path, tables(users)))
+    series = series_module.read(write_series(tmp_path, tables(users)))
     drawn = pixels(
         simulated.run(simulated.SimulatedRun('t', result(), series))
     )
@@ -85,7 +87,7 @@ def test_a_run_without_series_is_drawn(tmp_path):
 
 
 def test_files_of_a_run_need_no_network(tmp_path):
-    report.write_run(tmp_path, result(), written(tmp_path, tables()))
+    report.write_run(tmp_path, result(), write_series(tmp_path, tables()))
     page = (tmp_path / 'report.html').read_text(encoding='utf-8')
     assert (tmp_path / 'run.png').read_bytes().startswith(b'\x89PNG')
     assert re.findall(r'(?:src|href)="(?!data:image/png;base64,)', page) == []
@@ -149,7 +151,7 @@ def test_names_cannot_break_a_page(tmp_path):
 
 
 def test_runs_are_compared_with_and_without_series(tmp_path):
-    series = written(tmp_path, tables())
+    series = write_series(tmp_path, tables())
     runs = [result(policy='feedback'), result(policy='none')]
     report.write_compare(tmp_path, runs, [series, series])
     with_lines = pixels((tmp_path / 'compare.png').read_bytes())

@@ -89,7 +89,7 @@ def test_a_user_with_twice_the_quota_gets_twice_as_much():
 
 def test_dominant_resource_fairness_as_in_its_first_example():
     # 9 CPUs and 18 GB; tasks of <1, 4> and <3, 1>: three and two of them.
-    wishes = build.many(
+    wishes = build.wishes_for_resources(
         [{'cpu_time': 9.0, 'memory': 18.0}],
         [
             (0, 0, {'cpu_time': 100.0, 'memory': 400.0}),
@@ -108,7 +108,7 @@ def test_dominant_resource_fairness_as_in_its_first_example():
 
 
 def test_a_user_with_much_of_one_resource_leaves_another_to_the_poorer():
-    wishes = build.many(
+    wishes = build.wishes_for_resources(
         [{'cpu_time': 1.0, 'disk_read': 1.0}],
         [
             (0, 0, {'cpu_time': 1.0, 'disk_read': 0.9}),
@@ -127,7 +127,7 @@ def test_a_user_with_much_of_one_resource_leaves_another_to_the_poorer():
 def test_the_dominant_resource_may_turn_out_to_be_another():
     # User 0 wants most of CPU time but is alone with the disk.
     others = [(0, user, {'cpu_time': 1.0}) for user in range(1, 10)]
-    wishes = build.many(
+    wishes = build.wishes_for_resources(
         [{'cpu_time': 1.0, 'disk_read': 1.0}],
         [(0, 0, {'cpu_time': 1.0, 'disk_read': 0.5}), *others],
     )
@@ -139,7 +139,7 @@ def test_the_dominant_resource_may_turn_out_to_be_another():
 
 
 def test_asset_fairness_counts_all_resources():
-    wishes = build.many(
+    wishes = build.wishes_for_resources(
         [{'cpu_time': 1.0, 'disk_read': 1.0}],
         [
             (0, 0, {'cpu_time': 1.0, 'disk_read': 0.4}),
@@ -359,7 +359,7 @@ def with_more(wishes, share, user, more):
 def test_the_sum_of_coupled_use_counts_every_part():
     # One makes twice as much of a node's disk as of its CPU, and the other
     # the reverse: (2 + 1) x 1/3 of the node each.
-    wishes = build.many(
+    wishes = build.wishes_for_resources(
         [{'cpu_time': 3.0, 'disk_read': 3.0}],
         [
             (0, 0, {'cpu_time': 10.0, 'disk_read': 20.0}),

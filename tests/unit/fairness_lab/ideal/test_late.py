@@ -70,7 +70,7 @@ def test_an_absent_vm_has_weight_1_and_gets_nothing():
 
 
 def test_memory_counts_in_the_dominant_share():
-    wishes = build.many(
+    wishes = build.wishes_for_resources(
         [{'cpu_time': 1.0, 'memory': 4.0}],
         [
             (0, 0, {'cpu_time': 0.1, 'memory': 3.0}),

@@ -163,7 +163,7 @@ def one_against(count):
     return demand, owner, {}, dict.fromkeys(owner, 1)
 
 
-def most(demand, owner, weight, vcpus, ratio):
+def bounded_shares(demand, owner, weight, vcpus, ratio):
     cloud = one_node(1.0, demand, owner, weight)
     return maxmin.bounded(cloud, maxmin.allocate(cloud), vcpus, ratio)
 
@@ -180,20 +180,20 @@ def most(demand, owner, weight, vcpus, ratio):
 def test_the_light_user_gets_as_much_as_the_bound_allows(
     count, ratio, expected
 ):
-    got = most(*one_against(count), ratio)
+    got = bounded_shares(*one_against(count), ratio)
     assert got['a'] == pytest.approx(expected)
 
 
 @hypothesis.given(strategies.integers(1, 40), strategies.floats(1.0, 100.0))
 def test_a_bounded_part_is_never_above_the_max_min_part(count, ratio):
-    got = most(*one_against(count), ratio)
+    got = bounded_shares(*one_against(count), ratio)
     assert got['a'] <= 0.5 + CLOSE
 
 
 def test_a_large_vm_needs_less_weight():
     demand, owner, weight, vcpus = one_against(30)
     vcpus['light'] = 2
-    got = most(demand, owner, weight, vcpus, 10.0)
+    got = bounded_shares(demand, owner, weight, vcpus, 10.0)
     assert got['a'] == pytest.approx(20 / 50)
 
 

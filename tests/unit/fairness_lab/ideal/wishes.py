@@ -19,7 +19,7 @@ def cpu_only(capacity, vms, *, weights=None):
     :param weights: of the users, equal unless given.
     """
     rows = [(*vm, 1.0)[:4] for vm in vms]
-    return many(
+    return wishes_for_resources(
         [{'cpu_time': each} for each in capacity],
         [
             (node, user, {'cpu_time': min(demand, capacity[node])}, size)
@@ -29,7 +29,7 @@ def cpu_only(capacity, vms, *, weights=None):
     )
 
 
-def many(capacity, vms, *, weights=None, coupled=False):
+def wishes_for_resources(capacity, vms, *, weights=None, coupled=False):
     """Build wishes for several resources.
 
     :param capacity: amounts by resource, of each node.

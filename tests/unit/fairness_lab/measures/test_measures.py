@@ -82,7 +82,7 @@ def setup(ratio=20.0):
     )
 
 
-def judged(shares, ratio=20.0):
+def observed_result(shares, ratio=20.0):
     found = measures.Measures(cloud(len(shares)), setup(ratio))
     for number, received in enumerate(shares):
         found.see(moment(number, received))
@@ -94,7 +94,7 @@ FAIR = [0.25, 0.25, 0.5]
 
 
 def test_the_result_says_when_a_run_became_fair():
-    result = judged([UNFAIR] * 4 + [FAIR] * 16)
+    result = observed_result([UNFAIR] * 4 + [FAIR] * 16)
     assert result['rounds_to_within_5_percent'] == 4
     assert result['not_within_5_percent'] == 0
     assert result['bounded']['worst']['largest'] == pytest.approx(1 / 3)
@@ -105,33 +105,33 @@ def test_the_result_says_when_a_run_became_fair():
 
 
 def test_the_result_says_that_a_run_stayed_unfair():
-    result = judged([UNFAIR] * 20)
+    result = observed_result([UNFAIR] * 20)
     assert result['rounds_to_within_5_percent'] is None
     assert result['not_within_5_percent'] == 1
 
 
 def test_bounded_weights_are_compared_with_the_bounded_ideal():
-    result = judged([UNFAIR] * 20, ratio=1.0)
+    result = observed_result([UNFAIR] * 20, ratio=1.0)
     assert result['rounds_to_within_5_percent'] == 0
     assert result['free']['worst']['settled'] == pytest.approx(1 / 3)
 
 
 def test_a_too_short_period_is_not_judged():
-    result = judged([UNFAIR] * 5)
+    result = observed_result([UNFAIR] * 5)
     assert result['stretches'] == 0
     assert result['oscillation'] is None
 
 
 def test_the_result_follows_its_schema_and_is_json():
     schema = json.loads(SCHEMA.read_text(encoding='utf-8'))
-    result = judged([UNFAIR] * 4 + [FAIR] * 16)
+    result = observed_result([UNFAIR] * 4 + [FAIR] * 16)
     jsonschema.validate(json.loads(json.dumps(result)), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**result, 'more': 1}, schema)
 
 
 def test_series_have_a_row_for_each_round():
-    series = judged([UNFAIR] * 4 + [FAIR] * 16)['series']
+    series = observed_result([UNFAIR] * 4 + [FAIR] * 16)['series']
     assert len(series['measures']['rows']) == 20
     assert len(series['ideals']['rows']) == 40
     assert len(series['weights']['rows']) == 60

@@ -47,7 +47,7 @@ def cost():
 
 
 @pytest.fixture
-def ran(graphs, monkeypatch):
+def recorded_points(graphs, monkeypatch):
     """Run nothing; give what would have run."""
     found = []
 
@@ -65,7 +65,7 @@ def ran(graphs, monkeypatch):
     return found
 
 
-def recorded(path):
+def points_of_file(path):
     results = json.loads((path / 'graphs.json').read_text())['results']
     return [
         (item['graph'], item['policy'], [p['nodes'] for p in item['points']])
@@ -101,15 +101,17 @@ def test_pairs_are_warned_of_that_are_worse_on_the_mean():
             assert row['worse in'].startswith('0 of ')
 
 
-def test_every_policy_runs_on_every_graph(graphs, ran, tmp_path):
+def test_every_policy_runs_on_every_graph(graphs, recorded_points, tmp_path):
     graphs.graphs(tmp_path, (3, 2), more=False)
     labels = ['plain', 'feedback', 'foresight']
-    assert recorded(tmp_path) == [
+    assert points_of_file(tmp_path) == [
         (graph.value, label, [2, 3])
         for graph in recipes.Graph
         for label in labels
     ]
-    assert [policy for name, policy, _ in ran if name == 'chain-2'] == [
+    assert [
+        policy for name, policy, _ in recorded_points if name == 'chain-2'
+    ] == [
         'feedback',
         'feedback',
         'foresight',
@@ -117,13 +119,13 @@ def test_every_policy_runs_on_every_graph(graphs, ran, tmp_path):
 
 
 def test_the_more_option_runs_only_missing_clouds(
-    graphs, ran, tmp_path, monkeypatch
+    graphs, recorded_points, tmp_path, monkeypatch
 ):
     before = graphs.TRIED[:2]
     with monkeypatch.context() as patched:
         patched.setattr(graphs, 'TRIED', before)
         graphs.graphs(tmp_path, (2, 4), more=False)
-    ran.clear()
+    recorded_points.clear()
     graphs.graphs(tmp_path, (3, 4), more=True)
     expected = [
         (f'{graph.value}-{nodes}', policy, parameters)
@@ -131,8 +133,8 @@ def test_the_more_option_runs_only_missing_clouds(
         for graph in recipes.Graph
         for _, policy, parameters in tried
     ]
-    assert ran == expected
-    assert recorded(tmp_path)[:4] == [
+    assert recorded_points == expected
+    assert points_of_file(tmp_path)[:4] == [
         ('chain', 'plain', [2, 3, 4]),
         ('chain', 'feedback', [2, 3, 4]),
         ('chain', 'foresight', [3, 4]),
@@ -140,17 +142,20 @@ def test_the_more_option_runs_only_missing_clouds(
     ]
     table = (tmp_path / 'graphs.csv').read_text().splitlines()
     assert table[3] == 'chain,foresight,-,3,4,1.00'
-    ran.clear()
+    recorded_points.clear()
     graphs.graphs(tmp_path, (3, 4), more=True)
-    assert not ran
+    assert not recorded_points
 
 
 def test_large_graphs_are_for_the_default_policy(
-    graphs, ran, tmp_path, monkeypatch
+    graphs, recorded_points, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(graphs, 'LARGE', 4)
     graphs.graphs(tmp_path, (4,), more=False)
-    assert ran == [('chain-4', 'foresight', {}), ('star-4', 'foresight', {})]
+    assert recorded_points == [
+        ('chain-4', 'foresight', {}),
+        ('star-4', 'foresight', {}),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def setup(policy=None, **more):
     return dataclasses.replace(made, policy_plugin=plugin)
 
 
-def judged(cloud, made):
+def observe_cloud(cloud, made):
     judge = measures.Measures(cloud, made, 'cpu_time')
     running.observe(cloud, made, [judge])
     return judge.result()
@@ -53,7 +53,7 @@ def judged(cloud, made):
 @pytest.mark.parametrize('graph', recipes.Graph)
 @pytest.mark.parametrize('seed', range(1, 4))
 def test_few_rounds_and_little_overshoot_on_every_graph(graph, seed):
-    found = judged(grown(graph, 5, seed), setup())
+    found = observe_cloud(grown(graph, 5, seed), setup())
     assert found['rounds_to_within_5_percent'] <= 5
     assert found['overshoot'] <= 0.1
     assert found['bounded']['worst']['settled'] <= 0.02
@@ -61,7 +61,7 @@ def test_few_rounds_and_little_overshoot_on_every_graph(graph, seed):
 
 
 def test_rounds_do_not_grow_with_the_way():
-    found = judged(grown(recipes.Graph.CHAIN, 30, 1), setup())
+    found = observe_cloud(grown(recipes.Graph.CHAIN, 30, 1), setup())
     assert found['rounds_to_within_5_percent'] <= 5
 
 
@@ -69,7 +69,7 @@ def test_rounds_do_not_grow_with_the_way():
 def test_other_metrics_end_where_feedback_ends(metric):
     cloud = grown(recipes.Graph.STAR, 4, 2)
     mine, other = (
-        judged(cloud, made)['bounded']['worst']['settled']
+        observe_cloud(cloud, made)['bounded']['worst']['settled']
         for made in (setup(metric=metric), build.setup(metric=metric))
     )
     assert mine == pytest.approx(other, abs=0.03)
@@ -128,7 +128,7 @@ def test_lost_reports_hardly_change_the_result():
     """What is wanted on a node counts for longer than what is used there."""
     cloud = grown(recipes.Graph.CHAIN, 5, 1)
     prompt, lost = (
-        judged(cloud, setup(links=links))
+        observe_cloud(cloud, setup(links=links))
         for links in (
             None,
             cloud_module.Links(

@@ -123,7 +123,7 @@ def story(*vms, kind=demand_module.CpuLoad.OPEN, steps=(), **more):
     ).cloud()
 
 
-def simulated(cloud, policy='none'):
+def simulate_shares(cloud, policy='none'):
     agents = scenario_module.AgentSpec(
         metric='DominantShareMetric', policy=policy
     )
@@ -137,7 +137,7 @@ def simulated(cloud, policy='none'):
 
 def test_work_that_an_open_loop_could_not_do_is_done_later():
     cloud = story(('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12)
-    found = np.array(simulated(cloud))
+    found = np.array(simulate_shares(cloud))
     # For three rounds 0.4 are too much; from the fourth on 0.2 are left.
     np.testing.assert_allclose(found[:3].sum(axis=1), 1.0)
     done = found.sum(axis=0)
@@ -153,7 +153,7 @@ def test_a_closed_loop_does_not_catch_up():
         steps=[(3, 'a', 0.2)],
         rounds=8,
     )
-    np.testing.assert_allclose(simulated(cloud)[3], [0.2, 0.6])
+    np.testing.assert_allclose(simulate_shares(cloud)[3], [0.2, 0.6])
 
 
 def test_a_vm_that_starts_again_has_nothing_left_to_do():
@@ -168,5 +168,5 @@ def test_a_vm_that_starts_again_has_nothing_left_to_do():
 
 def test_references_divide_remaining_work_as_well():
     cloud = story(('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12)
-    found = np.array(simulated(cloud, 'LEON'))
+    found = np.array(simulate_shares(cloud, 'LEON'))
     np.testing.assert_allclose(found.sum(axis=0), [4.2, 7.2], rtol=1e-6)

@@ -64,7 +64,7 @@ def test_references_divide_a_single_resource_as_by_hand(
 
 
 @pytest.fixture
-def many():
+def vms_on_several_nodes():
     """VMs on several nodes that want all resources."""
     rng = np.random.default_rng(3)
     node = np.repeat(np.arange(6), 7)
@@ -83,34 +83,38 @@ def many():
 
 
 @pytest.mark.parametrize('name', references.ALLOCATORS)
-def test_no_vm_gets_more_than_it_wants_and_no_node_gives_too_much(name, many):
-    got = references.ALLOCATORS[name](many)
+def test_no_vm_gets_more_than_it_wants_and_no_node_gives_too_much(
+    name, vms_on_several_nodes
+):
+    got = references.ALLOCATORS[name](vms_on_several_nodes)
     assert (got >= 0).all()
-    assert (got <= many.demand * (1 + 1e-9)).all()
-    used = np.zeros(many.capacity.shape)
-    np.add.at(used, many.node, got)
-    assert (used <= many.capacity * (1 + 1e-9)).all()
+    assert (got <= vms_on_several_nodes.demand * (1 + 1e-9)).all()
+    used = np.zeros(vms_on_several_nodes.capacity.shape)
+    np.add.at(used, vms_on_several_nodes.node, got)
+    assert (used <= vms_on_several_nodes.capacity * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize('name', ['TARG', 'SIMP'])
-def test_resources_divided_for_themselves_are_not_left_idle(name, many):
-    got = references.ALLOCATORS[name](many)
-    used, wanted = np.zeros((2, *many.capacity.shape))
-    np.add.at(used, many.node, got)
-    np.add.at(wanted, many.node, many.demand)
-    most = np.minimum(wanted, many.capacity)
+def test_resources_divided_for_themselves_are_not_left_idle(
+    name, vms_on_several_nodes
+):
+    got = references.ALLOCATORS[name](vms_on_several_nodes)
+    used, wanted = np.zeros((2, *vms_on_several_nodes.capacity.shape))
+    np.add.at(used, vms_on_several_nodes.node, got)
+    np.add.at(wanted, vms_on_several_nodes.node, vms_on_several_nodes.demand)
+    most = np.minimum(wanted, vms_on_several_nodes.capacity)
     np.testing.assert_allclose(used, most, rtol=1e-5)
 
 
 @pytest.mark.parametrize('name', ['LEON', 'LEON-Asset', 'LEON-DomRe'])
 def test_the_proportional_reference_uses_one_pace_for_all_resources(
-    name, many
+    name, vms_on_several_nodes
 ):
-    got = references.ALLOCATORS[name](many)
-    for row, wanted in zip(got, many.demand, strict=True):
+    got = references.ALLOCATORS[name](vms_on_several_nodes)
+    for row, wanted in zip(got, vms_on_several_nodes.demand, strict=True):
         paces = row[wanted > 0] / wanted[wanted > 0]
         assert np.ptp(paces) < 1e-9
-    assert (got < many.demand * 0.99).any()
+    assert (got < vms_on_several_nodes.demand * 0.99).any()
 
 
 def test_vms_that_still_rise_together_are_equally_greedy():

@@ -22,7 +22,7 @@ VMS = (
 )
 
 
-def simulated(cloud, made):
+def simulate_rounds(cloud, made):
     """Which nodes rest, and what users have, round by round."""
     return [
         (moment.resting.copy(), build.by_user(cloud, moment))
@@ -34,10 +34,10 @@ def simulated(cloud, made):
 def test_users_are_no_worse_off_than_without_agents(metric):
     cloud = build.cloud(VMS, nodes=NODES, rounds=30)
     made = build.setup(metric=metric, policy_plugin=inverted.Inverted())
-    found = simulated(cloud, made)
+    found = simulate_rounds(cloud, made)
     assert [rests.tolist() for rests, _ in found[4:7]] == [[False] * 2] * 3
     assert found[-1][0].tolist() == [True, False]
-    without = simulated(cloud, build.setup(policy='none'))[-1][1]
+    without = simulate_rounds(cloud, build.setup(policy='none'))[-1][1]
     assert found[5][1][1] < 0.8 * without[1]
     assert found[-1][1] == pytest.approx(without, rel=0.01)
 
@@ -45,7 +45,7 @@ def test_users_are_no_worse_off_than_without_agents(metric):
 def test_harm_lasts_without_the_safety_net():
     cloud = build.cloud(VMS, nodes=NODES, rounds=30)
     made = build.setup(policy_plugin=inverted.Inverted(), safety_net=False)
-    assert not any(rests.any() for rests, _ in simulated(cloud, made))
+    assert not any(rests.any() for rests, _ in simulate_rounds(cloud, made))
 
 
 def test_foresight_that_sees_no_change_is_caught(monkeypatch):
@@ -60,7 +60,8 @@ def test_foresight_that_sees_no_change_is_caught(monkeypatch):
     monkeypatch.setattr(foresight_model.CpuKnowledge, 'is_like', same)
     cloud = stopping(build.cloud(vms, nodes=NODES, rounds=40), 'gone', 8)
     rests = [
-        rests for rests, _ in simulated(cloud, build.setup(policy='foresight'))
+        rests
+        for rests, _ in simulate_rounds(cloud, build.setup(policy='foresight'))
     ]
     assert rests[-1][0]
     assert not any(each.any() for each in rests[: 8 + safety_net.LASTING])

@@ -29,12 +29,12 @@ THREE_AND_OTHERS = [
 DAY = {'days': '1', 'half_life_hours': '4'}
 
 
-def changed(name, **settings):
+def attacked_cloud(name, **settings):
     cloud = reader.find('rivals', DAY | settings)
     return cloud, attacks.ATTACKS[name].change(cloud)
 
 
-def asked(cloud, first_project):
+def requested_vcpu_seconds(cloud, first_project):
     """VCPU seconds that are asked for, by the first project or others."""
     stream = cloud.stream
     project = np.array(cloud.owners.project)[stream.user]
@@ -50,8 +50,10 @@ def asked(cloud, first_project):
 
 @pytest.mark.parametrize('name', attacks.ATTACKS)
 def test_an_attack_leaves_requests_of_others_unchanged(name):
-    cloud, attacked = changed(name)
-    assert asked(attacked, False) == pytest.approx(asked(cloud, False))
+    cloud, attacked = attacked_cloud(name)
+    assert requested_vcpu_seconds(attacked, False) == pytest.approx(
+        requested_vcpu_seconds(cloud, False)
+    )
     assert (np.diff(attacked.stream.asked_s) >= 0).all()
     others = set(cloud.owners.users) - set(attacked.owners.users)
     assert not others
@@ -61,12 +63,14 @@ def test_an_attack_leaves_requests_of_others_unchanged(name):
     'name', ['churn', 'many-small', 'users', 'projects', 'renaming', 'resize']
 )
 def test_an_attacker_asks_for_as_much_as_an_honest_user(name):
-    cloud, attacked = changed(name)
-    assert asked(attacked, True) == pytest.approx(asked(cloud, True))
+    cloud, attacked = attacked_cloud(name)
+    assert requested_vcpu_seconds(attacked, True) == pytest.approx(
+        requested_vcpu_seconds(cloud, True)
+    )
 
 
 def test_a_resized_server_is_charged_as_it_is_and_fits():
-    cloud, attacked = changed('resize', days='0.5')
+    cloud, attacked = attacked_cloud('resize', days='0.5')
     simulation = engine.Simulation(attacked, orders.FairTree())
     for moment in simulation.moments(1800.0):
         assert (moment.used.sum(axis=0) <= cloud.capacity).all()

@@ -13,7 +13,7 @@ from tests.unit.fairness_lab.queue_sim import small_clouds
 ONE, WHOLE = small_clouds.ONE, small_clouds.WHOLE
 
 
-def judged(cloud, every_s=100.0):
+def judge_run(cloud, every_s=100.0):
     simulation = engine.Simulation(cloud, order_module.OldestFirst())
     judge = judgement.QueueJudge(cloud)
     for moment in simulation.moments(every_s):
@@ -24,7 +24,7 @@ def judged(cloud, every_s=100.0):
 def test_the_error_is_half_if_half_of_the_cloud_is_misallocated():
     """Both have a share of 1 and want all; one has all."""
     cloud = small_clouds.cloud([(0, 0, WHOLE, 5000), (1, 1, WHOLE, 5000)])
-    found = judged(cloud)
+    found = judge_run(cloud)
     for name in ('share_error_now', 'share_error'):
         assert found.summary[name]['mean'] == pytest.approx(0.5)
     # Of those who wait there is one alone.
@@ -38,19 +38,19 @@ def test_the_error_is_half_if_half_of_the_cloud_is_misallocated():
 
 def test_the_error_depends_on_shares():
     requests = [(0, 0, ONE, 5000)] * 3 + [(0, 1, ONE, 5000)] * 4
-    found = judged(small_clouds.cloud(requests, shares=(3.0, 1.0)))
+    found = judge_run(small_clouds.cloud(requests, shares=(3.0, 1.0)))
     assert found.summary['share_error']['largest'] == pytest.approx(0)
     assert found.summary['jain']['mean'] == pytest.approx(1)
 
 
 def test_unwanted_room_used_by_others_is_no_error():
-    found = judged(small_clouds.cloud([(0, 0, WHOLE, 5000)]))
+    found = judge_run(small_clouds.cloud([(0, 0, WHOLE, 5000)]))
     assert found.summary['share_error']['largest'] == 0
 
 
 def test_a_share_of_zero_is_entitled_to_the_rest():
     requests = [(0, 0, ONE, 5000)] * 4 + [(0, 1, ONE, 5000)]
-    found = judged(small_clouds.cloud(requests, shares=(0.0, 1.0)))
+    found = judge_run(small_clouds.cloud(requests, shares=(0.0, 1.0)))
     # The last one waits for a VCPU that the first has beyond its right.
     assert found.summary['share_error']['end'] == pytest.approx(0.25)
 
@@ -58,7 +58,7 @@ def test_a_share_of_zero_is_entitled_to_the_rest():
 def test_an_error_decays_as_use_does():
     """One has all for 100 s, the other all after it; half-life 100 s."""
     requests = [(0, 0, WHOLE, 100), (1, 1, WHOLE, 5000)]
-    error = judged(small_clouds.cloud(requests)).tables['series'][
+    error = judge_run(small_clouds.cloud(requests)).tables['series'][
         'share_error'
     ]
     # At 100 s the end has happened and the start has not: nothing is held.
@@ -75,7 +75,7 @@ def test_wait_times_are_given_by_user_and_size():
         (905, 0, WHOLE, 500),
     ]
     cloud = small_clouds.cloud(requests, longest_wait_s=50)
-    found = judged(cloud)
+    found = judge_run(cloud)
     waiting = found.summary['waiting']
     assert (waiting['requests'], waiting['started']) == (5, 2)
     assert (waiting['expired'], waiting['mean_s']) == (2, 0)
@@ -91,7 +91,7 @@ def test_wait_times_are_given_by_user_and_size():
 
 def test_the_p95_wait_covers_only_started_requests():
     requests = [(0, 0, ONE, 11)] * 4 + [(0, 0, ONE, 11)] * 4
-    found = judged(small_clouds.cloud(requests))
+    found = judge_run(small_clouds.cloud(requests))
     assert found.summary['waiting']['mean_s'] == 10
     assert found.summary['waiting']['p95_s'] == 20
     assert found.summary['requests']['ended'] == 8
@@ -99,7 +99,7 @@ def test_the_p95_wait_covers_only_started_requests():
 
 def test_utilisation_is_told_of_all_time_and_of_the_settled_part():
     requests = [(0, 0, WHOLE, 100), (500, 0, WHOLE, 500)]
-    found = judged(small_clouds.cloud(requests))
+    found = judge_run(small_clouds.cloud(requests))
     assert found.summary['settled_s'] == 200
     assert found.summary['utilisation'] == {
         'mean': pytest.approx(0.6),
@@ -108,7 +108,7 @@ def test_utilisation_is_told_of_all_time_and_of_the_settled_part():
 
 
 def test_a_cloud_without_requests_is_judged():
-    found = judged(small_clouds.cloud([]))
+    found = judge_run(small_clouds.cloud([]))
     assert found.summary['waiting']['mean_s'] is None
     assert found.summary['waiting']['longest_s'] is None
     assert found.summary['share_error']['mean'] == 0
@@ -121,7 +121,7 @@ def test_work_lost_to_others_is_a_part_of_all_use():
     cloud = small_clouds.cloud(
         requests, hosts=2, shares=(1.0, 2.0, 1.0), preemptible={0, 1}
     )
-    found = judged(cloud)
+    found = judge_run(cloud)
     left = found.tables['users']['servers_left'].tolist()
     assert left == [1, 0, 0]
     assert found.summary['made_room'] == {

@@ -29,7 +29,7 @@ def crowded(shares, lifetimes, begin=None):
     )
 
 
-def held(cloud, order):
+def servers_by_project(cloud, order):
     """(m, p) servers that each project had, every ten seconds."""
     simulation = engine.Simulation(cloud, order)
     return np.array([each.used[:, 1] for each in simulation.moments(10.0)])
@@ -41,7 +41,7 @@ def test_users_of_cloud_scheduler_get_equal_parts(users):
     begin = [0] * (users - 1) + [1000]
     cloud = crowded([1] * users, [300, 330, 360], begin)
     order = orders.Distribution(vcpus=1, memory=0)
-    found = held(cloud, order)
+    found = servers_by_project(cloud, order)
     assert found[90, -1] == 0
     assert found[90].sum() == SERVERS
     settled = found[150:]
@@ -56,7 +56,7 @@ def test_users_of_cloud_scheduler_get_equal_parts(users):
 )
 def test_nothing_flips_where_all_end_at_once(users, order):
     """All servers live as long, so that every generation is dealt anew."""
-    found = held(crowded([1] * users, [300]), order)
+    found = servers_by_project(crowded([1] * users, [300]), order)
     full = found[80:][found[80:].sum(axis=1) == SERVERS]
     assert len(full) > 60
     assert np.abs(np.diff(full, axis=0)).max() <= 2
@@ -69,7 +69,7 @@ def test_nothing_flips_where_all_end_at_once(users, order):
     ids=['synergy', 'ours'],
 )
 def test_a_full_cloud_is_shared_as_synergy_says(order, within):
-    found = held(crowded([70, 30], [300, 330, 360]), order)[100:]
+    found = servers_by_project(crowded([70, 30], [300, 330, 360]), order)[100:]
     assert found.sum(axis=1).min() == SERVERS
     part = found.mean(axis=0) / SERVERS
     assert part == pytest.approx([0.7, 0.3], abs=within)

@@ -28,19 +28,19 @@ PLAIN = streams.StreamRecipe(
 )
 
 
-def drawn(seed=1, **changes):
+def drawn_stream(seed=1, **changes):
     recipe = dataclasses.replace(PLAIN, **changes)
     return streams.draw_stream([recipe], CAPACITY, seed)
 
 
-def held(stream):
+def mean_demand(stream):
     """Mean part of the cloud that all would hold, (c,)."""
     amounts = np.array([each.amounts for each in stream.sizes])[stream.size]
     return stream.lifetime_s @ amounts / DAY_S / CAPACITY
 
 
 def test_the_same_seed_draws_the_same_and_another_one_does_not():
-    first, same, other = drawn(1), drawn(1), drawn(2)
+    first, same, other = drawn_stream(1), drawn_stream(1), drawn_stream(2)
     np.testing.assert_array_equal(first.asked_s, same.asked_s)
     np.testing.assert_array_equal(first.lifetime_s, same.lifetime_s)
     assert len(first) != len(other) or (first.asked_s != other.asked_s).any()
@@ -51,42 +51,42 @@ def test_demand_is_the_average_allocation(spread):
     tolerance = (
         0.15 if spread is streams.LifetimeDistribution.HEAVY_TAILED else 0.03
     )
-    stream = drawn(spread=spread)
-    assert held(stream)[1] == pytest.approx(0.5, rel=tolerance)
+    stream = drawn_stream(spread=spread)
+    assert mean_demand(stream)[1] == pytest.approx(0.5, rel=tolerance)
     assert (np.diff(stream.asked_s) >= 0).all()
     assert 0 <= stream.asked_s[0] <= stream.asked_s[-1] < DAY_S
 
 
 def test_demand_is_that_of_the_most_wanted_class():
-    stream = drawn(sizes=((SMALL, 3.0), (LARGE, 1.0)))
+    stream = drawn_stream(sizes=((SMALL, 3.0), (LARGE, 1.0)))
     # On average 2.75 VCPUs and 1.25 GB of a cloud with as many thousands.
-    assert held(stream)[1] == pytest.approx(0.5, rel=0.05)
+    assert mean_demand(stream)[1] == pytest.approx(0.5, rel=0.05)
     assert np.mean(stream.size == 1) == pytest.approx(0.25, abs=0.02)
 
 
 def test_a_fixed_lifetime_is_drawn_exactly():
     assert set(
-        drawn(spread=streams.LifetimeDistribution.FIXED).lifetime_s
+        drawn_stream(spread=streams.LifetimeDistribution.FIXED).lifetime_s
     ) == {600.0}
 
 
 def test_bursts_come_at_once_and_change_no_demand():
-    stream = drawn(burst=20.0)
+    stream = drawn_stream(burst=20.0)
     _, counts = np.unique(stream.asked_s, return_counts=True)
     assert counts.mean() == pytest.approx(20, rel=0.1)
-    assert held(stream)[1] == pytest.approx(0.5, rel=0.1)
+    assert mean_demand(stream)[1] == pytest.approx(0.5, rel=0.1)
 
 
 def test_an_absent_user_asks_for_nothing():
     active = ((0.0, 0.25 * DAY_S), (0.5 * DAY_S, DAY_S))
-    stream = drawn(active_periods_s=active)
+    stream = drawn_stream(active_periods_s=active)
     away = (stream.asked_s >= 0.25 * DAY_S) & (stream.asked_s < 0.5 * DAY_S)
     assert not away.any()
-    assert held(stream)[1] == pytest.approx(0.5 * 0.75, rel=0.05)
+    assert mean_demand(stream)[1] == pytest.approx(0.5 * 0.75, rel=0.05)
 
 
 def test_a_part_is_deleted_within_a_lifetime_of_asking():
-    stream = drawn(deleted=0.3)
+    stream = drawn_stream(deleted=0.3)
     gone = np.isfinite(stream.deleted_s)
     assert gone.mean() == pytest.approx(0.3, abs=0.02)
     after = (stream.deleted_s - stream.asked_s)[gone]

@@ -74,7 +74,7 @@ def test_jobs_of_a_batch_trace_are_read(tmp_path):
     ]
 
 
-def written(tmp_path, more):
+def write_scenario(tmp_path, more):
     """A scenario whose trace has the jobs, and more keys."""
     (tmp_path / 'jobs.swf').write_text(JOBS)
     scenario = tmp_path / 'mine.yaml'
@@ -93,7 +93,7 @@ def test_requested_times_of_jobs_are_limits(tmp_path):
 
 
 def test_limits_of_a_trace_can_be_left_out(tmp_path):
-    scenario = written(tmp_path, 'time_limits: false')
+    scenario = write_scenario(tmp_path, 'time_limits: false')
     stream = reader.find(str(scenario)).stream
     assert [stream.time_limit_s(n) for n in range(3)] == [None] * 3
 
@@ -111,7 +111,7 @@ def test_servers_of_a_table_end_at_their_limit(tmp_path):
 
 
 def test_a_scenario_can_name_a_trace(tmp_path):
-    scenario = written(tmp_path, 'shares: {group-1: 2}')
+    scenario = write_scenario(tmp_path, 'shares: {group-1: 2}')
     cloud = reader.find(str(scenario))
     assert cloud.owners.shares == (2, 1)
     # As large as a host at most.

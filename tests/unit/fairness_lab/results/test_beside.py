@@ -15,7 +15,7 @@ def beside():
 
 
 @pytest.fixture(scope='module')
-def recorded():
+def recorded_costs():
     return json.loads((benchmark.RESULTS / 'beside.json').read_text())
 
 
@@ -54,17 +54,19 @@ def test_memory_of_agents_may_not_grow_and_all_else_by_a_twentieth(
     assert beside.limit(figure) == limit
 
 
-def test_every_part_is_recorded(beside, recorded):
-    assert recorded.keys() == beside.PARTS.keys()
+def test_every_part_is_recorded(beside, recorded_costs):
+    assert recorded_costs.keys() == beside.PARTS.keys()
 
 
-def test_recorded_medians_and_ratios_are_those_of_the_runs(beside, recorded):
-    for part in recorded.values():
+def test_recorded_medians_and_ratios_are_those_of_the_runs(
+    beside, recorded_costs
+):
+    for part in recorded_costs.values():
         assert beside.compared(runs_of(part['rows'])) == part['rows']
 
 
-def test_every_recorded_ratio_is_within_its_limit(recorded):
-    for name, part in recorded.items():
+def test_every_recorded_ratio_is_within_its_limit(recorded_costs):
+    for name, part in recorded_costs.items():
         for row in part['rows']:
             assert row['ratio'] <= row['limit'], (name, row['figure'])
 

@@ -16,7 +16,7 @@ from tests.unit.fairness_lab.results import fake_run
 INF = math.inf
 
 
-def evaluated(run):
+def checks_by_name(run):
     made = expected.evaluate(
         result.build(run),
         light=('b1',),
@@ -43,7 +43,7 @@ def test_a_value_passes_within_its_bounds(measured, lowest, highest, passed):
 
 
 def test_a_fair_run_passes():
-    found = evaluated(fake_run.one_node_cpu())
+    found = checks_by_name(fake_run.one_node_cpu())
     assert set(found) == {
         'fair-part-alice',
         'fair-part-bob',
@@ -57,20 +57,20 @@ def test_a_fair_run_passes():
 
 
 def test_an_agent_that_does_nothing_fails():
-    found = evaluated(fake_run.one_node_cpu(ratio=1.0))
+    found = checks_by_name(fake_run.one_node_cpu(ratio=1.0))
     assert not found['fair-part-bob'].passed
     assert found['fair-part-bob'].measured == pytest.approx(1 / 3, abs=1e-3)
     assert not found['within-60-s-bob'].passed
 
 
 def test_without_agents_equal_parts_are_expected():
-    found = evaluated(fake_run.one_node_cpu(agents=False))
+    found = checks_by_name(fake_run.one_node_cpu(agents=False))
     assert len(found) == 3
     assert all(item.passed for item in found.values())
 
 
 def test_the_thesis_gives_the_lone_vm_about_twice_as_much():
-    found = evaluated(
+    found = checks_by_name(
         fake_run.one_node_cpu(metric='GreedinessMetric', policy='thesis')
     )
     assert set(found) == {
@@ -90,7 +90,7 @@ def spike(**changes):
 
 
 def test_a_lone_vm_gets_the_whole_cpu():
-    found = evaluated(spike())
+    found = checks_by_name(spike())
     assert found['lone-vm-gets-all'].passed
     assert found['weight-does-not-wind-up'].passed
 
@@ -99,18 +99,20 @@ def test_a_lone_vm_is_judged_only_at_the_lowest_weight():
     run = spike()
     for entry in run.rounds['node1']:
         entry['instances'][0]['weights'] = {'cpu': 3.0}
-    assert evaluated(run)['lone-vm-gets-all'].measured is None
+    assert checks_by_name(run)['lone-vm-gets-all'].measured is None
 
 
 def test_a_weight_that_winds_up_is_noticed():
     run = spike()
     for number, entry in enumerate(run.rounds['node1']):
         entry['instances'][0]['weights'] = {'cpu': 0.1 + number / 100}
-    assert not evaluated(run)['weight-does-not-wind-up'].passed
+    assert not checks_by_name(run)['weight-does-not-wind-up'].passed
 
 
 def test_a_spike_that_never_came_does_not_pass():
-    found = evaluated(fake_run.one_node_cpu(name='spike', duration_s=20.0))
+    found = checks_by_name(
+        fake_run.one_node_cpu(name='spike', duration_s=20.0)
+    )
     assert not any(item.passed for item in found.values())
 
 
@@ -119,7 +121,7 @@ def test_the_light_user_among_many_gets_as_much_as_the_bound_allows():
     run = fake_run.FakeRun(
         vms, [(0, vm, INF) for vm in vms], name='many-against-one'
     )
-    found = evaluated(fake_run.simulate(run))
+    found = checks_by_name(fake_run.simulate(run))
     assert found['bounded-part-loner'].passed
     assert found['bounded-part-loner'].lowest == pytest.approx(0.37)
 
@@ -131,7 +133,7 @@ def closed_loops(**changes):
     }
     demand = [(0, vm, 0.25) for vm in vms]
     run = fake_run.FakeRun(vms, demand, name='closed-loops', **changes)
-    return evaluated(fake_run.simulate(run))
+    return checks_by_name(fake_run.simulate(run))
 
 
 def test_users_of_small_vms_get_fair_parts():
@@ -175,14 +177,14 @@ def test_the_check_notices_lost_work(interval_s, speed, passed):
         interval_s=interval_s,
         speed_without=speed,
     )
-    found = evaluated(fake_run.simulate(run))
+    found = checks_by_name(fake_run.simulate(run))
     assert found['ten-pairs'].passed
     assert found['work-not-lost'].passed is passed
     assert found['work-not-won'].passed
 
 
 def test_uncontended_without_phases_does_not_pass():
-    found = evaluated(fake_run.one_node_cpu(name='uncontended'))
+    found = checks_by_name(fake_run.one_node_cpu(name='uncontended'))
     assert not any(item.passed for item in found.values())
 
 
@@ -191,7 +193,7 @@ def test_windows_of_churn_are_judged_one_by_one(ratio, passed):
     run = fake_run.one_node_cpu(
         name='churn', ratio=ratio, events=[(60.0, 'note', '')]
     )
-    found = evaluated(run)
+    found = checks_by_name(run)
     assert found['windows'].measured == 2
     assert found['window-1'].passed is passed
     assert found['window-2'].passed is passed

@@ -44,7 +44,7 @@ def run(name, rates, *, fio_rates=None, agents=True, more=None, **changes):
     return dataclasses.replace(made, readings=readings, fio=moved)
 
 
-def evaluated(made):
+def checks_by_name(made):
     built = result.build(made)
     jsonschema.validate({**built, 'checks': []}, schema.schema())
     made = expected.evaluate(
@@ -70,7 +70,7 @@ def test_a_run_without_disks_has_no_such_section():
 
 
 def test_guests_with_the_rate_of_fio_pass():
-    found = evaluated(run('one-node-disk', BIG, fio_rates=BIG))
+    found = checks_by_name(run('one-node-disk', BIG, fio_rates=BIG))
     assert set(found) == {
         'like-fio-a1',
         'like-fio-a2',
@@ -84,19 +84,19 @@ def test_guests_with_the_rate_of_fio_pass():
 
 def test_guests_that_get_something_else_fail():
     other = {'a1': 8, 'a2': 8, 'b1': 4}
-    found = evaluated(run('one-node-disk', BIG, fio_rates=other))
+    found = checks_by_name(run('one-node-disk', BIG, fio_rates=other))
     assert not found['like-fio-b1'].passed
     assert found['like-fio-b1'].measured == pytest.approx(2.5)
 
 
 def test_without_fio_nothing_was_compared():
-    found = evaluated(run('one-node-disk', BIG))
+    found = checks_by_name(run('one-node-disk', BIG))
     assert not found['compared-with-fio'].passed
 
 
 def test_without_agents_disks_are_divided_equally():
     even = dict.fromkeys(BIG, 6)
-    found = evaluated(run('one-node-disk', even, agents=False))
+    found = checks_by_name(run('one-node-disk', even, agents=False))
     assert len(found) == 3
     assert all(item.passed for item in found.values())
 
@@ -117,19 +117,19 @@ def test_lateness_is_relative_to_the_wakes():
 
 
 def test_a_guest_that_wakes_in_time_passes():
-    found = evaluated(run('latency', {}, more=LATE))
+    found = checks_by_name(run('latency', {}, more=LATE))
     assert set(found) == {'measured', 'awake-in-time-b1'}
     assert all(item.passed for item in found.values())
 
 
 def test_a_guest_that_wakes_late_fails():
     late = {'b1': {**LATE['b1'], 'late_20ms': 40}}
-    found = evaluated(run('latency', {}, more=late))
+    found = checks_by_name(run('latency', {}, more=late))
     assert not found['awake-in-time-b1'].passed
 
 
 def test_a_run_that_measured_no_lateness_fails():
-    found = evaluated(run('latency', {}))
+    found = checks_by_name(run('latency', {}))
     assert not found['measured'].passed
 
 
@@ -168,13 +168,13 @@ def two_nodes(cpu, disk, *, agents=True):
 DISK = {'single': 0.7, 'first': 0.3, 'second': 0.0, 'other': 1.0}
 
 
-def judged(*given, **options):
+def passed_by_name(*given, **options):
     made = expected.evaluate(two_nodes(*given, **options))
     return {item.name: item.passed for item in made}
 
 
 def test_a_user_of_one_node_gets_more_of_both():
-    assert judged({'single': 0.6, 'first': 0.4}, DISK) == {
+    assert passed_by_name({'single': 0.6, 'first': 0.4}, DISK) == {
         'more-cpu-single': True,
         'more-disk-single': True,
         'satisfied-second': True,
@@ -183,19 +183,23 @@ def test_a_user_of_one_node_gets_more_of_both():
 
 
 def test_a_user_of_two_nodes_must_not_get_as_much():
-    found = judged({'single': 0.5, 'first': 0.5}, {**DISK, 'single': 0.5})
+    found = passed_by_name(
+        {'single': 0.5, 'first': 0.5}, {**DISK, 'single': 0.5}
+    )
     assert not found['more-cpu-single']
     assert not found['more-disk-single']
 
 
 def test_the_check_fails_if_the_other_node_loses():
-    found = judged({'single': 0.6, 'first': 0.4}, {**DISK, 'other': 0.5})
+    found = passed_by_name(
+        {'single': 0.6, 'first': 0.4}, {**DISK, 'other': 0.5}
+    )
     assert not found['as-alone-other']
 
 
 def test_without_agents_both_users_get_equal_amounts():
     even = {**DISK, 'single': 0.5, 'first': 0.5}
-    found = judged({'single': 0.5, 'first': 0.5}, even, agents=False)
+    found = passed_by_name({'single': 0.5, 'first': 0.5}, even, agents=False)
     assert set(found) == {
         'equal-cpu-single',
         'equal-cpu-first',

@@ -15,22 +15,22 @@ def ratios():
 
 
 @pytest.fixture(scope='module')
-def recorded():
+def recorded_mesh():
     return json.loads((benchmark.RESULTS / 'mesh.json').read_text())
 
 
-def test_ratios_are_those_of_the_rows(ratios, recorded):
-    assert ratios.ratios(recorded['rows']) == recorded['ratios']
+def test_ratios_are_those_of_the_rows(ratios, recorded_mesh):
+    assert ratios.ratios(recorded_mesh['rows']) == recorded_mesh['ratios']
 
 
-def test_every_ratio_is_within_its_limit(recorded):
-    for item in recorded['ratios']:
+def test_every_ratio_is_within_its_limit(recorded_mesh):
+    for item in recorded_mesh['ratios']:
         assert item['cpu_ratio'] <= item['limit'], item
 
 
-def test_the_model_is_that_of_the_rows_and_says_so(ratios, recorded):
-    made = ratios.model(recorded['rows'])
-    assert len(made) == len(recorded['model'])
-    for item, known in zip(made, recorded['model'], strict=True):
+def test_the_model_is_that_of_the_rows_and_says_so(ratios, recorded_mesh):
+    made = ratios.model(recorded_mesh['rows'])
+    assert len(made) == len(recorded_mesh['model'])
+    for item, known in zip(made, recorded_mesh['model'], strict=True):
         assert item == pytest.approx(known)
         assert 'not measured' in item['model']

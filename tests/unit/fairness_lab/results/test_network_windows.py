@@ -17,7 +17,7 @@ MBIT = 125_000
 CHOSEN = {'metric': 'any', 'policy': 'any', 'interval_s': 2.0}
 
 
-def recorded(rates, classes, changes=(0.0, 40.0), seconds=80):
+def record_vms(rates, classes, changes=(0.0, 40.0), seconds=80):
     """Record two VMs: payload in Mbit/s by VM, as functions of time."""
     readings = []
     total = {(vm, way): 0.0 for vm in rates for way in range(2)}
@@ -86,11 +86,11 @@ def recorded(rates, classes, changes=(0.0, 40.0), seconds=80):
 
 
 def windows(*arguments, **more):
-    line = timeline.Timeline(recorded(*arguments, **more))
+    line = timeline.Timeline(record_vms(*arguments, **more))
     return list(network_windows.windows(line))
 
 
-def both(t_s):
+def rates_both_ways(t_s):
     return (4.5, 0.0) if t_s < 40 else (0.0, 9.0)
 
 
@@ -99,7 +99,7 @@ def triple(t_s):
 
 
 def test_each_direction_of_each_stretch_is_compared_with_the_classes():
-    found = windows({'a': both, 'b': triple}, {'a': 5, 'b': 15})
+    found = windows({'a': rates_both_ways, 'b': triple}, {'a': 5, 'b': 15})
     shown = [
         (item['direction'], item['from_s'], item['rivals']) for item in found
     ]
@@ -127,7 +127,7 @@ def test_a_lone_vm_is_judged_by_the_link():
 
 @pytest.mark.parametrize('changes', [(), (79.0,)])
 def test_network_windows_without_load_or_time_are_not_judged(changes):
-    assert windows({'a': both}, {'a': 5}, changes=changes) == []
+    assert windows({'a': rates_both_ways}, {'a': 5}, changes=changes) == []
 
 
 def test_the_checks_name_missed_bars():
@@ -135,7 +135,9 @@ def test_the_checks_name_missed_bars():
         'scenario': 'one-node-network',
         **CHOSEN,
         'agents': True,
-        'network': windows({'a': both, 'b': triple}, {'a': 5, 'b': 15}),
+        'network': windows(
+            {'a': rates_both_ways, 'b': triple}, {'a': 5, 'b': 15}
+        ),
     }
     failed = [
         item.name for item in expected.evaluate(result) if not item.passed
@@ -149,7 +151,7 @@ def test_a_run_without_agents_is_not_judged():
 
 
 def test_the_series_has_both_ways_and_the_classes():
-    found = recorded({'a': both, 'b': triple}, {'a': 5, 'b': 15})
+    found = record_vms({'a': rates_both_ways, 'b': triple}, {'a': 5, 'b': 15})
     points = list(series.points(timeline.Timeline(found)))
 
     def last(name, quantity):
@@ -166,7 +168,7 @@ def test_the_series_has_both_ways_and_the_classes():
 
 
 def test_a_picture_of_network_shares_is_drawn():
-    found = recorded({'a': both, 'b': triple}, {'a': 5, 'b': 15})
+    found = record_vms({'a': rates_both_ways, 'b': triple}, {'a': 5, 'b': 15})
     line = timeline.Timeline(found)
     side = panel.PanelSide(
         'x', result.build(found), tuple(series.points(line))

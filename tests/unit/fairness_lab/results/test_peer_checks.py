@@ -12,7 +12,7 @@ from tests.unit.fairness_lab.testbed import fake_backend
 
 
 def run(out, name, agents=True, **changes):
-    found = fake_backend.changed(
+    found = fake_backend.changed_scenario(
         reader.find(name, programs.LABORATORY), **changes
     )
     _, result = fake_backend.result_of(found, out, agents=agents)
@@ -38,7 +38,7 @@ def failed(result):
     return sorted(c.name for c in expected.evaluate(result) if not c.passed)
 
 
-def named(result):
+def check_names(result):
     return {check.name for check in expected.evaluate(result)}
 
 
@@ -53,7 +53,7 @@ def test_a_user_competing_on_one_node_only_gets_more_there(results):
 def test_the_metric_of_the_paper_favours_users_with_one_vm(results):
     result = results('two-nodes-cpu', metric='GreedinessMetric')
     assert result['instances']['single']['cpu_share'] >= 0.58
-    assert 'greater-part-single' in named(result)
+    assert 'greater-part-single' in check_names(result)
     assert failed(result) == []
     result['instances']['single']['cpu_share'] = 0.57
     assert failed(result) == ['greater-part-single']
@@ -61,7 +61,7 @@ def test_the_metric_of_the_paper_favours_users_with_one_vm(results):
 
 def test_without_agents_both_get_the_same(results):
     result = results('two-nodes-cpu', agents=False)
-    assert named(result) == {
+    assert check_names(result) == {
         *('equal-part-single', 'equal-part-first'),
         *('satisfied-second', 'satisfied-other'),
     }
@@ -137,7 +137,7 @@ def test_the_check_finds_an_idle_agent(results, change, missed):
 
 def test_other_metrics_are_judged_by_their_rounds_only(results):
     result = results('cut-node', metric='UniformMetric')
-    assert not [name for name in named(result) if 'window' in name]
+    assert not [name for name in check_names(result) if 'window' in name]
     assert failed(result) == []
 
 

@@ -69,7 +69,7 @@ def readings(chance, vms, count=6):
         yield sample.Sample(now_s, vms, totals.copy(), nothing, now_s + late)
 
 
-def line(number, taken):
+def recording_line(number, taken):
     return {
         'round': number,
         'time_s': taken.time_s,
@@ -105,7 +105,7 @@ def by_the_rooms(samples):
     past = None
     for before, after in itertools.pairwise(samples):
         past = usage.usage_between(before, after, SPEED, past, 0.5)
-        heaviness, owner = weighed(past)
+        heaviness, owner = heaviness_of_rows(past)
         weights, _ = thesis.ThesisPolicy()(
             situation(past, heaviness, owner),
             np.ones((len(owner), len(resources.CONTROLS))),
@@ -135,7 +135,7 @@ def situation(used, heaviness, owner):
     )
 
 
-def weighed(used):
+def heaviness_of_rows(used):
     vms = [item.instance for item in used.incarnations]
     users, owner = np.unique([vm.user_id for vm in vms], return_inverse=True)
     supply = RESOURCES.over(CAPACITY, used.interval_s)
@@ -172,7 +172,9 @@ def weighed(used):
 def test_the_rooms_and_the_reference_give_the_same_shares(seed):
     chance = random.Random(seed)
     samples = list(readings(chance, machines(chance)))
-    lines = [line(n, taken) for n, taken in enumerate(samples, start=1)]
+    lines = [
+        recording_line(n, taken) for n, taken in enumerate(samples, start=1)
+    ]
     expected = reference.cpu_shares(lines)[1:]
     found = list(by_the_rooms(samples))
     assert len({value for shares in found for value in shares.values()}) > 3

@@ -29,7 +29,7 @@ expect:
 """
 
 
-def written(tmp_path, entry):
+def write_scenario(tmp_path, entry):
     path = tmp_path / 'mine.yaml'
     path.write_text(SCENARIO % entry)
     return path
@@ -38,7 +38,7 @@ def written(tmp_path, entry):
 def test_a_group_in_an_expectation_means_all_its_copies(tmp_path):
     entry = '{check: cpu-ratio, name: more, of: b, to: a, at_least: 1.5}'
     (found,) = reader.read(
-        written(tmp_path, entry), programs.LABORATORY
+        write_scenario(tmp_path, entry), programs.LABORATORY
     ).expect
     assert (found.name, found.of, found.to) == ('more', ('b',), ('a-1', 'a-2'))
     assert (found.at_least, found.at_most) == (1.5, None)
@@ -47,7 +47,7 @@ def test_a_group_in_an_expectation_means_all_its_copies(tmp_path):
 def test_a_check_is_called_by_its_word_if_it_has_no_name(tmp_path):
     entry = '{check: farthest-vm, at_most: 0.1, when: {agents: true}}'
     (found,) = reader.read(
-        written(tmp_path, entry), programs.LABORATORY
+        write_scenario(tmp_path, entry), programs.LABORATORY
     ).expect
     assert found.name == 'farthest-vm'
     assert found.when.agents is True
@@ -78,7 +78,7 @@ WRONG = {
 
 @pytest.mark.parametrize(('entry', 'said'), WRONG.items(), ids=WRONG)
 def test_a_wrong_expectation_is_refused_with_its_line(tmp_path, entry, said):
-    path = written(tmp_path, entry)
+    path = write_scenario(tmp_path, entry)
     with pytest.raises(exception.BadScenario) as caught:
         reader.read(path, programs.LABORATORY)
     assert f'{path}, line 13: ' in str(caught.value)
@@ -96,7 +96,7 @@ def test_a_scenario_of_a_user_is_judged(
         '{check: user-cpu-part, name: half, around: max-min, '
         f'within: {within}}}'
     )
-    path, out = written(tmp_path, entry), tmp_path / 'out'
+    path, out = write_scenario(tmp_path, entry), tmp_path / 'out'
     arguments = ['run', str(path), f'--out={out}']
     assert lab.main([*arguments, f'--cache={tmp_path}']) == code
     checks = json.loads((out / 'result.json').read_text())['checks']

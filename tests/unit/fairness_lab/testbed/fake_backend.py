@@ -30,7 +30,7 @@ _BOOT_S = 3.0
 _WORK_PER_S = 1000.0
 
 
-def changed(found, **changes):
+def changed_scenario(found, **changes):
     """A scenario with other values, those of its agents by their names."""
     of_agents = {
         field.name

@@ -14,7 +14,7 @@ from tests.unit.fairness_lab.testbed import fake_backend
 
 
 def options_of(tmp_path, **changes):
-    found = fake_backend.changed(
+    found = fake_backend.changed_scenario(
         reader.find('one-node-cpu', programs.LABORATORY), **changes
     )
     return agent.configuration(found, 'node1', tmp_path)

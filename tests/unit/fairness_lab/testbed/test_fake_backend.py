@@ -14,7 +14,7 @@ from tests.unit.fairness_lab.testbed import fake_node
 
 def result_of(tmp_path, name, agents=True, **changes):
     """Run a scenario on simulated guests and give its result."""
-    found = fake_backend.changed(
+    found = fake_backend.changed_scenario(
         reader.find(name, programs.LABORATORY), **changes
     )
     return fake_backend.result_of(found, tmp_path / 'out', agents=agents)

@@ -8,7 +8,7 @@ from nova_fairness.model import resources
 from tests.unit.fairness_lab.testbed import fake_mesh
 
 
-def told(host, sequence=1):
+def report_of(host, sequence=1):
     nothing = resources.RESOURCES.vector()
     return report.NodeReport(
         host=host,
@@ -32,7 +32,7 @@ def mesh():
 def hears(mesh, host, now_s=0.0):
     """Let everybody tell something, and give whom one hears."""
     for sender in 'ab':
-        mesh.publish(told(sender), now_s)
+        mesh.publish(report_of(sender), now_s)
     return set(mesh.view(host, now_s).reports)
 
 
@@ -43,7 +43,7 @@ def test_nodes_that_meet_at_redis_hear_each_other(mesh):
 
 def test_a_report_ages_out_after_three_intervals(mesh):
     hears(mesh, 'a')
-    mesh.publish(told('a'), 6.0)
+    mesh.publish(report_of('a'), 6.0)
     assert set(mesh.view('a', 6.0).reports) == {'a', 'b'}
     later = mesh.view('a', 6.1)
     assert set(later.reports) == {'a'}

@@ -16,7 +16,7 @@ HOUR = 3600.0
 E, C = border_module.HostEvent, border_module.HostCause
 
 
-def moved(*nodes, rules=None, **more):
+def moved_hosts(*nodes, rules=None, **more):
     """Names of hosts that are asked to move, in order; '-' before others."""
     plan = planner.plan(
         border.snapshot(*nodes, **more), NOW, rules or demand.BorderRules()
@@ -27,11 +27,11 @@ def moved(*nodes, rules=None, **more):
     ]
 
 
-def some(count, state='batch', cores=8):
+def hosts_in_state(count, state='batch', cores=8):
     return [border.node(f'{state[0]}{n}', state, cores) for n in range(count)]
 
 
-def waits(cores, since=LONG):
+def waiting_job(cores, since=LONG):
     return [border.wanting_job(cores, since)]
 
 
@@ -40,41 +40,52 @@ def waits(cores, since=LONG):
     [
         ([], [], []),
         # As many hosts as wanted cores fill.
-        ([], waits(1), ['b0']),
-        ([], waits(8), ['b0']),
-        ([], waits(9), ['b0', 'b1']),
+        ([], waiting_job(1), ['b0']),
+        ([], waiting_job(8), ['b0']),
+        ([], waiting_job(9), ['b0', 'b1']),
         # The other side needs them, however short it waits.
-        (waits(16, NOW), waits(8), ['b0']),
-        (waits(17, NOW), waits(8), []),
-        (waits(24), waits(8), []),
+        (waiting_job(16, NOW), waiting_job(8), ['b0']),
+        (waiting_job(17, NOW), waiting_job(8), []),
+        (waiting_job(24), waiting_job(8), []),
         # Nothing moves for what only began to wait.
-        ([], waits(8, NOW - 299), []),
-        ([], waits(8, NOW - 300), ['b0']),
+        ([], waiting_job(8, NOW - 299), []),
+        ([], waiting_job(8, NOW - 300), ['b0']),
         # Nor for what is to begin later, nor is anything kept for it.
-        ([], waits(8, NOW + 1), []),
-        (waits(24, NOW + 1), waits(8), ['b0']),
+        ([], waiting_job(8, NOW + 1), []),
+        (waiting_job(24, NOW + 1), waiting_job(8), ['b0']),
         # Nor for what no number of hosts could hold.
-        ([], waits(25), []),
+        ([], waiting_job(25), []),
     ],
 )
 def test_hosts_move_to_the_side_with_waiting_requests(batch, cloud, expected):
     rules = demand.BorderRules(most_moving=9)
-    hosts = some(3)
-    assert moved(*hosts, batch=batch, cloud=cloud, rules=rules) == expected
-    turned = some(3, 'cloud')
+    hosts = hosts_in_state(3)
+    assert (
+        moved_hosts(*hosts, batch=batch, cloud=cloud, rules=rules) == expected
+    )
+    turned = hosts_in_state(3, 'cloud')
     there = [name.replace('b', 'c') for name in expected]
-    assert moved(*turned, batch=cloud, cloud=batch, rules=rules) == there
+    assert moved_hosts(*turned, batch=cloud, cloud=batch, rules=rules) == there
 
 
 def test_room_that_a_side_has_is_used_before_hosts_move():
-    assert moved(*some(2), *some(1, 'cloud'), cloud=waits(8)) == []
-    assert moved(*some(2), *some(1, 'cloud'), cloud=waits(9)) == ['b0']
+    assert (
+        moved_hosts(
+            *hosts_in_state(2),
+            *hosts_in_state(1, 'cloud'),
+            cloud=waiting_job(8),
+        )
+        == []
+    )
+    assert moved_hosts(
+        *hosts_in_state(2), *hosts_in_state(1, 'cloud'), cloud=waiting_job(9)
+    ) == ['b0']
 
 
-def half(name):
+def half_used_host(name):
     """A host of the cloud half of which is in use."""
-    used = border.usage_at(border.work(cores=4))
-    return border.node(name, 'cloud'), border.CLOSED, used
+    used_host = border.usage_at(border.work(cores=4))
+    return border.node(name, 'cloud'), border.CLOSED, used_host
 
 
 @pytest.mark.parametrize(
@@ -93,15 +104,15 @@ def half(name):
     ],
 )
 def test_a_large_request_gets_a_host_that_can_hold_it(want, expected):
-    nodes = half('c0'), half('c1'), *some(3)
+    nodes = half_used_host('c0'), half_used_host('c1'), *hosts_in_state(3)
     wants = [border.wanting_job(since=LONG, **want)]
-    assert moved(*nodes, cloud=wants) == expected
+    assert moved_hosts(*nodes, cloud=wants) == expected
 
 
 def test_any_number_of_parts_is_placed_at_once():
     wants = [border.wanting_job(24, LONG, part=24 / 10**12)] * 100_000
     found = demand.side_balance(
-        border.snapshot(*some(3), batch=wants),
+        border.snapshot(*hosts_in_state(3), batch=wants),
         border_module.BorderSide.BATCH,
         NOW,
         0.0,
@@ -146,51 +157,66 @@ def test_parts_are_placed_as_if_one_after_the_other(seed):
 
 def test_a_request_that_waited_shortly_needs_no_host_to_itself():
     wants = [border.wanting_job(8, NOW, part=8)]
-    assert moved(half('c0'), half('c1'), *some(1), cloud=wants) == []
+    assert (
+        moved_hosts(
+            half_used_host('c0'),
+            half_used_host('c1'),
+            *hosts_in_state(1),
+            cloud=wants,
+        )
+        == []
+    )
 
 
 def test_a_large_request_gets_no_host_that_is_missed_elsewhere():
     wants = [border.wanting_job(8, LONG, part=8)]
-    waits_there = waits(8, NOW)
-    nodes = half('c0'), half('c1'), *some(1)
-    assert moved(*nodes, batch=waits_there, cloud=wants) == []
+    waits_there = waiting_job(8, NOW)
+    nodes = half_used_host('c0'), half_used_host('c1'), *hosts_in_state(1)
+    assert moved_hosts(*nodes, batch=waits_there, cloud=wants) == []
 
 
 def test_hosts_in_use_do_not_count_as_spare():
     full = border.usage_at(border.work(cores=8, gone_at=NOW + HOUR))
-    nodes = [(node, full, border.CLOSED) for node in some(2)]
-    assert moved(*nodes, cloud=waits(8)) == []
+    nodes = [(node, full, border.CLOSED) for node in hosts_in_state(2)]
+    assert moved_hosts(*nodes, cloud=waiting_job(8)) == []
     free = border.node('free')
-    assert moved(*nodes, free, cloud=waits(8)) == ['free']
+    assert moved_hosts(*nodes, free, cloud=waiting_job(8)) == ['free']
 
 
 def test_spare_cores_are_kept():
     rules = demand.BorderRules(spare_cores=9)
-    assert moved(*some(3), cloud=waits(16), rules=rules) == ['b0']
+    assert moved_hosts(
+        *hosts_in_state(3), cloud=waiting_job(16), rules=rules
+    ) == ['b0']
 
 
 @pytest.mark.parametrize('place', [border.FOREIGN, border.DOWN, None], ids=str)
 def test_a_host_that_a_side_cannot_use_does_not_count_for_it(place):
     unusable = border.node('x', 'cloud'), border.CLOSED, place
-    assert moved(unusable, *some(2), cloud=waits(8))[-1:] == ['b0']
+    assert moved_hosts(unusable, *hosts_in_state(2), cloud=waiting_job(8))[
+        -1:
+    ] == ['b0']
 
 
 def test_a_host_stays_for_a_while_where_it_came_to():
     fresh = border.node('a', since=NOW - HOUR + 1)
-    assert moved(fresh, cloud=waits(8)) == []
-    assert moved(
-        fresh, border.node('b', since=NOW - HOUR), cloud=waits(8)
+    assert moved_hosts(fresh, cloud=waiting_job(8)) == []
+    assert moved_hosts(
+        fresh, border.node('b', since=NOW - HOUR), cloud=waiting_job(8)
     ) == ['b']
 
 
 def test_no_more_hosts_are_on_their_way_than_allowed():
-    nodes = some(5)
-    assert moved(*nodes, cloud=waits(40)) == ['b0', 'b1']
+    nodes = hosts_in_state(5)
+    assert moved_hosts(*nodes, cloud=waiting_job(40)) == ['b0', 'b1']
     rules = demand.BorderRules(most_moving=1)
-    leaving = border.node('l', 'leaving_batch', until=NOW + 1)
+    leaving_host = border.node('l', 'leaving_batch', until=NOW + 1)
     held = border.usage_at(border.work(), place=border.CLOSED)
-    on_its_way = leaving, held, border.CLOSED
-    assert moved(*nodes, on_its_way, cloud=waits(40), rules=rules) == []
+    on_its_way = leaving_host, held, border.CLOSED
+    assert (
+        moved_hosts(*nodes, on_its_way, cloud=waiting_job(40), rules=rules)
+        == []
+    )
 
 
 def after_moves(name, count, ago):
@@ -203,27 +229,33 @@ def after_moves(name, count, ago):
 
 def test_a_host_moves_only_so_often_within_a_day():
     day = demand.DAY_S
-    assert moved(after_moves('a', 3, day - 1), cloud=waits(8)) == []
-    assert moved(after_moves('a', 2, day - 1), cloud=waits(8)) == ['a']
-    assert moved(after_moves('a', 3, day), cloud=waits(8)) == ['a']
+    assert (
+        moved_hosts(after_moves('a', 3, day - 1), cloud=waiting_job(8)) == []
+    )
+    assert moved_hosts(after_moves('a', 2, day - 1), cloud=waiting_job(8)) == [
+        'a'
+    ]
+    assert moved_hosts(after_moves('a', 3, day), cloud=waiting_job(8)) == ['a']
 
 
-def used(name, *works, **more):
+def used_host(name, *works, **more):
     return border.node(name, **more), border.usage_at(*works), border.CLOSED
 
 
 def test_the_host_with_the_least_idle_drain_moves():
     """Core-seconds idle: 8 * 4 h - 32 h = 0; 8 * 1 h - 1 h = 7 h."""
     nodes = [
-        used('long', border.work(cores=1, gone_at=NOW + 9 * HOUR)),
-        used('short', border.work(cores=1, gone_at=NOW + HOUR)),
-        used('whole', border.work(cores=8, gone_at=NOW + 4 * HOUR)),
+        used_host('long', border.work(cores=1, gone_at=NOW + 9 * HOUR)),
+        used_host('short', border.work(cores=1, gone_at=NOW + HOUR)),
+        used_host('whole', border.work(cores=8, gone_at=NOW + 4 * HOUR)),
     ]
     rules = demand.BorderRules(most_moving=9)
     room = border.node('f', fixed=True, cores=10)
-    assert moved(*nodes, room, cloud=waits(8), rules=rules) == ['whole']
+    assert moved_hosts(*nodes, room, cloud=waiting_job(8), rules=rules) == [
+        'whole'
+    ]
     room = border.node('f', fixed=True, cores=99)
-    assert moved(*nodes, room, cloud=waits(24), rules=rules) == [
+    assert moved_hosts(*nodes, room, cloud=waiting_job(24), rules=rules) == [
         'whole',
         'short',
         'long',
@@ -241,46 +273,50 @@ def test_of_equal_drains_the_one_that_moves_fewest_vms_is_taken():
 
     nodes = host('a', 'moves', 'yields'), host('b', 'moves')
     room = border.node('room', 'cloud', fixed=True)
-    assert moved(*nodes, room, batch=waits(8)) == ['b']
+    assert moved_hosts(*nodes, room, batch=waiting_job(8)) == ['b']
 
 
 def test_vms_that_move_need_room_on_their_own_side():
     vms = border.usage_at(border.work(cores=8, gone_at=NOW, way='moves'))
     full = [(border.node(name, 'cloud'), border.CLOSED, vms) for name in 'ab']
-    assert moved(*full, batch=waits(8)) == []
+    assert moved_hosts(*full, batch=waiting_job(8)) == []
     free = border.node('free', 'cloud')
-    assert moved(*full, free, batch=waits(8)) == ['free']
+    assert moved_hosts(*full, free, batch=waiting_job(8)) == ['free']
 
 
 def test_a_host_whose_drain_would_not_end_in_time_is_not_taken():
-    late = used('late', border.work(cores=1, gone_at=NOW + 2 * HOUR))
-    never = used('never', border.work(cores=1))
+    late = used_host('late', border.work(cores=1, gone_at=NOW + 2 * HOUR))
+    never = used_host('never', border.work(cores=1))
     room = border.node('room', fixed=True)
     rules = demand.BorderRules(ttl_s=HOUR)
-    assert moved(late, never, room, cloud=waits(8), rules=rules) == []
+    assert (
+        moved_hosts(late, never, room, cloud=waiting_job(8), rules=rules) == []
+    )
     rules = demand.BorderRules(ttl_s=2 * HOUR)
-    assert moved(late, never, room, cloud=waits(8), rules=rules) == ['late']
+    assert moved_hosts(
+        late, never, room, cloud=waiting_job(8), rules=rules
+    ) == ['late']
 
 
 def test_vms_without_an_end_hold_a_host_unless_they_may_be_ended():
     vm = border.usage_at(border.work(cores=1))
     host = border.node('a', 'cloud'), border.CLOSED, vm
     room = border.node('room', 'cloud', fixed=True)
-    assert moved(host, room, batch=waits(8)) == []
+    assert moved_hosts(host, room, batch=waiting_job(8)) == []
     rules = demand.BorderRules(end_vms=True)
-    assert moved(host, room, batch=waits(8), rules=rules) == ['a']
-    job = used('b', border.work(cores=1))
+    assert moved_hosts(host, room, batch=waiting_job(8), rules=rules) == ['a']
+    job = used_host('b', border.work(cores=1))
     spare = border.node('spare', fixed=True)
-    assert moved(job, spare, cloud=waits(8), rules=rules) == []
+    assert moved_hosts(job, spare, cloud=waiting_job(8), rules=rules) == []
 
 
 def test_fixed_and_obstructed_hosts_are_not_taken():
     fixed = border.node('a', fixed=True)
     obstructed = border.node('b'), border.OPEN, border.FOREIGN
-    assert moved(fixed, obstructed, cloud=waits(8)) == []
+    assert moved_hosts(fixed, obstructed, cloud=waiting_job(8)) == []
 
 
-def leaving(name, state, *, cause=C.DEMAND, gone_at=NOW + HOUR):
+def leaving_host(name, state, *, cause=C.DEMAND, gone_at=NOW + HOUR):
     asked = border.node(name, 'batch').stepped(E.ASK, 0.0, cause)
     node = (
         asked
@@ -294,33 +330,35 @@ def leaving(name, state, *, cause=C.DEMAND, gone_at=NOW + HOUR):
 
 @pytest.mark.parametrize('state', ['cloud_asked', 'leaving_batch'])
 def test_a_host_on_the_way_comes_back_if_it_is_missed(state):
-    assert moved(leaving('a', state), batch=waits(8)) == ['-a']
+    assert moved_hosts(leaving_host('a', state), batch=waiting_job(8)) == [
+        '-a'
+    ]
     plan = planner.plan(
-        border.snapshot(leaving('a', state), batch=waits(1)), NOW
+        border.snapshot(leaving_host('a', state), batch=waiting_job(1)), NOW
     )
     assert plan.actions[0].step is E.CANCEL
-    by_hand = leaving('a', state, cause=C.OPERATOR)
-    plan = planner.plan(border.snapshot(by_hand, batch=waits(1)), NOW)
+    by_hand = leaving_host('a', state, cause=C.OPERATOR)
+    plan = planner.plan(border.snapshot(by_hand, batch=waiting_job(1)), NOW)
     assert E.CANCEL not in [each.step for each in plan.actions]
 
 
 def test_the_host_with_longest_to_go_comes_back_first():
-    near = leaving('near', 'leaving_batch', gone_at=NOW + 60)
-    far = leaving('far', 'leaving_batch', gone_at=NOW + HOUR)
-    assert moved(near, far, batch=waits(8)) == ['-far']
+    near = leaving_host('near', 'leaving_batch', gone_at=NOW + 60)
+    far = leaving_host('far', 'leaving_batch', gone_at=NOW + HOUR)
+    assert moved_hosts(near, far, batch=waiting_job(8)) == ['-far']
 
 
 def test_while_both_sides_lack_hosts_the_border_stays_where_it_is_put():
     full = border.usage_at(border.work(cores=8, gone_at=NOW + HOUR))
-    nodes = [(node, full, border.CLOSED) for node in some(3)]
-    both = {'batch': waits(8), 'cloud': waits(8)}
-    assert moved(*nodes, **both) == []
+    nodes = [(node, full, border.CLOSED) for node in hosts_in_state(3)]
+    both = {'batch': waiting_job(8), 'cloud': waiting_job(8)}
+    assert moved_hosts(*nodes, **both) == []
     rules = demand.BorderRules(contended=1)
-    assert moved(*nodes, **both, rules=rules) == ['b0']
+    assert moved_hosts(*nodes, **both, rules=rules) == ['b0']
     there = border.node('c', 'cloud')
     cloud = border.usage_at(border.work('vm', 8, NOW + HOUR))
     there = there, border.CLOSED, cloud
-    assert moved(*nodes, there, **both, rules=rules) == []
+    assert moved_hosts(*nodes, there, **both, rules=rules) == []
 
 
 @pytest.mark.parametrize(
@@ -329,23 +367,27 @@ def test_while_both_sides_lack_hosts_the_border_stays_where_it_is_put():
 )
 def test_a_target_by_hand_says_how_many_hosts_the_cloud_has(hosts, expected):
     target = border_module.CloudTarget(hosts)
-    nodes = *some(2), *some(1, 'cloud')
-    assert moved(*nodes, target=target, batch=waits(8)) == expected
+    nodes = *hosts_in_state(2), *hosts_in_state(1, 'cloud')
+    assert moved_hosts(*nodes, target=target, batch=waiting_job(8)) == expected
 
 
 def test_a_target_comes_before_the_calendar_and_that_before_demand():
     always = calendars.CalendarWindow('* * * * *', 60, 1)
     rules = demand.BorderRules(windows=(always,))
-    assert moved(*some(2), rules=rules) == ['b0']
-    assert moved(*some(2), rules=rules, cloud=waits(16)) == ['b0']
+    assert moved_hosts(*hosts_in_state(2), rules=rules) == ['b0']
+    assert moved_hosts(
+        *hosts_in_state(2), rules=rules, cloud=waiting_job(16)
+    ) == ['b0']
     target = border_module.CloudTarget(0)
-    assert moved(*some(2), rules=rules, target=target) == []
-    plan = planner.plan(border.snapshot(*some(2)), NOW, rules)
+    assert moved_hosts(*hosts_in_state(2), rules=rules, target=target) == []
+    plan = planner.plan(border.snapshot(*hosts_in_state(2)), NOW, rules)
     assert plan.actions[0].cause is C.CALENDAR
     assert 'has 0 hosts and is to have 1' in plan.actions[0].text
 
 
 def test_numbers_of_demand_are_reported():
-    plan = planner.plan(border.snapshot(*some(2), cloud=waits(8)), NOW)
+    plan = planner.plan(
+        border.snapshot(*hosts_in_state(2), cloud=waiting_job(8)), NOW
+    )
     assert plan.actions[0].text == ('cloud lacks 8 cores, batch can spare 16')
     assert plan.actions[0].cause is C.DEMAND

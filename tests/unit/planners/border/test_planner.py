@@ -16,7 +16,7 @@ V = border_module.BorderVerb
 SEVEN = tuple(border_module.HostState)
 
 
-def told(*nodes, rules=None, **more):
+def plan_actions(*nodes, rules=None, **more):
     plan = planner.plan(
         border.snapshot(*nodes, **more), NOW, rules or demand.BorderRules()
     )
@@ -26,10 +26,10 @@ def told(*nodes, rules=None, **more):
     ], plan
 
 
-def one(state, batch, cloud, fixed=False, until=NOW + 60, **more):
+def action_of_host(state, batch, cloud, fixed=False, until=NOW + 60, **more):
     """What is done to a host, and what is said of it."""
     node = border.node(state=state, fixed=fixed, until=until)
-    actions, plan = told((node, batch, cloud), **more)
+    actions, plan = plan_actions((node, batch, cloud), **more)
     return (actions[0][1] if actions else ''), ' '.join(plan.faults)
 
 
@@ -106,7 +106,7 @@ STAYS = border.usage_at(border.work('vm'), place=CLOSED)
 def test_a_host_takes_the_next_step_of_its_move(
     state, batch, cloud, expected, said
 ):
-    done, faults = one(state, batch, cloud)
+    done, faults = action_of_host(state, batch, cloud)
     assert done == expected
     assert said in faults
     assert bool(said) == bool(faults)
@@ -131,8 +131,14 @@ def test_remaining_work_is_ended_after_the_time_to_live(
     state, batch, cloud, end_vms, expected
 ):
     rules = demand.BorderRules(end_vms=end_vms)
-    assert one(state, batch, cloud, until=NOW, rules=rules)[0] == expected
-    assert one(state, batch, cloud, until=NOW + 1)[0] not in ('expire', 'end')
+    assert (
+        action_of_host(state, batch, cloud, until=NOW, rules=rules)[0]
+        == expected
+    )
+    assert action_of_host(state, batch, cloud, until=NOW + 1)[0] not in (
+        'expire',
+        'end',
+    )
 
 
 @pytest.mark.parametrize('side', border_module.BorderSide)
@@ -157,7 +163,7 @@ def test_a_side_whose_entry_cannot_be_read_does_not_give_a_host_away(side):
 
 
 def test_the_time_to_live_begins_when_a_host_is_accepted():
-    _, plan = told(border.node(state='cloud_asked'))
+    _, plan = plan_actions(border.node(state='cloud_asked'))
     assert plan.actions[0].until == NOW + demand.BorderRules().ttl_s
 
 
@@ -174,7 +180,7 @@ def test_the_time_to_live_begins_when_a_host_is_accepted():
 )
 def test_a_fixed_host_stays_and_nothing_is_wrong_with_it(state, expected):
     node = border.node(state=state, fixed=True)
-    done, faults = one(state, *border.usual_view(node), fixed=True)
+    done, faults = action_of_host(state, *border.usual_view(node), fixed=True)
     assert done == expected
     assert ('it is fixed' in faults) == bool(expected)
 
@@ -187,14 +193,16 @@ def test_only_vms_that_move_or_yield_are_sent_away():
         place=CLOSED,
     )
     node = border.node(state='leaving_cloud', until=NOW + 1)
-    _, plan = told((node, CLOSED, cloud))
+    _, plan = plan_actions((node, CLOSED, cloud))
     assert plan.actions[0].work == ('a', 'z')
     assert plan.actions[0].side is border_module.BorderSide.CLOUD
 
 
 def test_vms_are_ended_by_name_and_jobs_never():
     node = border.node(state='leaving_cloud', until=NOW)
-    _, plan = told((node, CLOSED, VMS), rules=demand.BorderRules(end_vms=True))
+    _, plan = plan_actions(
+        (node, CLOSED, VMS), rules=demand.BorderRules(end_vms=True)
+    )
     assert plan.actions[0].verb is V.END
     assert plan.actions[0].work == ('vm',)
 
@@ -218,18 +226,18 @@ def test_a_host_that_is_called_back_is_opened_where_it_was(state):
     back = node.stepped(
         border_module.HostEvent.CANCEL, NOW, border_module.HostCause.OPERATOR
     )
-    _, plan = told((back, CLOSED, CLOSED))
+    _, plan = plan_actions((back, CLOSED, CLOSED))
     assert plan.actions[0].verb is V.OPEN
     assert plan.actions[0].side is border_module.only_user(state)
 
 
 def test_actions_name_the_version_that_they_were_decided_on():
-    _, plan = told(border.node(state='cloud_asked', version=17))
+    _, plan = plan_actions(border.node(state='cloud_asked', version=17))
     assert plan.actions[0].version == 17
 
 
 def test_a_host_with_an_error_does_not_stop_others():
-    done, plan = told(
+    done, plan = plan_actions(
         (border.node('a'), OPEN, OPEN),
         border.node('b', state='cloud_asked'),
     )

@@ -27,7 +27,7 @@ TREE = (
 OWNER = {'a': 'astro', 'a-sub': 'astro', 'b': 'bio'}
 
 
-def spent(account, cores, begin, end=None):
+def spent_time(account, cores, begin, end=None):
     return pledge.Spent(account, cores, NOW + begin, end and NOW + end)
 
 
@@ -49,10 +49,10 @@ def test_use_of_child_accounts_counts_for_their_group():
 
 def test_jobs_are_charged_for_their_time_since_the_last_charge():
     kept, lacks = used(
-        spent('a', 10, -1000, -50),
-        spent('a-sub', 4, -25, -5),
-        spent('c', 10, -100),
-        spent('b', 5, -100),
+        spent_time('a', 10, -1000, -50),
+        spent_time('a-sub', 4, -25, -5),
+        spent_time('c', 10, -100),
+        spent_time('b', 5, -100),
     )
     fades = ledger.UseLedger(100.0, 0.0).kept
     assert kept.use['astro'] == pytest.approx(
@@ -66,7 +66,7 @@ def test_jobs_are_charged_for_their_time_since_the_last_charge():
 
 
 def test_repeated_looks_charge_no_job_twice():
-    jobs = [spent('a', 8, -100, 100), spent('b', 2, 50, 130)]
+    jobs = [spent_time('a', 8, -100, 100), spent_time('b', 2, 50, 130)]
     once, _ = used(*jobs, now=200)
     often = pledges.BatchMemory(NOW - 100)
     for now in (-60, -60, 20, 75, 90, 101, 200):
@@ -80,13 +80,15 @@ def test_repeated_looks_charge_no_job_twice():
 
 
 def test_a_clock_set_back_charges_nothing():
-    kept, _ = used(spent('a', 8, -300), kept=pledges.BatchMemory(NOW), now=-50)
+    kept, _ = used(
+        spent_time('a', 8, -300), kept=pledges.BatchMemory(NOW), now=-50
+    )
     assert not kept.use
     assert kept.at == NOW
 
 
 def test_the_first_reading_of_accounting_charges_nothing():
-    kept, _ = used(spent('a', 8, -300), kept=pledges.BatchMemory())
+    kept, _ = used(spent_time('a', 8, -300), kept=pledges.BatchMemory())
     assert not kept.use
     assert kept.at == NOW
 
@@ -128,20 +130,20 @@ def test_the_queue_counts_batch_for_a_group_and_all_above():
     assert before.history['astro'].tolist() == [0.1, 0.1]
 
 
-def stands(use=None, cloud=None, shares=SHARES, **kept):
+def standings_of(use=None, cloud=None, shares=SHARES, **kept):
     kept = pledges.BatchMemory(NOW, use or {}, **kept)
     assert pledges.adjustment_faults(GROUPS, TREE, shares, kept) == []
     return pledges.standings(GROUPS, TREE, shares, kept, cloud or {})
 
 
 def test_pledges_follow_the_share_tree_and_batch_shares_keep_their_sum():
-    first, second = stands()
+    first, second = standings_of()
     assert (first.pledge, second.pledge) == (0.75, 0.25)
     assert (first.share, second.share) == pytest.approx((750, 250), abs=1)
     assert first.share + second.share == 1000
     assert (first.found, second.found) == (600, 400)
     assert first.part == 0
-    first, second = stands({'astro': 0.1, 'bio': 0.1}, {'astro': 0.1})
+    first, second = standings_of({'astro': 0.1, 'bio': 0.1}, {'astro': 0.1})
     assert first.part == pytest.approx(2 / 3)
     # Half of three is left beside the one of the other: 3/5.
     assert first.share == pytest.approx(600, abs=1)
@@ -176,7 +178,7 @@ def test_the_reason_why_shares_stay_is_reported(change, said):
     assert 'no account bio' in fault
 
 
-def changed(a, b):
+def shares_with(a, b):
     return {
         **SHARES,
         'a': pledge.BatchShare('root', a),
@@ -185,25 +187,25 @@ def changed(a, b):
 
 
 def test_only_large_share_changes_are_written():
-    found = stands()
+    found = standings_of()
     assert pledges.shares_to_set(found, SHARES) == {'a': 750, 'b': 250}
     for near in (730, 770):
-        assert pledges.shares_to_set(found, changed(near, 250)) == {}
-    assert pledges.shares_to_set(found, changed(750, 270)) == {'b': 250}
+        assert pledges.shares_to_set(found, shares_with(near, 250)) == {}
+    assert pledges.shares_to_set(found, shares_with(750, 270)) == {'b': 250}
 
 
 def test_an_account_of_no_group_keeps_its_share():
     """Nobody need be on a list to be left alone, and nobody pays for it."""
     for other in (0, 50, 9631):
         present = {**SHARES, 'c': pledge.BatchShare('root', other)}
-        found = stands({'astro': 0.1}, {'astro': 0.2}, present)
+        found = standings_of({'astro': 0.1}, {'astro': 0.2}, present)
         given = pledges.shares_to_set(found, present)
         assert given.keys() == {'a', 'b'}
         assert sum(given.values()) == 1000
 
 
 def given_once():
-    found = stands()
+    found = standings_of()
     give = pledges.shares_to_set(found, SHARES)
     return pledges.with_original_shares(
         pledges.BatchMemory(), found, give, SHARES
@@ -214,21 +216,23 @@ def test_found_shares_survive_a_crash_at_any_time():
     kept = given_once()
     assert kept.found == {'a': 600, 'b': 400}
     # Before or after it was given, or half of it.
-    for present in (SHARES, changed(750, 250), changed(750, 400)):
+    for present in (SHARES, shares_with(750, 250), shares_with(750, 400)):
         again = pledges.standings(GROUPS, TREE, present, kept, {})
         assert [each.found for each in again] == [600, 400]
     # Somebody else's value is what is found from now on.
-    again = pledges.standings(GROUPS, TREE, changed(50, 250), kept, {})
+    again = pledges.standings(GROUPS, TREE, shares_with(50, 250), kept, {})
     assert [each.found for each in again] == [50, 400]
     assert sum(each.share for each in again) == 450
 
 
 def test_only_shares_that_were_set_are_restored():
     kept = given_once()
-    present = changed(750, 250)
+    present = shares_with(750, 250)
     assert pledges.shares_to_restore((), present, kept) == {'a': 600, 'b': 400}
     assert pledges.shares_to_restore(GROUPS[:1], present, kept) == {'b': 400}
-    assert pledges.shares_to_restore((), changed(77, 250), kept) == {'b': 400}
+    assert pledges.shares_to_restore((), shares_with(77, 250), kept) == {
+        'b': 400
+    }
     # It is tried until it is so.
     after = pledges.with_original_shares(
         kept, (), {'a': 600, 'b': 400}, present
@@ -237,8 +241,8 @@ def test_only_shares_that_were_set_are_restored():
         'a': 600,
         'b': 400,
     }
-    assert pledges.shares_to_restore((), changed(600, 400), after) == {}
-    last = pledges.with_original_shares(after, (), {}, changed(600, 400))
+    assert pledges.shares_to_restore((), shares_with(600, 400), after) == {}
+    last = pledges.with_original_shares(after, (), {}, shares_with(600, 400))
     assert last.found == last.given == {}
 
 
@@ -256,7 +260,9 @@ def test_only_shares_that_were_set_are_restored():
 )
 def test_order_of_jobs_does_not_matter_and_use_is_bounded(rows, source):
     jobs = [
-        spent(name, cores, begin, (lasts and min(begin + lasts, 0.0)) or None)
+        spent_time(
+            name, cores, begin, (lasts and min(begin + lasts, 0.0)) or None
+        )
         for name, cores, begin, lasts in rows
     ]
     kept, lacks = used(*jobs)

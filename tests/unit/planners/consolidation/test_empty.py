@@ -14,7 +14,7 @@ from tests.unit.planners.consolidation import test_planner
 from tests.unit.planners.consolidation import test_properties
 
 host, lies = small_cloud.host, small_cloud.placed_server
-filled, where = test_planner.filled, test_planner.where
+filled, where = test_planner.filled, test_planner.targets_by_server
 
 
 def test_hosts_in_use_are_filled_before_others():

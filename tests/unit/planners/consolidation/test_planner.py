@@ -40,17 +40,17 @@ def filled(**hosts):
     )
 
 
-def where(plan):
+def targets_by_server(plan):
     return {each.server: each.target for each in plan.moves}
 
 
-def deep(levels):
+def rules_with_depth(levels):
     return rules_module.ConsolidationRules(depth=displacement.Depth(levels))
 
 
 def test_the_least_used_host_is_emptied_onto_the_fullest():
     plan = planner.consolidate(filled(a=[4], b=[5], c=[2]))
-    assert where(plan) == {'c0': 'b'}
+    assert targets_by_server(plan) == {'c0': 'b'}
     assert plan.busy == (3, 2)
     assert plan.off == ('c',)
     assert plan.cost_mb == 100
@@ -60,19 +60,19 @@ def test_the_least_used_host_is_emptied_onto_the_fullest():
 def test_a_smaller_one_makes_room_for_a_larger_one(levels, moves):
     # c's 3 fits nowhere; where a's 1 goes to b, it fits on a.
     snapshot = filled(a=[5, 1], b=[6], c=[3, 1])
-    plan = planner.consolidate(snapshot, deep(levels))
+    plan = planner.consolidate(snapshot, rules_with_depth(levels))
     assert len(plan.moves) == moves
     if moves:
-        assert where(plan) == {'a1': 'b', 'c0': 'a', 'c1': 'b'}
+        assert targets_by_server(plan) == {'a1': 'b', 'c0': 'a', 'c1': 'b'}
         assert [each.wave for each in plan.moves] == [1, 2, 3]
 
 
 def test_three_levels_make_room_for_each_other():
     # 4 needs what 3 leaves, which needs what 2 leaves.
     snapshot = filled(a=[2, 5], b=[3, 2, 2], c=[6], d=[4])
-    assert planner.consolidate(snapshot, deep(2)).moves == ()
-    plan = planner.consolidate(snapshot, deep(3))
-    assert where(plan) == {'a0': 'c', 'b0': 'a', 'd0': 'b'}
+    assert planner.consolidate(snapshot, rules_with_depth(2)).moves == ()
+    plan = planner.consolidate(snapshot, rules_with_depth(3))
+    assert targets_by_server(plan) == {'a0': 'c', 'b0': 'a', 'd0': 'b'}
     assert plan.busy == (4, 3)
 
 
@@ -88,9 +88,11 @@ def short_of_memory():
 
 
 def test_a_host_short_of_memory_takes_servers_that_need_none(short_of_memory):
-    assert where(planner.consolidate(short_of_memory)) == {'c0': 'b'}
+    assert targets_by_server(planner.consolidate(short_of_memory)) == {
+        'c0': 'b'
+    }
     rescue = planner.rescue(short_of_memory, ask('new', 7))
-    assert where(rescue) == {'c0': 'b'}
+    assert targets_by_server(rescue) == {'c0': 'b'}
 
 
 def test_a_host_that_cannot_be_emptied_gives_servers_to_fuller_hosts():
@@ -99,7 +101,7 @@ def test_a_host_that_cannot_be_emptied_gives_servers_to_fuller_hosts():
     plan = planner.consolidate(
         snapshot, rules_module.ConsolidationRules(partial=True)
     )
-    assert where(plan) == {'b1': 'a'}
+    assert targets_by_server(plan) == {'b1': 'a'}
 
 
 def test_the_configured_number_of_empty_hosts_is_kept():
@@ -122,7 +124,10 @@ def test_fixed_servers_are_never_moved():
         servers = [lies('s', 'a', **more), lies('t', 'b', 2)]
         hosts = [host('a', zone='z'), host('b')]
         snapshot = small_cloud.cloud_of_servers(hosts, servers)
-        assert where(planner.consolidate(snapshot)) in ({}, {'t': 'a'})
+        assert targets_by_server(planner.consolidate(snapshot)) in (
+            {},
+            {'t': 'a'},
+        )
     servers = [
         lies('s', 'a', bound=group),
         lies('t', 'a', bound=group),
@@ -147,7 +152,7 @@ def test_two_servers_that_swap_hosts_have_no_sequence_of_moves():
 def test_a_rescue_moves_the_smallest_servers():
     snapshot = filled(a=[4, 3], b=[5, 1])
     plan = planner.rescue(snapshot, ask('r', 3))
-    assert where(plan) == {'b1': 'a'}
+    assert targets_by_server(plan) == {'b1': 'a'}
     assert planner.rescue(snapshot, ask('r', 4)) is None
     assert planner.rescue(filled(a=[4], b=[]), ask('r', 8)).moves == ()
 
@@ -169,7 +174,7 @@ def test_repacking_moves_blocking_servers_first():
     snapshot = small_cloud.cloud_of_servers(
         [host('a'), host('b'), host('c', vcpu=4)], servers
     )
-    assert planner.consolidate(snapshot, deep(1)).moves == ()
+    assert planner.consolidate(snapshot, rules_with_depth(1)).moves == ()
     plan = repack.repack(snapshot)
     assert plan.busy == (3, 2)
     # 2 and 3 would change places, so 2 waits beside the other 2 meanwhile.
@@ -241,7 +246,7 @@ def test_heuristics_plan_when_the_time_of_the_search_is_over(
     assert (plan.moves, plan.busy) == (alone.moves, alone.busy)
 
 
-def test_the_search_for_a_failing_input_ends_in_time(wasteful):
+def test_a_consolidation_search_ends_in_time(wasteful):
     limits = []
 
     def choose(cost, most, rows, longest_s=None):
@@ -256,7 +261,7 @@ def test_the_search_for_a_failing_input_ends_in_time(wasteful):
 
 def test_the_fullest_host_gives_until_all_are_even_enough():
     plan = balance.balance(filled(a=[2, 2, 2, 2], b=[], c=[2]))
-    assert sorted(where(plan).values()) == ['b', 'b']
+    assert sorted(targets_by_server(plan).values()) == ['b', 'b']
     assert balance.balance(filled(a=[3], b=[3], c=[2])).moves == ()
     even = balance.BalanceTolerance(spread=1.0)
     assert not balance.balance(filled(a=[4, 4], b=[]), tolerance=even).moves

@@ -192,7 +192,7 @@ def test_a_plan_does_not_depend_on_the_sequence_of_its_inputs(
     assert GOALS[goal](other, rules) == GOALS[goal](snapshot, rules)
 
 
-def busy(snapshot):
+def count_used_hosts(snapshot):
     return int((snapshot.inventory.used > 0).any(axis=1).sum())
 
 
@@ -201,7 +201,7 @@ def busy(snapshot):
 def test_hosts_in_use_are_those_that_the_plan_tells(goal, snapshot, rules):
     plan = GOALS[goal](snapshot, rules)
     later = small_cloud.cloud_after_moves(snapshot, plan.moves)
-    assert plan.busy == (busy(snapshot), busy(later))
+    assert plan.busy == (count_used_hosts(snapshot), count_used_hosts(later))
     assert plan.busy[1] <= plan.busy[0]
     empty = {
         each.name

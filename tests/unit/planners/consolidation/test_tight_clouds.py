@@ -19,7 +19,7 @@ CLOUDS = 50
 """Of each test; there are 20 of them for each goal but the slowest."""
 
 
-def spread(snapshot):
+def used_hosts_and_spread(snapshot):
     """Hosts in use, then how little they are filled one after the other.
 
     By how much of what is scarce they use, as Baadal fills them.
@@ -28,7 +28,9 @@ def spread(snapshot):
     total = have.capacity.sum(axis=0)
     worth = snapshot.inventory.used.sum(axis=0) / total**2
     loads = [float(row @ worth) for row in have.used]
-    return tight_clouds.busy(snapshot), -sum(load**2 for load in loads)
+    return tight_clouds.count_used_hosts(snapshot), -sum(
+        load**2 for load in loads
+    )
 
 
 def on_first(snapshot):
@@ -36,15 +38,15 @@ def on_first(snapshot):
 
 
 GOALS = {
-    'consolidate': (planner.consolidate, tight_clouds.busy, 20),
+    'consolidate': (planner.consolidate, tight_clouds.count_used_hosts, 20),
     'partial': (
         lambda snapshot: planner.consolidate(snapshot, PARTIAL),
-        spread,
+        used_hosts_and_spread,
         20,
     ),
     'balance': (balance.balance, tight_clouds.unevenness, 20),
     'empty': (lambda snapshot: empty.empty(snapshot, 'h0'), on_first, 20),
-    'repack': (repack.repack, tight_clouds.busy, 3),
+    'repack': (repack.repack, tight_clouds.count_used_hosts, 3),
 }
 """Planner, its measure, which each plan lowers, and number of tests."""
 
@@ -61,7 +63,7 @@ def test_all_planned_moves_are_needed_and_improve_the_cloud(goal, part):
         moves = make(snapshot).moves
         if not moves:
             continue
-        reached = tight_clouds.judged(snapshot, moves)
+        reached = tight_clouds.judge_moves(snapshot, moves)
         assert measure(reached) < measure(snapshot), seed
         assert make(reached).moves == (), seed
 
@@ -78,7 +80,7 @@ def test_a_rescued_request_fits_afterwards(part):
         found = planner.rescue(snapshot, asked)
         if found is None or not found.moves:
             continue
-        reached = tight_clouds.judged(snapshot, found.moves)
+        reached = tight_clouds.judge_moves(snapshot, found.moves)
         assert places(reached, asked) >= len(asked.servers), seed
         again = planner.rescue(reached, asked)
         assert again is not None, seed

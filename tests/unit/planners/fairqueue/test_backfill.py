@@ -25,13 +25,13 @@ last = small_cloud.equal_lifetimes
 R = reason.Reason
 
 
-def runs(name, vcpu, since, project='p'):
+def running_server(name, vcpu, since, project='p'):
     return cluster.Running(
         name, project, small_cloud.demand(vcpu).amounts, since
     )
 
 
-def started(plan):
+def hosts_of_started(plan):
     return {
         each.request: each.hosts
         for each in plan.actions
@@ -41,7 +41,7 @@ def started(plan):
 
 # Two hosts of eight; at 100 six VCPUs run on a until 150, eight on b for ever.
 HOSTS = [host('a', used=6), host('b', used=8)]
-RUNNING = (runs('a', 6, 50.0), runs('b', 8, 50.0))
+RUNNING = (running_server('a', 6, 50.0), running_server('b', 8, 50.0))
 LIFETIMES = last(100, 6) | last(30, 1) | last(80, 2)
 BIG = ask('big', 8, at=90.0)
 
@@ -73,7 +73,7 @@ def test_a_reservation_by_a_known_end_needs_no_lifetimes():
 
 def test_a_request_that_ends_in_time_starts_on_reserved_room():
     found = plan(ask('short', 1, at=95.0), ask('long', 2, at=96.0))
-    assert started(found) == {'short': ('a',)}
+    assert hosts_of_started(found) == {'short': ('a',)}
     why = found.waiting['long'].why
     assert why.reason is R.NO_ROOM
     found = plan(ask('long', 2, at=96.0))
@@ -85,38 +85,38 @@ def test_a_request_beside_the_reserved_room_may_run_longer():
     one, two = ask('one', 1, 'q', at=95.0), ask('two', 1, 'q', at=96.0)
     found = plan(one, two, hosts=hosts)
     # Nothing is known of q: it may take the ninth VCPU, not the eighth.
-    assert started(found) == {'one': ('a',)}
+    assert hosts_of_started(found) == {'one': ('a',)}
     assert found.waiting['two'].why.reason is R.BEHIND_OTHERS
 
 
 def test_a_request_that_waited_for_long_has_the_closest_host_alone():
     found = plan(ask('short', 1, at=95.0), patience_s=10.0)
     assert found.waiting['big'].reserved == cluster.Reservation(('a',))
-    assert started(found) == {}
-    assert started(plan(ask('short', 1, at=95.0), patience_s=10.5))
+    assert hosts_of_started(found) == {}
+    assert hosts_of_started(plan(ask('short', 1, at=95.0), patience_s=10.5))
 
 
 def test_without_known_ends_the_closest_host_is_kept():
     snapshot = cloud(HOSTS, [BIG, ask('short', 1, at=95.0)], running=RUNNING)
     found = planner.plan(snapshot, 100.0)
     assert found.waiting['big'].reserved == cluster.Reservation(('a',))
-    assert started(found) == {}
+    assert hosts_of_started(found) == {}
 
 
 def test_backfill_tries_a_bounded_number_of_requests():
     behind = [ask(f'{n}', 5, at=95.0 + n) for n in range(3)]
     found = plan(*behind, ask('short', 1, at=99.0), depth=3)
-    assert started(found) == {}
+    assert hosts_of_started(found) == {}
     why = found.waiting['short'].why
     assert why == reason.why(R.BEYOND_DEPTH, before=4, depth=3)
-    assert started(plan(*behind, ask('short', 1, at=99.0), depth=4))
+    assert hosts_of_started(plan(*behind, ask('short', 1, at=99.0), depth=4))
 
 
 def test_backfill_of_depth_zero_tries_no_request():
-    assert started(plan(ask('short', 1, at=99.0), depth=0)) == {}
+    assert hosts_of_started(plan(ask('short', 1, at=99.0), depth=0)) == {}
 
 
-def test_the_shared_part_is_reserved_until_it_is_returned():
+def test_a_reservation_waits_for_the_return_of_the_shared_part():
     # Room there is; of the shared eight q has six, until 150.
     hosts = [host('a', vcpu=8), host('b', vcpu=8)]
     there = {
@@ -127,9 +127,9 @@ def test_the_shared_part_is_reserved_until_it_is_returned():
     found = plan(ask('short', 1, at=95.0), **there)
     assert found.waiting['big'].why.reason is R.SHARED_PART_TAKEN
     assert found.waiting['big'].reserved.at == 150.0
-    assert list(started(found)) == ['short']
+    assert list(hosts_of_started(found)) == ['short']
     found = plan(ask('long', 1, 'q', at=95.0), **there)
-    assert started(found) == {}
+    assert hosts_of_started(found) == {}
     assert found.waiting['long'].why.reason is R.BEHIND_OTHERS
 
 
@@ -186,7 +186,7 @@ class Simulation:
             self.began[asked.uuid] = self.now
             end = self.now + self.lasts[asked.project]
             vcpu = dict(asked.demand.amounts)['VCPU']
-            one = runs('', vcpu, self.now, asked.project)
+            one = running_server('', vcpu, self.now, asked.project)
             limit = asked.ends_at(self.now)
             self.running += [
                 (end, dataclasses.replace(one, host=name, ends_at=limit))
@@ -304,7 +304,7 @@ def test_a_known_end_is_waited_for_at_any_patience():
         plan = planner.plan(snapshot, now, backfill=backfill)
         reserved = plan.waiting['big'].reserved
         assert reserved == cluster.Reservation(('a',), 5000.0)
-        assert started(plan) == {'short': ('b',)}
+        assert hosts_of_started(plan) == {'short': ('b',)}
 
 
 def test_a_guessed_end_is_not_taken_before_a_known_end():
@@ -321,7 +321,7 @@ def test_a_guessed_end_is_not_taken_before_a_known_end():
     )
     plan = planner.plan(snapshot, 100.0)
     assert plan.waiting['big'].reserved == cluster.Reservation(('a',), 200.0)
-    assert started(plan) == {'sure': ('a',)}
+    assert hosts_of_started(plan) == {'sure': ('a',)}
 
 
 FAR = 100 * 3600.0
@@ -343,12 +343,12 @@ def test_an_expected_end_long_before_a_far_known_end_counts_too():
     # It is told what is known; hosts of both are kept.
     reserved = plan.waiting['big'].reserved
     assert reserved == cluster.Reservation(('a', 'b'), FAR)
-    assert started(plan).keys() == {'short', 'limited'}
+    assert hosts_of_started(plan).keys() == {'short', 'limited'}
     assert plan.waiting['long'].why.reason is R.BEHIND_OTHERS
     # After long, what was expected has its host for itself.
     plan = planner.plan(cloud(hosts, asked, **there), 3700.0)
     assert plan.waiting['big'].reserved == cluster.Reservation(('a', 'b'), FAR)
-    assert started(plan) == {}
+    assert hosts_of_started(plan) == {}
 
 
 def test_hosts_are_kept_that_known_ends_leave_least_on():

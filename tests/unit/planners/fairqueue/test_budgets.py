@@ -34,19 +34,23 @@ def cloud(requests, accounts=ACCOUNTS, **more):
     return dataclasses.replace(snapshot, budgets=left)
 
 
-def ask(name, hours=None, **more):
+def request_with_limit(name, hours=None, **more):
     limit_s = None if hours is None else hours * HOUR_S
     return small_cloud.waiting_request(name, time_limit_s=limit_s, **more)
 
 
-def started(plan):
+def started_requests(plan):
     return [each.request for each in plan.actions]
 
 
 def test_a_request_without_budget_is_told_so_and_delays_no_other():
-    requests = (ask('first', 10), ask('second', 10), ask('third', 5))
+    requests = (
+        request_with_limit('first', 10),
+        request_with_limit('second', 10),
+        request_with_limit('third', 5),
+    )
     plan = planner.plan(cloud(requests), NOW)
-    assert started(plan) == ['first', 'third']
+    assert started_requests(plan) == ['first', 'third']
     waits = plan.waiting['second']
     assert waits.why == reason.why(
         reason.Reason.BUDGET_SPENT, 'p/u', asked=10.0, left=0.0
@@ -59,20 +63,24 @@ def test_a_request_without_budget_is_told_so_and_delays_no_other():
 
 def test_requests_within_guaranteed_quota_use_the_budget_too():
     snapshot = cloud(
-        (ask('r', 16),), limits={'p': small_cloud.guaranteed(64, 10_000)}
+        (request_with_limit('r', 16),),
+        limits={'p': small_cloud.guaranteed(64, 10_000)},
     )
     assert not planner.plan(snapshot, NOW).actions
 
 
 def test_a_request_without_an_end_pays_until_the_period_ends():
-    requests = (ask('r'),)
+    requests = (request_with_limit('r'),)
     assert not planner.plan(cloud(requests), NOW).actions
     rich = (cluster.Account('p', budget_hours=24.0),)
-    assert started(planner.plan(cloud(requests, rich), NOW)) == ['r']
+    assert started_requests(planner.plan(cloud(requests, rich), NOW)) == ['r']
 
 
 def test_no_start_is_estimated_without_a_budget():
-    requests = (ask('large', 10, vcpu=64), ask('r', 16))
+    requests = (
+        request_with_limit('large', 10, vcpu=64),
+        request_with_limit('r', 16),
+    )
     snapshot = cloud(requests)
     plan = planner.plan(snapshot, NOW)
     steps = estimates.estimate_starts(
@@ -96,14 +104,16 @@ def test_no_start_is_estimated_without_a_budget():
 )
 def test_budgets_are_never_exceeded_and_block_no_fitting_request(wanted):
     requests = tuple(
-        ask(f'r{n}', hours, vcpu=vcpu, project=project, count=count)
+        request_with_limit(
+            f'r{n}', hours, vcpu=vcpu, project=project, count=count
+        )
         for n, (project, vcpu, hours, count) in enumerate(wanted)
     )
     snapshot = cloud(requests)
     plan = planner.plan(snapshot, NOW)
     spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
     by_uuid = {each.uuid: each for each in requests}
-    for uuid in started(plan):
+    for uuid in started_requests(plan):
         spending.take(by_uuid[uuid], NOW)
     left = spending.left().left
     assert all(min(each) >= -1e-6 for each in left.values())

@@ -21,7 +21,7 @@ ACCOUNTS = (
 )
 
 
-def runs(vcpu, project='p', user='u', **more):
+def running_server(vcpu, project='p', user='u', **more):
     amounts = small_cloud.demand(vcpu).amounts
     return cluster.Running('h', project, amounts, 0.0, user, **more)
 
@@ -44,12 +44,12 @@ def cloud(*requests, **more):
         ),
         (
             small_cloud.waiting_request('r', 3),
-            (runs(3),),
+            (running_server(3),),
             ('p/u', 'VCPU', 3, 3, 5),
         ),
         (
             small_cloud.waiting_request('r', 4),
-            (runs(5, 'q'),),
+            (running_server(5, 'q'),),
             ('physics', 'VCPU', 4, 5, 8),
         ),
         (
@@ -59,7 +59,7 @@ def cloud(*requests, **more):
         ),
         (small_cloud.waiting_request('r', 9, project='other'), (), None),
         # Who is over already may start what takes nothing of it.
-        (small_cloud.waiting_request('r', 0), (runs(9),), None),
+        (small_cloud.waiting_request('r', 0), (running_server(9),), None),
         (
             small_cloud.waiting_request('r', 9, band=request.Band.PREEMPTIBLE),
             (),
@@ -67,7 +67,7 @@ def cloud(*requests, **more):
         ),
         (
             small_cloud.waiting_request('r', 5),
-            (runs(5, band=request.Band.PREEMPTIBLE),),
+            (running_server(5, band=request.Band.PREEMPTIBLE),),
             None,
         ),
     ],

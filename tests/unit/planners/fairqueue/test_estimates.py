@@ -24,12 +24,12 @@ ask, cloud, host = (
     small_cloud.cloud,
     small_cloud.host,
 )
-last, runs = small_cloud.equal_lifetimes, test_backfill.runs
+last, runs = small_cloud.equal_lifetimes, test_backfill.running_server
 NOW = 100.0
 TEN = {kind: tuple(10.0 * n for n in range(1, 11)) for kind in last(1, 8)}
 
 
-def kept(elapsed_s):
+def decay_factor(elapsed_s):
     return 0.5 ** (elapsed_s / 86400)
 
 
@@ -39,7 +39,7 @@ NO_DELAYS = estimates.Delays()
 def forward(snapshot, now=NOW, plan=planner.plan, seed=0, delays=NO_DELAYS):
     chance = np.random.default_rng(seed)
     steps = estimates.estimate_starts(
-        snapshot, plan(snapshot, now), now, plan, kept, chance, delays
+        snapshot, plan(snapshot, now), now, plan, decay_factor, chance, delays
     )
     while True:
         try:
@@ -52,7 +52,7 @@ def exact(at):
     return cluster.Estimate(at, at)
 
 
-def full(*requests, lifetimes, since=50.0):
+def full_cloud(*requests, lifetimes, since=50.0):
     return cloud(
         [host('a', used=8)],
         requests,
@@ -63,7 +63,7 @@ def full(*requests, lifetimes, since=50.0):
 
 
 def test_requests_are_estimated_one_after_the_other():
-    snapshot = full(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
+    snapshot = full_cloud(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
     assert forward(snapshot) == {
         'r': exact(110.0),
         's': exact(170.0),
@@ -72,7 +72,7 @@ def test_requests_are_estimated_one_after_the_other():
 
 
 def test_ends_are_seen_later_and_builds_take_their_time():
-    snapshot = full(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
+    snapshot = full_cloud(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
     delays = estimates.Delays(seen_s=5.0, build_s=10.0)
     assert forward(snapshot, delays=delays) == {
         'r': exact(125.0),
@@ -91,29 +91,31 @@ def test_a_request_that_starts_now_ends_in_time_too():
 @pytest.mark.parametrize('size', [0, 4])
 def test_without_known_lifetimes_nothing_is_estimated(size):
     [(kind, lifetimes)] = last(60, 8).items()
-    snapshot = full(ask('r', 8), lifetimes={kind: lifetimes[:size]})
+    snapshot = full_cloud(ask('r', 8), lifetimes={kind: lifetimes[:size]})
     assert forward(snapshot) == {}
     # Nor of one that is older than all before it.
-    old = full(ask('r', 8), lifetimes=last(60, 8), since=39.0)
+    old = full_cloud(ask('r', 8), lifetimes=last(60, 8), since=39.0)
     assert forward(old) == {}
 
 
 def test_a_request_behind_one_that_stays_has_no_estimate():
     # Nothing is known of q: it stays for ever.
-    snapshot = full(ask('r', 8, 'q'), ask('s', 8), lifetimes=last(60, 8))
+    snapshot = full_cloud(ask('r', 8, 'q'), ask('s', 8), lifetimes=last(60, 8))
     assert forward(snapshot) == {'r': exact(110.0)}
 
 
 def test_lifetimes_are_drawn_from_those_of_its_age():
-    young = forward(full(ask('r', 8), lifetimes=TEN, since=NOW))['r']
+    young = forward(full_cloud(ask('r', 8), lifetimes=TEN, since=NOW))['r']
     assert NOW + 30 <= young.p50 <= NOW + 70
     assert young.p50 < young.p90
-    old = forward(full(ask('r', 8), lifetimes=TEN, since=NOW - 75))['r']
+    old = forward(full_cloud(ask('r', 8), lifetimes=TEN, since=NOW - 75))['r']
     assert {old.p50, old.p90} <= {105.0, 115.0, 125.0}
 
 
 def test_equal_inputs_have_equal_estimates():
-    snapshot = full(*(ask(n, 8) for n in 'rst'), lifetimes=TEN, since=90.0)
+    snapshot = full_cloud(
+        *(ask(n, 8) for n in 'rst'), lifetimes=TEN, since=90.0
+    )
     assert forward(snapshot) == forward(snapshot)
     made = [forward(snapshot, seed=n)['t'] for n in range(4)]
     assert len(set(made)) > 1
@@ -121,7 +123,7 @@ def test_equal_inputs_have_equal_estimates():
 
 def test_a_request_that_expires_before_has_no_estimate():
     first = ask('r', 8, expires_at=105.0)
-    snapshot = full(first, ask('s', 8), lifetimes=last(60, 8))
+    snapshot = full_cloud(first, ask('s', 8), lifetimes=last(60, 8))
     assert forward(snapshot) == {'s': exact(110.0)}
 
 
@@ -140,14 +142,14 @@ def test_a_request_that_can_never_start_hides_no_estimate_of_others(
     monkeypatch,
 ):
     monkeypatch.setattr(estimates, 'FOLLOWED', 1)
-    snapshot = full(
+    snapshot = full_cloud(
         ask('never', 99), ask('r', 8), ask('s', 8), lifetimes=last(60, 8)
     )
     assert forward(snapshot) == {'r': exact(110.0)}
 
 
 def test_a_request_that_is_set_aside_hides_no_estimate_of_others():
-    snapshot = full(ask('r', 8), lifetimes=last(60, 8))
+    snapshot = full_cloud(ask('r', 8), lifetimes=last(60, 8))
     why = reason.why(reason.Reason.QUARANTINED, again_s=60)
 
     def plan(seen, now):
@@ -166,7 +168,7 @@ def test_a_server_group_is_estimated_completely_or_not_at_all(monkeypatch):
         ask('s', 4, at=1.0, group=group),
         ask('t', 4, at=2.0, group=group),
     ]
-    snapshot = full(*requests, lifetimes=last(60, 8) | last(60, 4))
+    snapshot = full_cloud(*requests, lifetimes=last(60, 8) | last(60, 4))
     assert forward(snapshot) == {
         'r': exact(110.0),
         's': exact(170.0),
@@ -184,7 +186,7 @@ def test_plans_of_a_sample_are_bounded(monkeypatch):
         made.append(arguments)
         return planner.plan(*arguments)
 
-    snapshot = full(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
+    snapshot = full_cloud(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
     assert list(forward(snapshot, plan=counted)) == ['r', 's']
     assert len(made) == 1 + 2 * estimates.SAMPLES
 

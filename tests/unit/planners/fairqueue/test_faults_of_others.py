@@ -33,7 +33,7 @@ def arranged(order, requests, **more):
     return [each.uuid for each in order.arrange(requests, snapshot, 9.0)]
 
 
-def started(plan):
+def started_requests(plan):
     return {each.request for each in plan.actions}
 
 
@@ -97,7 +97,7 @@ def test_a_project_that_grew_past_its_ceiling_starts_nothing():
         used={'p': np.array([9, 0])},
     )
     plan = planner.plan(snapshot, 9.0)
-    assert not started(plan)
+    assert not started_requests(plan)
 
 
 def test_a_renamed_account_keeps_its_use():
@@ -120,7 +120,7 @@ def test_a_renamed_account_keeps_its_use():
             ),
             9.0,
         )
-        assert not started(plan)
+        assert not started_requests(plan)
         assert name in plan.waiting['a'].why.sentence
 
 
@@ -150,7 +150,7 @@ def test_one_kind_of_host_is_not_kept_for_waiters_of_another():
     ]
     requests = [ask('first', demand=gpu), ask('other', 8, at=1.0)]
     plan = planner.plan(small_cloud.cloud(hosts, requests), 9.0)
-    assert started(plan) == {'other'}
+    assert started_requests(plan) == {'other'}
 
 
 def test_a_hundred_tiny_users_dilute_no_share():
@@ -199,14 +199,14 @@ def test_a_large_request_starts_despite_endless_small_requests(size):
         plan = planner.plan(
             snapshot, float(now), backfill=planner.Backfill(patience_s=50)
         )
-        if 'large' in started(plan):
+        if 'large' in started_requests(plan):
             break
         snapshot = small_cloud.cloud_after_plan(snapshot, plan, float(now))
         ends += [(now + 7.0, action.hosts[0]) for action in plan.actions]
         gone = [each for each in ends if each[0] <= now + 1]
         ends = [each for each in ends if each[0] > now + 1]
         snapshot = _without(snapshot, [name for _, name in gone])
-    assert 'large' in started(plan)
+    assert 'large' in started_requests(plan)
 
 
 def _without(snapshot, hosts):
@@ -262,7 +262,7 @@ def test_own_servers_without_an_end_close_no_host_to_others(count, now):
     )
 
 
-def test_servers_of_others_without_an_end_block_a_reservation():
+def test_a_reservation_waits_for_servers_of_others_without_an_end():
     large = small_cloud.waiting_request('large', 8, 'p')
     hosts = [small_cloud.host('h1', 8, used=1)]
     amounts = small_cloud.demand(1, 0).amounts

@@ -36,11 +36,11 @@ def asking(name, vcpu, memory, **more):
     return ask(name, demand=small_cloud.demand(vcpu, memory), **more)
 
 
-def started(plan):
+def hosts_of_started(plan):
     return {each.request: each.hosts for each in plan.actions}
 
 
-def told(plan, name):
+def reason_of(plan, name):
     why = plan.waiting[name].why
     return why.reason, dict(why.numbers)
 
@@ -61,7 +61,7 @@ def test_a_group_that_fits_starts_though_the_largest_could_choose_wrongly():
         asking('s', 4, 1, group=apart()),
     ]
     plan = planner.plan(cloud(hosts, asked), NOW)
-    assert started(plan) == {'r': ('b',), 's': ('a',)}
+    assert hosts_of_started(plan) == {'r': ('b',), 's': ('a',)}
 
 
 def test_three_of_a_group_on_two_hosts_keep_no_other_back():
@@ -72,16 +72,26 @@ def test_three_of_a_group_on_two_hosts_keep_no_other_back():
             [host('a', 8, 900), host('b', 8, 900)], asked + others
         )
         plan = planner.plan(snapshot, now)
-        assert started(plan).keys() == {'m0', 'm1', 'n0', 'n1', 'n2', 'n3'}
-        assert told(plan, 'm2') == (R.GROUP_TOO_LARGE, {'asked': 3, 'most': 2})
+        assert hosts_of_started(plan).keys() == {
+            'm0',
+            'm1',
+            'n0',
+            'n1',
+            'n2',
+            'n3',
+        }
+        assert reason_of(plan, 'm2') == (
+            R.GROUP_TOO_LARGE,
+            {'asked': 3, 'most': 2},
+        )
         assert plan.waiting['m2'].reserved is None
 
 
 def test_a_member_that_no_host_takes_keeps_the_others_of_its_group_no_more():
     asked = [ask('r', 9, group=apart()), ask('s', 1, at=1.0, group=apart())]
     plan = planner.plan(cloud([host('a', 8, 900)], asked), NOW)
-    assert started(plan) == {'s': ('a',)}
-    assert told(plan, 'r')[0] is R.TOO_LARGE
+    assert hosts_of_started(plan) == {'s': ('a',)}
+    assert reason_of(plan, 'r')[0] is R.TOO_LARGE
 
 
 def test_the_older_of_two_requests_for_one_host_starts():
@@ -91,8 +101,8 @@ def test_the_older_of_two_requests_for_one_host_starts():
         asking('s', 4, 3, at=1.0, group=apart()),
     ]
     plan = planner.plan(cloud(hosts, asked), NOW)
-    assert started(plan) == {'s': ('b',)}
-    assert told(plan, 'r') == (R.GROUP_TOO_LARGE, {'asked': 2, 'most': 1})
+    assert hosts_of_started(plan) == {'s': ('b',)}
+    assert reason_of(plan, 'r') == (R.GROUP_TOO_LARGE, {'asked': 2, 'most': 1})
 
 
 def test_a_request_for_several_starts_whole_or_not_at_all():
@@ -103,8 +113,8 @@ def test_a_request_for_several_starts_whole_or_not_at_all():
     ]
     hosts = [host(name, 8, 900) for name in 'abc']
     plan = planner.plan(cloud(hosts, asked), NOW)
-    assert started(plan).keys() == {'r', 't'}
-    assert told(plan, 's') == (R.GROUP_TOO_LARGE, {'asked': 5, 'most': 3})
+    assert hosts_of_started(plan).keys() == {'r', 't'}
+    assert reason_of(plan, 's') == (R.GROUP_TOO_LARGE, {'asked': 5, 'most': 3})
 
 
 OF_PROJECT = {'limits': {'p': cluster.Limits(ceiling={'VCPU': 10})}}
@@ -126,8 +136,8 @@ def test_of_a_group_above_a_ceiling_the_oldest_below_it_start(most, why):
         ask('u', 11, at=3.0, group=apart(3)),
     ]
     plan = planner.plan(cloud([host('h', 64, 999)], asked, **most), NOW)
-    assert sorted(started(plan)) == ['r', 't']
-    assert [told(plan, name)[0] for name in 'su'] == [why, why]
+    assert sorted(hosts_of_started(plan)) == ['r', 't']
+    assert [reason_of(plan, name)[0] for name in 'su'] == [why, why]
     assert not any(each.reserved for each in plan.waiting.values())
     after = small_cloud.cloud_after_plan(
         cloud([host('h', 64, 999)], asked, **most), plan
@@ -143,7 +153,10 @@ def test_a_left_out_request_waits_for_members_once_they_run():
         snapshot, planner.plan(snapshot, NOW), NOW
     )
     plan = planner.plan(later, NOW)
-    assert told(plan, 'm2') == (R.GROUP_HAS_NO_ROOM, {'asked': 1, 'fit': 0})
+    assert reason_of(plan, 'm2') == (
+        R.GROUP_HAS_NO_ROOM,
+        {'asked': 1, 'fit': 0},
+    )
     assert plan.waiting['m2'].reserved is None
 
 
@@ -152,9 +165,9 @@ def test_the_oldest_requests_that_fit_beside_a_member_start(ends_at):
     hosts = [host('a', 8, 900, used=(1, 1)), host('b', 8, 900)]
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
     plan = planner.plan(beside(hosts, asked, 'a', ends_at), NOW)
-    assert started(plan) == {'m0': ('b',)}
+    assert hosts_of_started(plan) == {'m0': ('b',)}
     for name in ('m1', 'm2'):
-        why = told(plan, name)
+        why = reason_of(plan, name)
         assert why == (R.GROUP_IS_FULL, {'asked': 3, 'most': 1})
 
 
@@ -165,8 +178,8 @@ def test_nothing_is_kept_for_requests_that_do_not_fit_beside_members():
     assert not plan.actions
     assert plan.waiting['m0'].reserved.hosts == ('b',)
     assert plan.waiting['m1'].reserved is None
-    assert told(plan, 'm0')[0] is R.GROUP_HAS_NO_ROOM
-    assert told(plan, 'm1')[0] is R.GROUP_IS_FULL
+    assert reason_of(plan, 'm0')[0] is R.GROUP_HAS_NO_ROOM
+    assert reason_of(plan, 'm1')[0] is R.GROUP_IS_FULL
 
 
 def test_a_group_waits_as_a_whole_where_none_fits_beside_its_members():
@@ -174,7 +187,7 @@ def test_a_group_waits_as_a_whole_where_none_fits_beside_its_members():
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(2)]
     plan = planner.plan(beside(hosts, asked, 'a', None), NOW)
     assert not plan.actions
-    why = {name: told(plan, name) for name in ('m0', 'm1')}
+    why = {name: reason_of(plan, name) for name in ('m0', 'm1')}
     assert why == {
         'm0': (R.GROUP_HAS_NO_ROOM, {'asked': 1, 'fit': 0}),
         'm1': (R.GROUP_TOO_LARGE, {'asked': 2, 'most': 1}),
@@ -188,8 +201,8 @@ def test_members_that_start_leave_room_for_some_preemptible_ones():
         ask(f'p{n}', at=n, group=apart(), band=lent) for n in range(2)
     ]
     plan = planner.plan(cloud(hosts, asked), NOW)
-    assert sorted(started(plan)) == ['p0', 'r']
-    assert told(plan, 'p1')[0] is R.GROUP_HAS_NO_ROOM
+    assert sorted(hosts_of_started(plan)) == ['p0', 'r']
+    assert reason_of(plan, 'p1')[0] is R.GROUP_HAS_NO_ROOM
 
 
 @pytest.mark.parametrize('is_told', [True, False])
@@ -214,7 +227,7 @@ def test_a_request_that_waits_for_a_member_is_reserved_for_its_known_end(
         belongs={'m': 'g'} if is_told else {},
     )
     plan = planner.plan(snapshot, NOW)
-    assert told(plan, 'r')[0] is R.GROUP_HAS_NO_ROOM
+    assert reason_of(plan, 'r')[0] is R.GROUP_HAS_NO_ROOM
     assert plan.waiting['r'].reserved == cluster.Reservation(('a',), 500.0)
 
 
@@ -231,9 +244,9 @@ def test_nothing_is_kept_for_the_room_of_a_staying_member():
         members={'g': ('a',)},
     )
     plan = planner.plan(snapshot, NOW)
-    assert started(plan) == {'s': ('a',)}
+    assert hosts_of_started(plan) == {'s': ('a',)}
     assert plan.waiting['r'].reserved is None
-    assert told(plan, 'r')[0] is R.GROUP_HAS_NO_ROOM
+    assert reason_of(plan, 'r')[0] is R.GROUP_HAS_NO_ROOM
 
 
 def test_a_group_with_any_number_per_host_costs_no_more_memory_than_servers():
@@ -246,7 +259,7 @@ def test_a_group_with_any_number_per_host_costs_no_more_memory_than_servers():
             ask('t', count=4, demand=demand, at=1.0),
         ]
         plan = planner.plan(cloud(hosts, asked), NOW)
-        assert started(plan).keys() == {'r', 's', 't'}
+        assert hosts_of_started(plan).keys() == {'r', 's', 't'}
 
 
 def random_group(seed):
@@ -322,9 +335,9 @@ def test_beyond_the_bounds_a_group_waits_and_reserves_nothing(
         asking('u', 8, 8, project='q', at=3.0),
     ]
     plan = planner.plan(cloud(hosts, asked), NOW)
-    if not started(plan).keys() >= {'r', 's', 't'}:
-        assert started(plan).keys() == {'u'}
-        assert told(plan, 'r')[0].value not in cloud_oracle.NEVER
+    if not hosts_of_started(plan).keys() >= {'r', 's', 't'}:
+        assert hosts_of_started(plan).keys() == {'u'}
+        assert reason_of(plan, 'r')[0].value not in cloud_oracle.NEVER
         assert plan.waiting['r'].reserved is None
 
 

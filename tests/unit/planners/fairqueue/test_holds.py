@@ -17,7 +17,7 @@ R = reason.Reason
 HELD = request.Hold(request.Holder.OPERATOR, 0.0)
 
 
-def asked(name, vcpu, at=0.0, **more):
+def request_at(name, vcpu, at=0.0, **more):
     return request.Request(
         name, more.pop('project', 'p'), 'u', (f's-{name}',),
         request.Demand((('VCPU', vcpu),)), at, **more,
@@ -48,7 +48,7 @@ def starts(plan):
 def test_plans_are_those_of_a_cloud_without_the_held(seed):
     chance = np.random.default_rng(seed)
     every = [
-        asked(f'{n:02}', int(chance.integers(1, 9)), float(n),
+        request_at(f'{n:02}', int(chance.integers(1, 9)), float(n),
               project=f'p{n % 3}', band=chance.choice(list(request.Band)))
         for n in range(12)
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_request_put_first_precedes_its_whole_priority_class(seed):
     chance = np.random.default_rng(seed)
     band = list(request.Band)[seed % 2]
     every = [
-        asked(f'{n:02}', int(chance.integers(1, 9)), float(n), band=band)
+        request_at(f'{n:02}', int(chance.integers(1, 9)), float(n), band=band)
         for n in range(8)
     ]
     limits = {'p': cluster.Limits({'VCPU': 16})} if seed % 4 > 1 else {}
@@ -100,14 +100,14 @@ def test_a_request_put_first_precedes_its_whole_priority_class(seed):
 
 def test_a_held_request_of_a_group_does_not_keep_its_mates():
     group = request.Group('g', request.Rule.APART)
-    mates = [asked('a', 2, group=group), asked('b', 2, group=group)]
+    mates = [request_at('a', 2, group=group), request_at('b', 2, group=group)]
     mates[0] = dataclasses.replace(mates[0], hold=HELD)
     assert starts(planner.plan(snapshot([8], mates), 1.0)) == ['b']
 
 
 def test_a_hold_of_the_owner_is_named_and_expires():
     hold = request.Hold(request.Holder.OWNER, 0.0, 'tomorrow')
-    one = asked('a', 2, hold=hold, expires_at=50.0)
+    one = request_at('a', 2, hold=hold, expires_at=50.0)
     why = planner.plan(snapshot([8], [one]), 1.0).waiting['a'].why
     assert why.reason is R.HELD_BY_OWNER
     assert 'tomorrow' in why.sentence
@@ -117,31 +117,31 @@ def test_a_hold_of_the_owner_is_named_and_expires():
 
 class TestFit:
     def test_the_fit_check_finds_a_host_with_room(self):
-        one = asked('a', 4)
+        one = request_at('a', 4)
         assert fitting.find_fit(snapshot([2, 5], [one]), one, {}).hosts == (
             'h1',
         )
 
     def test_the_fit_check_names_the_lacking_amount(self):
-        one = asked('a', 4)
+        one = request_at('a', 4)
         found = fitting.find_fit(snapshot([2, 3], [one]), one, {})
         assert (found.hosts, found.why.reason) == ((), R.NO_ROOM)
         assert dict(found.why.numbers) == {'asked': 4.0, 'free': 3.0}
 
     def test_the_fit_check_distinguishes_reserved_room_from_no_room(self):
-        one, other = asked('a', 4), asked('b', 4)
+        one, other = request_at('a', 4), request_at('b', 4)
         seen = snapshot([2, 5], [one, other])
         assert fitting.find_fit(seen, one, {'b': ['h1']}) == fitting.Fit()
         promised = dataclasses.replace(seen, promised={'b': ('h1',)})
         assert fitting.find_fit(promised, one, {}) == fitting.Fit()
 
     def test_the_fit_check_finds_own_reserved_room(self):
-        one = asked('a', 4)
+        one = request_at('a', 4)
         seen = snapshot([2, 5], [one], promised={'a': ('h1',)})
         assert fitting.find_fit(seen, one, {'a': ['h1']}).hosts == ('h1',)
 
     def test_the_fit_check_finds_room_beside_a_reservation(self):
-        one, other = asked('a', 3), asked('b', 4)
+        one, other = request_at('a', 3), request_at('b', 4)
         seen = snapshot([2, 7], [one, other], promised={'b': ('h1',)})
         assert fitting.find_fit(seen, one, {}).hosts == ('h1',)
 
@@ -150,12 +150,12 @@ class TestFit:
         [(request.Rule.APART, ('h1',)), (request.Rule.TOGETHER, ('h0',))],
     )
     def test_a_group_lies_as_its_rule_says(self, rule, hosts):
-        one = asked('a', 2, group=request.Group('g', rule))
+        one = request_at('a', 2, group=request.Group('g', rule))
         seen = snapshot([4, 8], [one], members={'g': ('h0',)})
         assert fitting.find_fit(seen, one, {}).hosts == hosts
 
     def test_a_group_without_another_host_is_refused(self):
-        one = asked('a', 2, group=request.Group('g', request.Rule.APART))
+        one = request_at('a', 2, group=request.Group('g', request.Rule.APART))
         seen = snapshot([4], [one], members={'g': ('h0',)})
         found = fitting.find_fit(seen, one, {})
         assert (found.hosts, found.why is None) == ((), False)

@@ -32,7 +32,7 @@ every_order = pytest.mark.parametrize(
 )
 
 
-def ask(name, project='p', user='u', **more):
+def request_of_user(name, project='p', user='u', **more):
     asked = small_cloud.waiting_request(name, project=project, **more)
     return dataclasses.replace(asked, user=user)
 
@@ -57,7 +57,7 @@ def projects(order, requests, **more):
 @st.composite
 def queues(draw):
     return [
-        ask(
+        request_of_user(
             f'r{n}',
             project=draw(st.sampled_from('pqr')),
             user=draw(st.sampled_from('uvw')),
@@ -96,13 +96,17 @@ def test_every_request_comes_once_however_they_are_listed(
 
 @every_order
 def test_equal_requests_come_in_the_order_of_submission(order):
-    requests = [ask(f'r{n}', at=float(9 - n)) for n in range(5)]
+    requests = [request_of_user(f'r{n}', at=float(9 - n)) for n in range(5)]
     assert arranged(order, requests) == ['r4', 'r3', 'r2', 'r1', 'r0']
 
 
 @every_order
 def test_a_plan_can_be_made_in_every_order(order):
-    requests = [ask('a'), ask('b', project='q'), ask('c')]
+    requests = [
+        request_of_user('a'),
+        request_of_user('b', project='q'),
+        request_of_user('c'),
+    ]
     plan = planner.plan(cloud(requests), NOW, order)
     assert len(plan.actions) == 3
 
@@ -112,7 +116,7 @@ def test_a_plan_can_be_made_in_every_order(order):
 )
 def test_projects_take_turns_in_the_ratio_of_shares(order):
     requests = [
-        ask(f'{project}{n}', project=project)
+        request_of_user(f'{project}{n}', project=project)
         for project in 'pq'
         for n in range(40)
     ]
@@ -122,7 +126,7 @@ def test_projects_take_turns_in_the_ratio_of_shares(order):
 
 
 def test_a_project_that_used_more_than_its_share_waits():
-    requests = [ask('a', 'p'), ask('b', 'q', at=5.0)]
+    requests = [request_of_user('a', 'p'), request_of_user('b', 'q', at=5.0)]
     history = {'p': np.array([0.5, 0.1])}
     for order in (orders.FairTree(), orders.FairTree(charge=0)):
         assert projects(order, requests, history=history) == 'qp'
@@ -130,7 +134,7 @@ def test_a_project_that_used_more_than_its_share_waits():
 
 def test_all_of_the_account_ahead_come_before_all_of_the_other():
     requests = [
-        ask(f'{project}{user}{n}', project, user)
+        request_of_user(f'{project}{user}{n}', project, user)
         for project in 'pq'
         for user in 'uv'
         for n in range(3)
@@ -147,8 +151,8 @@ def test_all_of_the_account_ahead_come_before_all_of_the_other():
 
 
 def test_a_hundred_users_of_one_project_take_no_more_than_its_share():
-    requests = [ask(f'p{n}', 'p', f'u{n}') for n in range(100)]
-    requests += [ask(f'q{n}', 'q', at=9.0) for n in range(100)]
+    requests = [request_of_user(f'p{n}', 'p', f'u{n}') for n in range(100)]
+    requests += [request_of_user(f'q{n}', 'q', at=9.0) for n in range(100)]
     first = projects(orders.FairTree(), requests)[:20]
     assert first.count('q') == 10
 
@@ -161,7 +165,8 @@ def test_requests_come_in_the_order_of_slurms_ranks():
         below = slurm_fair_tree.list_descendants(root)
         ranks = slurm_fair_tree.rank(root)
         requests = [
-            ask(name, *name.split('/'), at=chance.random()) for name in ranks
+            request_of_user(name, *name.split('/'), at=chance.random())
+            for name in ranks
         ]
         found = arranged(
             orders.FairTree(charge=0),
@@ -183,14 +188,17 @@ def test_requests_come_in_the_order_of_slurms_ranks():
 
 
 def test_a_share_of_zero_comes_last():
-    requests = [ask('a', 'p'), ask('b', 'q', at=9.0)]
+    requests = [request_of_user('a', 'p'), request_of_user('b', 'q', at=9.0)]
     none = (cluster.Account('p', None, 0),)
     for order in (orders.FairTree(), orders.Multifactor(), orders.Synergy()):
         assert projects(order, requests, accounts=none) == 'qp'
 
 
 def test_a_long_wait_outweighs_shares_of_others():
-    requests = [ask('a', 'p', at=-8 * 86400.0), ask('b', 'q', at=NOW)]
+    requests = [
+        request_of_user('a', 'p', at=-8 * 86400.0),
+        request_of_user('b', 'q', at=NOW),
+    ]
     history = {'p': np.array([0.9, 0.9]), 'q': np.array([0.1, 0.1])}
     fair = orders.Multifactor(fair_share=100, age=0)
     aged = orders.Multifactor(fair_share=100, age=1000)
@@ -199,7 +207,10 @@ def test_a_long_wait_outweighs_shares_of_others():
 
 
 def test_the_larger_comes_first_if_size_counts():
-    requests = [ask('small', 'p'), ask('large', 'q', vcpu=50, at=9.0)]
+    requests = [
+        request_of_user('small', 'p'),
+        request_of_user('large', 'q', vcpu=50, at=9.0),
+    ]
     order = orders.Multifactor(fair_share=0, age=0, size=10)
     assert arranged(order, requests) == ['large', 'small']
 
@@ -212,9 +223,9 @@ def test_users_are_ordered_by_priorities_of_synergy():
     used = {'A': 4, 'B': 4, 'A/a1': 3, 'A/a2': 1, 'B/b1': 4}
     history = {name: np.full(2, n / 8) for name, n in used.items()}
     requests = [
-        ask('of b1', 'B', 'b1'),
-        ask('of a1', 'A', 'a1', at=1.0),
-        ask('of a2', 'A', 'a2', at=2.0),
+        request_of_user('of b1', 'B', 'b1'),
+        request_of_user('of a1', 'A', 'a1', at=1.0),
+        request_of_user('of a2', 'A', 'a2', at=2.0),
     ]
     names = arranged(
         orders.Synergy(), requests, accounts=accounts, history=history
@@ -233,30 +244,30 @@ USED_UNEQUALLY = {
 
 def test_fass_compares_users_of_all_projects():
     requests = [
-        ask('of v', 'p', 'v'),
-        ask('of u', 'p', 'u', at=1.0),
-        ask('of w', 'q', 'w', at=2.0),
+        request_of_user('of v', 'p', 'v'),
+        request_of_user('of u', 'p', 'u', at=1.0),
+        request_of_user('of w', 'q', 'w', at=2.0),
     ]
     there = {'history': USED_UNEQUALLY}
     found = arranged(orders.Fass(), requests, **there)
     assert found == ['of w', 'of u', 'of v']
     # Use of all is 0.6. The shares are a quarter, a quarter and a half.
-    factor = told(orders.Fass(), requests, 'of w', **there)['fair_share']
+    factor = factors_of(orders.Fass(), requests, 'of w', **there)['fair_share']
     assert factor == pytest.approx(2 ** (-(0.1 / 0.6) / 0.5))
 
 
 def test_fass_as_published_has_its_faults():
     requests = [
-        ask('of v', 'p', 'v'),
-        ask('of w', 'q', 'w', at=1.0),
-        ask('of u', 'p', 'u', at=2.0),
+        request_of_user('of v', 'p', 'v'),
+        request_of_user('of w', 'q', 'w', at=1.0),
+        request_of_user('of u', 'p', 'u', at=2.0),
     ]
     there = {'history': USED_UNEQUALLY}
     published = orders.Fass(published=1)
     # The first user has no VCPUs, so that the use of all is taken for none.
     assert arranged(published, requests, **there) == ['of v', 'of w', 'of u']
     found = [
-        told(published, requests, name, **there)['fair_share']
+        factors_of(published, requests, name, **there)['fair_share']
         for name in ('of v', 'of w', 'of u')
     ]
     assert found == pytest.approx([1, 1 / 2, 1 / 3])
@@ -266,13 +277,13 @@ def test_fass_as_published_has_its_faults():
         else each
         for each in requests
     ]
-    found = told(published, by_first, 'of u', **there)['fair_share']
+    found = factors_of(published, by_first, 'of u', **there)['fair_share']
     assert found == pytest.approx(2 ** (-(0.4 / 0.1) / 0.25) / 3)
 
 
 def test_the_project_with_the_least_decayed_use_is_admitted_first():
     requests = [
-        ask(f'{project}{n}', project, at=float(n))
+        request_of_user(f'{project}{n}', project, at=float(n))
         for n in range(3)
         for project in 'pq'
     ]
@@ -293,7 +304,10 @@ def test_the_project_with_the_least_decayed_use_is_admitted_first():
 
 
 def test_the_project_that_would_borrow_least_comes_first_as_in_kueue():
-    requests = [ask('a', 'p', vcpu=10), ask('b', 'q', vcpu=4, at=9.0)]
+    requests = [
+        request_of_user('a', 'p', vcpu=10),
+        request_of_user('b', 'q', vcpu=4, at=9.0),
+    ]
     own = {'p': small_cloud.guaranteed(10, 1000)}
     order = orders.DominantShare()
     assert projects(order, requests) == 'qp'
@@ -301,19 +315,23 @@ def test_the_project_that_would_borrow_least_comes_first_as_in_kueue():
 
 
 def test_the_project_below_the_desired_part_comes_first():
-    requests = [ask('a', 'p'), ask('b', 'q', at=9.0)]
+    requests = [request_of_user('a', 'p'), request_of_user('b', 'q', at=9.0)]
     used = {'p': np.array([1, 100]), 'q': np.array([1, 50])}
     assert projects(orders.Distribution(), requests, used=used) == 'qp'
 
 
-def told(order, requests, name, **more):
+def factors_of(order, requests, name, **more):
     """Factors of one request."""
     snapshot = cloud(requests, **more)
     return order.factors(requests, snapshot, NOW)[name]
 
 
 def test_factors_give_use_as_a_multiple_of_the_share():
-    requests = [ask('a', 'p'), ask('b', 'p', 'v'), ask('c', 'q')]
+    requests = [
+        request_of_user('a', 'p'),
+        request_of_user('b', 'p', 'v'),
+        request_of_user('c', 'q'),
+    ]
     there = {
         'accounts': (cluster.Account('p', None, 1), cluster.Account('q')),
         'history': {
@@ -322,35 +340,41 @@ def test_factors_give_use_as_a_multiple_of_the_share():
         },
     }
     for order in (orders.FairTree(), orders.Synergy(), orders.DominantShare()):
-        found = told(order, requests, 'a', **there)
+        found = factors_of(order, requests, 'a', **there)
         assert found['project_use'] == pytest.approx(1.2)
         assert found['user_use'] == pytest.approx(2.0)
-        assert told(order, requests, 'b', **there)['user_use'] == 0
+        assert factors_of(order, requests, 'b', **there)['user_use'] == 0
 
 
 def test_factors_omit_use_of_a_project_without_a_share():
-    requests = [ask('a', 'p'), ask('c', 'q')]
+    requests = [request_of_user('a', 'p'), request_of_user('c', 'q')]
     none = (cluster.Account('p', None, 0),)
-    found = told(orders.Distribution(), requests, 'a', accounts=none)
+    found = factors_of(orders.Distribution(), requests, 'a', accounts=none)
     assert 'project_use' not in found
-    lent = told(orders.DominantShare(), requests, 'a', accounts=none)
+    lent = factors_of(orders.DominantShare(), requests, 'a', accounts=none)
     assert 'dominant_share' not in lent
 
 
 def test_factors_of_the_fair_tree_give_the_rank():
-    requests = [ask('a', 'p'), ask('b', 'q'), ask('c', 'r')]
+    requests = [
+        request_of_user('a', 'p'),
+        request_of_user('b', 'q'),
+        request_of_user('c', 'r'),
+    ]
     history = {'p': np.array([0.5, 0.0]), 'q': np.array([0.2, 0.0])}
     ranks = [
-        told(orders.FairTree(), requests, name, history=history)['fair_share']
+        factors_of(orders.FairTree(), requests, name, history=history)[
+            'fair_share'
+        ]
         for name in 'abc'
     ]
     assert ranks == pytest.approx([1 / 3, 2 / 3, 1])
 
 
 def test_factors_of_multifactor_give_all_summands():
-    requests = [ask('a', vcpu=50, at=NOW - 86400.0)]
+    requests = [request_of_user('a', vcpu=50, at=NOW - 86400.0)]
     order = orders.Multifactor(fair_share=1000, age=700, size=10)
-    found = told(order, requests, 'a')
+    found = factors_of(order, requests, 'a')
     assert found['age'] == pytest.approx(100)
     assert found['size'] == pytest.approx(5)
     assert found['fair_share'] == pytest.approx(1000)
@@ -358,16 +382,16 @@ def test_factors_of_multifactor_give_all_summands():
 
 
 def test_factors_of_distribution_give_the_lead_of_a_project():
-    requests = [ask('a', 'p', vcpu=10), ask('b', 'q')]
-    found = told(orders.DominantShare(), requests, 'a')
+    requests = [request_of_user('a', 'p', vcpu=10), request_of_user('b', 'q')]
+    found = factors_of(orders.DominantShare(), requests, 'a')
     assert found['dominant_share'] == pytest.approx(100)
     used = {'p': np.array([1, 300]), 'q': np.array([1, 100])}
-    found = told(orders.Distribution(), requests, 'a', used=used)
+    found = factors_of(orders.Distribution(), requests, 'a', used=used)
     assert found['beyond_desired'] == pytest.approx(0.25)
 
 
 def test_granted_use_counts_in_later_cycles():
-    requests = [ask('a', 'p'), ask('b', 'q', at=5.0)]
+    requests = [request_of_user('a', 'p'), request_of_user('b', 'q', at=5.0)]
     there = {
         'history': {'q': np.array([0.01, 0.0])},
         'granted': {'p': np.array([0.1, 0.0])},
@@ -375,7 +399,7 @@ def test_granted_use_counts_in_later_cycles():
     assert projects(orders.FairTree(), requests, **there) == 'qp'
     # Slurm knows only what was used.
     assert projects(orders.FairTree(charge=0), requests, **there) == 'pq'
-    found = told(orders.FairTree(), requests, 'a', **there)
+    found = factors_of(orders.FairTree(), requests, 'a', **there)
     assert found['project_use'] == pytest.approx(0.2)
 
 
@@ -385,7 +409,7 @@ def test_granted_use_counts_in_later_cycles():
 def test_no_user_is_first_in_every_cycle(charge, begun):
     # With a half-life of years the ledger learns nothing in eight cycles.
     waiting = [
-        ask(f'{project}{n}', project, at=float(n), memory=1)
+        request_of_user(f'{project}{n}', project, at=float(n), memory=1)
         for n in range(8)
         for project in 'pq'
     ]

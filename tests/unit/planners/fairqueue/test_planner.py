@@ -20,7 +20,7 @@ ask, cloud, host = (
 )
 
 
-def started(plan):
+def hosts_of_started(plan):
     return {
         each.request: each.hosts
         for each in plan.actions
@@ -52,7 +52,7 @@ def test_an_empty_cloud_has_an_empty_plan():
 def test_a_request_that_fits_starts_where_least_is_left_over():
     hosts = [host('a', used=1), host('b', used=6), host('c', used=3)]
     plan = planner.plan(cloud(hosts, [ask('r', 2)]), 0)
-    assert started(plan) == {'r': ('b',)}
+    assert hosts_of_started(plan) == {'r': ('b',)}
     assert plan.actions[0].key == 'start/r/0'
     assert plan.waiting == {}
 
@@ -69,7 +69,7 @@ def test_the_guaranteed_part_starts_before_older_ones_beyond_it():
         limits={'p': small_cloud.guaranteed(4, 100)},
     )
     plan = planner.plan(snapshot, 9)
-    assert started(plan) == {'new': ('a',)}
+    assert hosts_of_started(plan) == {'new': ('a',)}
     assert why(plan, 'old') == (
         R.OVER_SHARED_PART,
         'VCPU',
@@ -84,7 +84,7 @@ def test_an_unused_guaranteed_part_is_not_lent():
         limits={'p': small_cloud.guaranteed(4)},
     )
     plan = planner.plan(snapshot, 9)
-    assert started(plan) == {'r': ('a',)}
+    assert hosts_of_started(plan) == {'r': ('a',)}
     assert why(plan, 's') == (
         R.SHARED_PART_TAKEN,
         'VCPU',
@@ -118,7 +118,7 @@ def test_excess_guaranteed_quota_leaves_nothing_to_share():
 LENT = request.Band.PREEMPTIBLE
 
 
-def lent(name, vcpu, project='p', **more):
+def preemptible_server(name, vcpu, project='p', **more):
     """A preemptible server that runs."""
     amounts = small_cloud.demand(vcpu, 0).amounts
     return cluster.Running(name, project, amounts, 0.0, band=LENT, **more)
@@ -127,10 +127,10 @@ def lent(name, vcpu, project='p', **more):
 def test_a_preemptible_request_comes_after_all_others():
     asked = [ask('old', 4, band=LENT), ask('new', 6, at=1)]
     plan = planner.plan(cloud([host('a')], asked), 9)
-    assert started(plan) == {'new': ('a',)}
+    assert hosts_of_started(plan) == {'new': ('a',)}
     assert why(plan, 'old')[0] is R.NO_ROOM
     plan = planner.plan(cloud([host('a', 12)], asked), 9)
-    assert started(plan) == {'new': ('a',), 'old': ('a',)}
+    assert hosts_of_started(plan) == {'new': ('a',), 'old': ('a',)}
 
 
 def test_guaranteed_room_is_lent_while_its_owners_leave_it():
@@ -139,17 +139,17 @@ def test_guaranteed_room_is_lent_while_its_owners_leave_it():
         [ask('r', 3, 'q'), ask('s', 3, 'q', band=LENT)],
         limits={'p': small_cloud.guaranteed(8)},
     )
-    assert started(planner.plan(snapshot, 9)) == {'s': ('a',)}
+    assert hosts_of_started(planner.plan(snapshot, 9)) == {'s': ('a',)}
 
 
 def test_use_of_preemptible_servers_is_taken_from_no_part():
     snapshot = cloud(
         [host('a', used=4)],
         [ask('r', 4, 'p')],
-        running=(lent('a', 4),),
+        running=(preemptible_server('a', 4),),
         limits={'p': cluster.Limits({}, {'VCPU': 4})},
     )
-    assert started(planner.plan(snapshot, 9)) == {'r': ('a',)}
+    assert hosts_of_started(planner.plan(snapshot, 9)) == {'r': ('a',)}
 
 
 def test_preemptible_servers_have_a_limit_of_their_own():
@@ -158,11 +158,11 @@ def test_preemptible_servers_have_a_limit_of_their_own():
     snapshot = cloud(
         [host('a', 20, used=4)],
         asked,
-        running=(lent('a', 4),),
+        running=(preemptible_server('a', 4),),
         limits=limits,
     )
     plan = planner.plan(snapshot, 9)
-    assert started(plan) == {'r': ('a',)}
+    assert hosts_of_started(plan) == {'r': ('a',)}
     assert why(plan, 's') == (
         R.OVER_CEILING,
         'VCPU',
@@ -172,11 +172,11 @@ def test_preemptible_servers_have_a_limit_of_their_own():
 
 def test_a_project_with_many_preemptible_servers_comes_later():
     asked = [ask('r', 4, 'p', band=LENT), ask('s', 4, 'q', 1, band=LENT)]
-    running = (lent('a', 4, user='u'),)
+    running = (preemptible_server('a', 4, user='u'),)
     snapshot = cloud([host('a', used=4)], asked, running=running)
     plan = planner.plan(snapshot, 9, orders.FairTree())
-    assert started(plan) == {'s': ('a',)}
-    assert started(planner.plan(snapshot, 9)) == {'r': ('a',)}
+    assert hosts_of_started(plan) == {'s': ('a',)}
+    assert hosts_of_started(planner.plan(snapshot, 9)) == {'r': ('a',)}
 
 
 def test_normal_and_preemptible_servers_of_a_group_start_apart():
@@ -185,7 +185,7 @@ def test_normal_and_preemptible_servers_of_a_group_start_apart():
         ask('s', 9, group=APART),
     ]
     plan = planner.plan(cloud([host('a')], asked), 9)
-    assert started(plan) == {'r': ('a',)}
+    assert hosts_of_started(plan) == {'r': ('a',)}
 
 
 def test_a_ceiling_binds_its_project_only():
@@ -197,7 +197,7 @@ def test_a_ceiling_binds_its_project_only():
         used={'p': vector(2)},
     )
     plan = planner.plan(snapshot, 9)
-    assert started(plan) == {'s': ('a',)}
+    assert hosts_of_started(plan) == {'s': ('a',)}
     assert why(plan, 'r') == (
         R.OVER_CEILING,
         'VCPU',
@@ -211,7 +211,7 @@ def test_the_oldest_request_is_first_and_ties_are_ordered_by_uuid():
         [ask('c', at=1), ask('b', at=1), ask('a', at=2)],
     )
     plan = planner.plan(snapshot, 9)
-    assert list(started(plan)) == ['b']
+    assert list(hosts_of_started(plan)) == ['b']
     assert [plan.waiting[name].position for name in ('c', 'a')] == [1, 2]
 
 
@@ -226,7 +226,11 @@ def test_the_first_waiting_request_blocks_hosts_for_younger_ones():
     ]
     plan = planner.plan(cloud(hosts, requests), 9)
     # b comes closest to 8 and is kept; c and a are used by those behind.
-    assert started(plan) == {'low': ('c',), 'too': ('a',), 'end': ('a',)}
+    assert hosts_of_started(plan) == {
+        'low': ('c',),
+        'too': ('a',),
+        'end': ('a',),
+    }
     assert why(plan, 'big') == (R.NO_ROOM, 'VCPU', {'asked': 8, 'free': 6})
     assert why(plan, 'mid') == (R.BEHIND_OTHERS, '', {'before': 1})
 
@@ -235,7 +239,7 @@ def test_requests_behind_the_first_read_that_reason():
     hosts = [host('a', used=4), host('b', used=8)]
     requests = [ask('big', 8, at=1), ask('x', at=2), ask('y', at=3)]
     plan = planner.plan(cloud(hosts, requests), 9)
-    assert started(plan) == {}
+    assert hosts_of_started(plan) == {}
     assert why(plan, 'x')[0] is R.BEHIND_OTHERS
     assert why(plan, 'y') == (R.BEHIND_OTHERS, '', {'before': 2})
 
@@ -260,7 +264,7 @@ def test_a_project_keeps_room_below_its_ceiling_for_its_first():
         limits={'p': cluster.Limits(ceiling={'VCPU': 4})},
     )
     plan = planner.plan(snapshot, 9)
-    assert started(plan) == {'else': ('b',)}
+    assert hosts_of_started(plan) == {'else': ('b',)}
     assert why(plan, 'low')[0] is R.BEHIND_OTHERS
 
 
@@ -268,7 +272,7 @@ def test_a_request_that_can_never_start_reserves_nothing():
     hosts = [host('a', used=7)]
     requests = [ask('huge', 9, at=1), ask('low', 1, at=2)]
     plan = planner.plan(cloud(hosts, requests), 9)
-    assert started(plan) == {'low': ('a',)}
+    assert hosts_of_started(plan) == {'low': ('a',)}
     assert why(plan, 'huge') == (R.TOO_LARGE, 'VCPU', {'asked': 9, 'most': 8})
 
 
@@ -311,7 +315,7 @@ def test_only_matching_hosts_are_used(wanted, expected):
     ]
     plan = planner.plan(cloud(hosts, [ask('r', demand=wanted)]), 9)
     if expected:
-        assert started(plan) == {'r': (expected,)}
+        assert hosts_of_started(plan) == {'r': (expected,)}
     else:
         assert why(plan, 'r') == (R.NO_HOST_MATCHES, '', {'hosts': 3})
 
@@ -345,13 +349,13 @@ def test_a_server_that_needs_nothing_starts_anywhere():
     wanted = request.Demand(())
     requests = [ask('r', demand=wanted), ask('s', demand=wanted, count=3)]
     plan = planner.plan(cloud([host('a', used=8)], requests), 9)
-    assert set(started(plan)) == {'r', 's'}
+    assert set(hosts_of_started(plan)) == {'r', 's'}
 
 
 def test_several_servers_of_a_request_start_together_or_not():
     hosts = [host('a', used=5), host('b', used=6)]
     plan = planner.plan(cloud(hosts, [ask('r', 2, count=2)]), 9)
-    assert started(plan) == {'r': ('b', 'a')}
+    assert hosts_of_started(plan) == {'r': ('b', 'a')}
     plan = planner.plan(cloud(hosts, [ask('r', 2, count=3)]), 9)
     assert why(plan, 'r') == (R.GROUP_HAS_NO_ROOM, '', {'asked': 3, 'fit': 2})
 
@@ -372,7 +376,7 @@ def test_servers_of_an_affine_group_lie_on_one_host():
         ask('s', 1, group=TOGETHER, at=5),
     ]
     plan = planner.plan(cloud(hosts, requests), 9)
-    assert started(plan) == {'r': ('b', 'b'), 's': ('b',)}
+    assert hosts_of_started(plan) == {'r': ('b', 'b'), 's': ('b',)}
 
 
 def test_an_affine_group_stays_where_its_members_are():
@@ -384,7 +388,7 @@ def test_an_affine_group_stays_where_its_members_are():
     plan = planner.plan(
         cloud(hosts, [ask('r', 2, group=TOGETHER)], members=members), 9
     )
-    assert started(plan) == {'r': ('b',)}
+    assert hosts_of_started(plan) == {'r': ('b',)}
 
 
 def test_an_affine_group_larger_than_a_host_cannot_start():
@@ -405,7 +409,7 @@ def test_anti_affine_servers_are_placed_on_different_hosts():
     ]
     plan = planner.plan(cloud(hosts, requests), 9)
     # The larger one chooses first.
-    assert started(plan) == {'r': ('b', 'a'), 's': ('c',)}
+    assert hosts_of_started(plan) == {'r': ('b', 'a'), 's': ('c',)}
 
 
 def test_anti_affine_servers_avoid_hosts_of_members():
@@ -420,7 +424,7 @@ def test_anti_affine_servers_avoid_hosts_of_members():
             [ask('r', count=count, group=apart)],
             members={'g': ('a',)},
         )
-        assert started(planner.plan(snapshot, 9)) == {'r': expected}
+        assert hosts_of_started(planner.plan(snapshot, 9)) == {'r': expected}
 
 
 def test_more_anti_affine_servers_than_hosts_cannot_start():
@@ -439,7 +443,7 @@ def test_a_running_member_is_waited_for_and_keeps_no_other_back():
     plan = planner.plan(snapshot, 9)
     assert why(plan, 'r') == (R.GROUP_HAS_NO_ROOM, '', {'asked': 2, 'fit': 1})
     assert plan.waiting['r'].reserved is None
-    assert started(plan) == {'s': ('a',)}
+    assert hosts_of_started(plan) == {'s': ('a',)}
 
 
 def test_a_group_waits_as_a_whole_and_keeps_hosts_as_a_whole():
@@ -468,7 +472,7 @@ def test_equally_named_groups_of_two_projects_are_separate():
         ask('s', 1, 'q', group=TOGETHER),
     ]
     plan = planner.plan(cloud([host('a')], requests), 9)
-    assert started(plan) == {'s': ('a',)}
+    assert hosts_of_started(plan) == {'s': ('a',)}
 
 
 def test_a_request_that_waited_too_long_expires():
@@ -491,7 +495,7 @@ def test_an_overcommitted_host_takes_no_server():
 def test_use_on_a_disabled_host_is_not_missing_from_the_cloud():
     hosts = [host('a', takes=False, used=8), host('b')]
     snapshot = cloud(hosts, [ask('r', 8, 'q')], used={'p': vector(8)})
-    assert started(planner.plan(snapshot, 9)) == {'r': ('b',)}
+    assert hosts_of_started(planner.plan(snapshot, 9)) == {'r': ('b',)}
 
 
 class LosesOne(order.Order):
@@ -525,14 +529,16 @@ def test_an_order_that_fails_is_named_with_its_error():
 
 def test_another_order_puts_another_request_first():
     snapshot = cloud([host('a', vcpu=1)], [ask('r', at=1), ask('s', at=2)])
-    assert list(started(planner.plan(snapshot, 9, Youngest()))) == ['s']
+    assert list(hosts_of_started(planner.plan(snapshot, 9, Youngest()))) == [
+        's'
+    ]
 
 
 def test_a_later_start_of_a_plan_is_seen_by_requests_before():
     hosts = [host('a', vcpu=2), host('b', vcpu=4)]
     snapshot = cloud(hosts, [ask('r', 2, at=1), ask('s', 4, at=2)])
     plan = planner.plan(snapshot, 9)
-    assert started(plan) == {'r': ('a',), 's': ('b',)}
+    assert hosts_of_started(plan) == {'r': ('a',), 's': ('b',)}
     later = small_cloud.cloud_after_plan(snapshot, plan)
     assert planner.plan(later, 9) == cluster.Plan()
 

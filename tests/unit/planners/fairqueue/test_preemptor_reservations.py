@@ -30,19 +30,19 @@ LEAVES = cluster.Running(
 )
 
 
-def promised(asked, used=8, hosts=(), **more):
+def cloud_with_promise(asked, used=8, hosts=(), **more):
     """The first has a promise of the host a, whose victim leaves."""
     return cloud(
         [host('a', used=used), *hosts],
         asked,
-        promised={'r': ('a',)},
+        cloud_with_promise={'r': ('a',)},
         running=(LEAVES,) if used else (),
         leaving=frozenset(['v']) if used else frozenset(),
         **more,
     )
 
 
-def started(plan):
+def hosts_of_started(plan):
     return {each.request: each.hosts for each in plan.actions}
 
 
@@ -54,27 +54,29 @@ def test_a_request_that_joins_a_group_takes_no_promise_from_it(group, at):
         ask('joins', 8, at=at, group=group),
         ask('other', 1, 'x', at=2.0),
     ]
-    plan = planner.plan(promised(asked), 9.0)
+    plan = planner.plan(cloud_with_promise(asked), 9.0)
     assert plan.waiting['r'].why.reason is R.ROOM_IS_MADE
     assert plan.waiting['r'].reserved == cluster.Reservation(('a',))
     assert plan.waiting['joins'].why.reason is not R.ROOM_IS_MADE
     # What the promised one waits for is nobody else's.
-    plan = planner.plan(promised(asked, used=0), 9.0)
-    assert started(plan) == {'r': ('a',)}
+    plan = planner.plan(cloud_with_promise(asked, used=0), 9.0)
+    assert hosts_of_started(plan) == {'r': ('a',)}
 
 
 def test_a_joining_request_starts_on_its_own_where_there_is_room():
     asked = [ask('r', 8, group=APART), ask('joins', 1, at=1.0, group=APART)]
-    plan = planner.plan(promised(asked, hosts=[host('b', used=7)]), 9.0)
-    assert started(plan) == {'joins': ('b',)}
+    plan = planner.plan(
+        cloud_with_promise(asked, hosts=[host('b', used=7)]), 9.0
+    )
+    assert hosts_of_started(plan) == {'joins': ('b',)}
     assert plan.waiting['r'].why.reason is R.ROOM_IS_MADE
 
 
 def test_a_promise_is_not_kept_against_the_rule_of_the_group():
     asked = [ask('r', 2, group=APART)]
-    snapshot = promised(asked, used=0, members={'g': ('a',)})
+    snapshot = cloud_with_promise(asked, used=0, members={'g': ('a',)})
     plan = planner.plan(snapshot, 9.0)
-    assert started(plan) == {}
+    assert hosts_of_started(plan) == {}
 
 
 def test_a_lost_host_ends_only_its_own_promise():
@@ -82,10 +84,10 @@ def test_a_lost_host_ends_only_its_own_promise():
     snapshot = cloud(
         [host('a'), host('b', used=8)],
         asked,
-        promised={'r': ('a',), 's': ('gone',)},
+        cloud_with_promise={'r': ('a',), 's': ('gone',)},
     )
     plan = planner.plan(snapshot, 9.0)
-    assert started(plan) == {'r': ('a',)}
+    assert hosts_of_started(plan) == {'r': ('a',)}
     assert plan.waiting['s'].why.reason is R.GROUP_HAS_NO_ROOM
 
 
@@ -94,11 +96,11 @@ def test_room_that_another_promised_one_needs_no_more_is_used_at_once():
     snapshot = cloud(
         [host('a', used=4), host('b', used=2)],
         asked,
-        promised={'r': ('a',), 's': ('a',)},
+        cloud_with_promise={'r': ('a',), 's': ('a',)},
         running=(LEAVES,),
     )
     plan = planner.plan(snapshot, 9.0)
-    assert started(plan) == {'r': ('b',), 's': ('a',)}
+    assert hosts_of_started(plan) == {'r': ('b',), 's': ('a',)}
 
 
 @hypothesis.given(
@@ -118,6 +120,8 @@ def test_no_other_request_gets_promised_room_however_it_asks(others, group):
         ask('other', 1, 'x', at=9.0),
     ]
     for used in (8, 0):
-        plan = planner.plan(promised(asked, used), 20.0)
-        on_a = [u for u, names in started(plan).items() if 'a' in names]
+        plan = planner.plan(cloud_with_promise(asked, used), 20.0)
+        on_a = [
+            u for u, names in hosts_of_started(plan).items() if 'a' in names
+        ]
         assert on_a == ([] if used else ['r'])

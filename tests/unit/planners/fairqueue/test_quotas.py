@@ -30,22 +30,22 @@ def cloud(requests, accounts, vcpu=8, used=None, **more):
     )
 
 
-def started(plan):
+def started_requests(plan):
     return [each.request for each in plan.actions]
 
 
 def test_a_project_that_owns_nothing_borrows_idle_room():
     plan = planner.plan(cloud([ask('r', 8, 'q')], [owner('p', 8)]), 9.0)
-    assert started(plan) == ['r']
+    assert started_requests(plan) == ['r']
 
 
 def test_room_that_is_not_lent_is_left_for_its_owner():
     kept = owner('p', 8, lending_limit=(('VCPU', 2),))
     requests = [ask('large', 3, 'q'), ask('small', 2, 'q', at=1.0)]
     plan = planner.plan(cloud(requests, [kept]), 9.0)
-    assert started(plan) == ['small']
+    assert started_requests(plan) == ['small']
     plan = planner.plan(cloud([ask('r', 6, 'p')], [kept], used={'q': 2}), 9.0)
-    assert started(plan) == ['r']
+    assert started_requests(plan) == ['r']
 
 
 def test_a_lender_gets_its_room_back_before_earlier_requests():
@@ -54,10 +54,10 @@ def test_a_lender_gets_its_room_back_before_earlier_requests():
         ask('owns', 4, 'p', at=5.0),
     ]
     full = cloud(requests, [owner('p', 4)], used={'q': 4})
-    assert started(planner.plan(full, 9.0)) == ['owns']
+    assert started_requests(planner.plan(full, 9.0)) == ['owns']
     # Beyond what it owns the project waits for its turn as others do.
     more = cloud(requests, [owner('p', 4)], used={'p': 4})
-    assert started(planner.plan(more, 9.0)) == ['borrows']
+    assert started_requests(planner.plan(more, 9.0)) == ['borrows']
 
 
 def test_room_that_becomes_free_is_kept_for_its_lender():
@@ -67,7 +67,7 @@ def test_room_that_becomes_free_is_kept_for_its_lender():
     ]
     lent = cloud(requests, [owner('p', 4)], used={'q': 6})
     plan = planner.plan(lent, 9.0)
-    assert started(plan) == []
+    assert started_requests(plan) == []
     assert list(plan.waiting) == ['owns', 'borrows']
     assert plan.waiting['owns'].why == reason.why(
         reason.Reason.NOMINAL_IS_LENT, 'VCPU of p', asked=4, free=2
@@ -91,7 +91,7 @@ def test_room_of_an_account_comes_back_to_all_accounts_below_it():
         ask('p2', 2, 'p2', at=6.0),
     ]
     plan = planner.plan(cloud(requests, accounts, used={'q': 4}), 9.0)
-    assert started(plan) == ['p1', 'p2']
+    assert started_requests(plan) == ['p1', 'p2']
 
 
 def test_an_owner_comes_before_borrowers_within_the_same_account():
@@ -102,7 +102,7 @@ def test_an_owner_comes_before_borrowers_within_the_same_account():
     ]
     requests = [ask('p2', 4, 'p2', at=0.0), ask('p1', 4, 'p1', at=5.0)]
     plan = planner.plan(cloud(requests, accounts, used={'p2': 4}), 9.0)
-    assert started(plan) == ['p1']
+    assert started_requests(plan) == ['p1']
 
 
 def test_two_owners_share_without_taking_each_others_quota():
@@ -110,7 +110,7 @@ def test_two_owners_share_without_taking_each_others_quota():
     requests.append(ask('q0', 4, 'q', at=5.0))
     accounts = [owner('p', 4), owner('q', 4)]
     plan = planner.plan(cloud(requests, accounts), 9.0)
-    assert started(plan) == ['p0', 'q0']
+    assert started_requests(plan) == ['p0', 'q0']
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_project_at_its_borrowing_limit_waits_and_delays_no_other(
 ):
     requests = [ask('r', 4, 'p'), ask('other', 4, 'free', at=1.0)]
     plan = planner.plan(cloud(requests, accounts, used=used), 9.0)
-    assert started(plan) == ['other']
+    assert started_requests(plan) == ['other']
     assert plan.waiting['r'].reserved is None
     assert plan.waiting['r'].why == reason.why(
         reason.Reason.OVER_BORROWING_LIMIT, subject, asked=asked, limit=limit
@@ -164,7 +164,7 @@ def test_a_lender_gets_room_back_below_a_full_borrowing_limit():
     there = cloud(requests, accounts, vcpu=20, used={'borrows': 8})
     plan = planner.plan(there, 9.0)
     # What is left below the limit is not for who borrowed it.
-    assert started(plan) == ['other']
+    assert started_requests(plan) == ['other']
     assert plan.waiting['large'].why.reason is (
         reason.Reason.OVER_BORROWING_LIMIT
     )
@@ -176,15 +176,17 @@ def test_a_lender_gets_room_back_below_a_full_borrowing_limit():
         vcpu=20,
         used={'borrows': 8},
     )
-    assert started(planner.plan(own, 9.0)) == ['own', 'other']
+    assert started_requests(planner.plan(own, 9.0)) == ['own', 'other']
     later = cloud(requests, accounts, vcpu=20, used={'borrows': 6})
-    assert started(planner.plan(later, 9.0)) == ['large', 'other']
+    assert started_requests(planner.plan(later, 9.0)) == ['large', 'other']
 
 
 def test_preemptible_requests_neither_own_nor_borrow():
     limited = owner('p', 0, borrowing_limit=(('VCPU', 0),))
     request = ask('r', 4, 'p', band=small_cloud.request.Band.PREEMPTIBLE)
-    assert started(planner.plan(cloud([request], [limited]), 9.0)) == ['r']
+    assert started_requests(
+        planner.plan(cloud([request], [limited]), 9.0)
+    ) == ['r']
 
 
 def test_dominant_share_counts_use_beyond_owned_parts():
@@ -205,4 +207,4 @@ def test_a_class_beside_cpus_and_memory_is_owned_and_lent():
         ask('p', 1, 'p', memory=6000, at=5.0),
     ]
     plan = planner.plan(cloud(requests, accounts), 9.0)
-    assert started(plan) == ['p']
+    assert started_requests(plan) == ['p']

@@ -38,7 +38,7 @@ def plan_with(case):
     return lambda snapshot, now: planner.plan(snapshot, now, order, backfill)
 
 
-def judged(seeds):
+def judge_clouds(seeds):
     """Faults by seed, starts, and reservations that were kept."""
     faults, starts, kept = {}, 0, 0
     for seed in seeds:
@@ -51,7 +51,7 @@ def judged(seeds):
 
 
 def test_requests_that_fit_an_empty_cloud_start_and_reservations_are_kept():
-    faults, starts, kept = judged(range(FIRST))
+    faults, starts, kept = judge_clouds(range(FIRST))
     assert faults == {}
     # It is judged: servers start, and moments that were promised come.
     assert starts > 3 * FIRST
@@ -62,7 +62,7 @@ def test_requests_that_fit_an_empty_cloud_start_and_reservations_are_kept():
 def test_a_thousand_fresh_clouds_have_no_fault():
     begin = int(os.environ.get(SEED, secrets.randbelow(10**9)))
     print(f'{SEED}={begin}')
-    faults, starts, kept = judged(range(begin, begin + CLOUDS))
+    faults, starts, kept = judge_clouds(range(begin, begin + CLOUDS))
     assert faults == {}, f'{SEED}={begin}'
     assert starts > 3 * CLOUDS
     assert kept > CLOUDS // 2
@@ -86,7 +86,7 @@ def test_the_judge_finds_a_planner_that_forgets_a_start():
 
 def test_the_judge_finds_a_planner_that_gives_away_reserved_room(monkeypatch):
     monkeypatch.setattr(planner._Rounds, '_binding_bits', lambda *_: 0)
-    faults = judged(range(60))[0]
+    faults = judge_clouds(range(60))[0]
     texts = ' '.join(text for each in faults.values() for text in each)
     assert 'was promised' in texts
 
@@ -97,6 +97,6 @@ def test_the_judge_finds_a_planner_that_counts_no_members(monkeypatch):
         '_limit',
         lambda self, unit, present=None: self._free[0] * 0 + unit.count,
     )
-    faults = judged(range(60))[0]
+    faults = judge_clouds(range(60))[0]
     texts = ' '.join(text for each in faults.values() for text in each)
     assert 'is not apart' in texts

@@ -23,7 +23,7 @@ from tests.fixtures import small_cloud
 ANY = planner.MarketRules(margin=0.0)
 
 
-def given(hosts, servers, **more):
+def market_of(hosts, servers, **more):
     """A market of servers, each told as (uuid, host, rate) and more.
 
     What follows may be ``vcpu``, ``memory``, ``stays``, ``group`` and fields
@@ -65,7 +65,7 @@ def plan(made, rules=ANY, now=0.0):
     return planner.plan(made, now, rules)
 
 
-def where(found):
+def hosts_by_server(found):
     return {uuid: each.host for uuid, each in found.stands.items()}
 
 
@@ -73,7 +73,7 @@ A, B, C = (small_cloud.host(name) for name in 'abc')
 
 
 def test_each_server_gets_its_paid_part_of_its_host():
-    found = plan(given([A], [('s', 'a', 30.0), ('t', 'a', 10.0)]))
+    found = plan(market_of([A], [('s', 'a', 30.0), ('t', 'a', 10.0)]))
     assert found.prices == {'a': {'VCPU': 40.0}}
     assert found.stands['s'].share == {'VCPU': 6.0}
     assert found.stands['t'].share == {'VCPU': 2.0}
@@ -81,7 +81,7 @@ def test_each_server_gets_its_paid_part_of_its_host():
 
 def test_the_cheapest_move_that_equalizes_prices_is_made():
     servers = [(f's{n}', 'a', 10.0, {'cost': 5.0 - n}) for n in range(4)]
-    found = plan(given([A, B], servers))
+    found = plan(market_of([A, B], servers))
     assert {each.server for each in found.moves} == {'s2', 's3'}
     assert found.level == (2.0, 1.0)
     assert found.cost_mb == 5
@@ -94,13 +94,13 @@ def test_identical_servers_do_not_swap_hosts():
         ('s3', 'b', 20.0),
         ('s4', 'a', 10.0),
     ]
-    assert not plan(given([A, B], servers)).moves
+    assert not plan(market_of([A, B], servers)).moves
 
 
 def test_a_host_of_twice_the_size_has_twice_the_price():
     hosts = [A, small_cloud.host('b', vcpu=16)]
     servers = [(f's{n}', 'a', 10.0) for n in range(6)]
-    found = plan(given(hosts, servers))
+    found = plan(market_of(hosts, servers))
     assert found.prices == {'a': {'VCPU': 20.0}, 'b': {'VCPU': 40.0}}
     assert len(found.moves) == 4
 
@@ -112,7 +112,7 @@ def test_the_most_expensive_resource_class_decides(sold, price):
     """Three times the CPUs, but no more memory."""
     hosts = [A, small_cloud.host('b', vcpu=24)]
     servers = [(f's{n}', 'a', 10.0) for n in range(8)]
-    found = plan(given(hosts, servers, sold=sold))
+    found = plan(market_of(hosts, servers, sold=sold))
     assert found.prices['a'] == dict.fromkeys(sold, price)
 
 
@@ -128,7 +128,7 @@ def test_the_most_expensive_resource_class_decides(sold, price):
 )
 def test_a_server_that_may_not_move_stays_and_still_pays(kept, rules):
     servers = [(f's{n}', 'a', 10.0, kept) for n in range(4)]
-    found = plan(given([A, B], servers), rules, now=100.0)
+    found = plan(market_of([A, B], servers), rules, now=100.0)
     assert not found.moves
     assert found.prices['a'] == {'VCPU': 40.0}
     assert found.level == (2.0, 2.0)
@@ -137,7 +137,7 @@ def test_a_server_that_may_not_move_stays_and_still_pays(kept, rules):
 def test_a_server_moves_again_after_its_hold_time():
     servers = [(f's{n}', 'a', 10.0, {'moved_at': 50.0}) for n in range(4)]
     rules = planner.MarketRules(0.0, hold_s=60.0)
-    assert plan(given([A, B], servers), rules, now=110.0).moves
+    assert plan(market_of([A, B], servers), rules, now=110.0).moves
 
 
 def test_other_servers_move_around_fixed_servers():
@@ -147,12 +147,12 @@ def test_other_servers_move_around_fixed_servers():
         ('s3', 'a', 10.0),
         ('s4', 'a', 10.0),
     ]
-    found = plan(given([A, B], servers))
+    found = plan(market_of([A, B], servers))
     assert {each.server for each in found.moves} == {'s2', 's3', 's4'}
 
 
 def test_servers_without_a_bid_stay_and_pay_the_lowest_rate():
-    made = given([A, B], [('s', 'a', 10.0), ('t', 'a', 10.0)])
+    made = market_of([A, B], [('s', 'a', 10.0), ('t', 'a', 10.0)])
     made = dataclasses.replace(made, bids={}, lowest=3.0)
     found = plan(made)
     assert not found.moves
@@ -161,7 +161,7 @@ def test_servers_without_a_bid_stay_and_pay_the_lowest_rate():
 
 def test_no_server_moves_to_a_disabled_host():
     hosts = [A, small_cloud.host('b', takes=False)]
-    assert not plan(given(hosts, [('s', 'a', 1.0), ('t', 'a', 1.0)])).moves
+    assert not plan(market_of(hosts, [('s', 'a', 1.0), ('t', 'a', 1.0)])).moves
 
 
 def test_a_small_improvement_causes_no_move():
@@ -172,22 +172,22 @@ def test_a_small_improvement_causes_no_move():
         ('s4', 'b', 11.0),
         ('s5', 'b', 11.0),
     ]
-    made = given([A, B], servers)
+    made = market_of([A, B], servers)
     before = plan(made).level[0]
     assert 1 < before < 1.001
     assert not plan(made, planner.USUAL).moves
 
 
-def full(names, memory, *servers):
+def full_market(names, memory, *servers):
     hosts = [small_cloud.host(name, memory=memory) for name in names]
-    made = given(
+    made = market_of(
         hosts, [(uuid, at, 1.0, {'memory': 100}) for uuid, at in servers]
     )
     return arrays.MarketArrays(made, 0.0, 0.0)
 
 
 def test_two_servers_that_swap_hosts_use_a_third_host():
-    field = full('abc', 100, ('s1', 'a'), ('s2', 'b'))
+    field = full_market('abc', 100, ('s1', 'a'), ('s2', 'b'))
     waves = move_order.order_moves(field, np.array([1, 0]))
     moves = move_order.moves_of_waves(field, waves)
     assert [(m.server, m.source, m.target, m.wave) for m in moves] == [
@@ -199,7 +199,7 @@ def test_two_servers_that_swap_hosts_use_a_third_host():
 
 
 def test_a_server_without_room_on_the_way_stays():
-    field = full('ab', 100, ('s1', 'a'), ('s2', 'b'))
+    field = full_market('ab', 100, ('s1', 'a'), ('s2', 'b'))
     assert move_order.order_moves(field, np.array([1, 0])) == []
 
 
@@ -211,7 +211,7 @@ def test_a_server_without_room_is_placed_before_others():
         ('s3', 'a', 2.0, {'memory': 300}),
         ('s4', 'b', 1.0, {'memory': 300}),
     ]
-    found = plan(given(hosts, servers))
+    found = plan(market_of(hosts, servers))
     assert not found.homeless
 
 
@@ -227,9 +227,9 @@ def test_a_server_for_which_there_is_no_room_in_thought_is_named():
         ('s2', 'b', 1.0, {'memory': 300}),
         ('s3', 'b', 1.0, {'memory': 300}),
     ]
-    found = plan(given(hosts, servers))
+    found = plan(market_of(hosts, servers))
     assert (found.homeless, found.moves) == ('s0', ())
-    assert where(found) == {uuid: at for uuid, at, *_ in servers}
+    assert hosts_by_server(found) == {uuid: at for uuid, at, *_ in servers}
 
 
 def test_vcpus_of_a_server_share_a_core_only_if_cores_are_few():
@@ -261,7 +261,7 @@ def test_the_highest_spender_chooses_first_and_others_take_the_cheapest():
 
 def test_cores_are_assigned_where_they_are_known():
     servers = [('s', 'a', 2.0, {'vcpus': 2}), ('t', 'b', 2.0)]
-    found = plan(given([A, B], servers, cores={'a': 4}))
+    found = plan(market_of([A, B], servers, cores={'a': 4}))
     assert found.stands['s'].cores == (0, 1)
     assert found.stands['t'].cores == ()
 
@@ -273,7 +273,7 @@ def test_groups_move_to_hosts_by_the_cheapest_moves():
         (f's{n}', 'abc'[n % 3], rate, {'cost': 1.0 + n % 4})
         for n, rate in enumerate(rates)
     ]
-    field = arrays.MarketArrays(given(hosts, servers), 0.0, 0.0)
+    field = arrays.MarketArrays(market_of(hosts, servers), 0.0, 0.0)
     counts, homeless = server_groups.group_servers(field)
     assert homeless < 0
     at = group_hosts.assign_groups(field, counts, 0.0)
@@ -288,14 +288,16 @@ def test_groups_move_to_hosts_by_the_cheapest_moves():
 def test_with_slack_groups_go_to_smaller_hosts_and_less_is_moved():
     hosts = [A, small_cloud.host('b', vcpu=9)]
     servers = [('s1', 'a', 11.0), ('s2', 'b', 10.0)]
-    strict = plan(given(hosts, servers))
+    strict = plan(market_of(hosts, servers))
     assert [each.server for each in strict.moves] == ['s1', 's2']
-    loose = plan(given(hosts, servers), planner.MarketRules(0.0, slack=0.5))
+    loose = plan(
+        market_of(hosts, servers), planner.MarketRules(0.0, slack=0.5)
+    )
     assert not loose.moves
 
 
 def test_a_market_of_an_empty_cloud_has_an_empty_plan():
-    found = plan(given([A, B], []))
+    found = plan(market_of([A, B], []))
     assert found.moves == ()
     assert found.level == (0.0, 0.0)
 
@@ -307,12 +309,14 @@ BAD = {
     ),
     'cost of a bid must be above 0': lambda: market.Bid(1.0, cost=-1.0),
     'vcpus of a bid must be at least 1': lambda: market.Bid(1.0, vcpus=0),
-    'got none': lambda: given([A], [], sold=()),
+    'got none': lambda: market_of([A], [], sold=()),
     'sold must be some of the classes VCPU, MEMORY_MB, got GPU': (
-        lambda: given([A], [], sold=('GPU',))
+        lambda: market_of([A], [], sold=('GPU',))
     ),
-    'lowest must be above 0': lambda: given([A], [], lowest=0.0),
-    'cores of a must be at least 1': lambda: given([A], [], cores={'a': 0}),
+    'lowest must be above 0': lambda: market_of([A], [], lowest=0.0),
+    'cores of a must be at least 1': lambda: market_of(
+        [A], [], cores={'a': 0}
+    ),
 }
 
 

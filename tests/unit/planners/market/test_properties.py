@@ -53,10 +53,10 @@ def markets(draw):
             )
         )
     sold = draw(st.sampled_from([('VCPU',), ('VCPU', 'MEMORY_MB')]))
-    return test_planner.given(hosts, servers, sold=sold)
+    return test_planner.market_of(hosts, servers, sold=sold)
 
 
-def after(given, found):
+def market_after_moves(given, found):
     """The market once moves were made wave by wave; each must have room."""
     cloud = given.cloud
     rows = {each.name: n for n, each in enumerate(cloud.providers)}
@@ -90,16 +90,16 @@ def test_no_host_is_ever_over_its_capacity_and_moves_lead_to_the_plan(
     given, rules
 ):
     found = planner.plan(given, 0.0, rules)
-    reached = after(given, found)
+    reached = market_after_moves(given, found)
     there = {each.uuid: each.host for each in reached.cloud.running}
-    assert there == test_planner.where(found)
+    assert there == test_planner.hosts_by_server(found)
 
 
 @hypothesis.given(markets(), RULES)
 def test_a_second_plan_is_empty(given, rules):
     found = planner.plan(given, 0.0, rules)
     hypothesis.assume(not found.blocked)
-    again = planner.plan(after(given, found), 0.0, rules)
+    again = planner.plan(market_after_moves(given, found), 0.0, rules)
     assert again.moves == ()
     assert again.stands == pytest.approx(found.stands)
 

@@ -11,7 +11,7 @@ from nova_fairness.planners.market import planner
 from tests.unit.planners import tight_clouds
 
 
-def given(seed):
+def tight_market(seed):
     """A market on a tight cloud; it knows no server groups."""
     chance = random.Random(seed)
     snapshot = tight_clouds.cloud(seed)
@@ -50,16 +50,16 @@ def level(snapshot, bids, lowest=1.0):
     return spent * len(capacity) / total**2
 
 
-def follow(seed, rules):
+def count_useful_plans(seed, rules):
     """How often plans moved something, until one moved nothing."""
-    made = given(seed)
+    made = tight_market(seed)
     snapshot = made.cloud
     for count in range(tight_clouds.MOST_REPLANS + 1):
         now = market.MarketState(snapshot, made.bids)
         found = planner.plan(now, 0.0, rules)
         if not found.moves:
             return count
-        reached = tight_clouds.judged(snapshot, found.moves)
+        reached = tight_clouds.judge_moves(snapshot, found.moves)
         before, after = (level(e, made.bids) for e in (snapshot, reached))
         assert after < before
         assert found.level == pytest.approx((before, after))
@@ -75,4 +75,6 @@ def test_all_planned_moves_are_needed_and_improve_the_cloud(seed):
     for each in range(seed * 50, seed * 50 + 50):
         margin = (0.0, 0.02, 0.1)[each % 3]
         slack = (0.0, 0.3)[each % 2]
-        assert follow(each, planner.MarketRules(margin, slack)) <= 3
+        assert (
+            count_useful_plans(each, planner.MarketRules(margin, slack)) <= 3
+        )

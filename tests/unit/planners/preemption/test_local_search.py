@@ -12,7 +12,7 @@ from nova_fairness.planners.preemption import youngest
 from nova_fairness.testing import victims_contract
 
 
-def full(hosts, prices, amounts):
+def full_hosts(hosts, prices, amounts):
     """Hosts without room, each with the same number of parties of one CPU."""
     each = len(prices) // hosts
     count = len(prices)
@@ -39,19 +39,19 @@ def need(vcpus, hosts, may, rows=None, limit=None):
     )
 
 
-def two(field, limits=(None, None)):
+def two_needs(field, limits=(None, None)):
     may = np.ones(len(field.servers), bool)
     return [need(2, 2, may, limit=limits[0]), need(1, 2, may, limit=limits[1])]
 
 
-def put(field, needs, rows, parties):
+def assign_rows(field, needs, rows, parties):
     return candidates.assigned(field, [((row,),) for row in rows], parties)
 
 
 def test_a_server_changes_its_host_if_that_costs_less():
-    field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
-    needs = two(field)
-    dear = put(field, needs, [0, 1], [0, 1, 2])
+    field = full_hosts(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
+    needs = two_needs(field)
+    dear = assign_rows(field, needs, [0, 1], [0, 1, 2])
     better = local_search.improve_choices(needs, field, dear)
     assert victims.choices_fault(needs, field, better) == ''
     assert candidates.price(field, dear) == 11.0
@@ -60,23 +60,23 @@ def test_a_server_changes_its_host_if_that_costs_less():
 
 
 def test_no_host_gets_more_than_its_limit():
-    field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
-    needs = two(field, limits=([1, 0], None))
-    dear = put(field, needs, [0, 1], [0, 1, 2])
+    field = full_hosts(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
+    needs = two_needs(field, limits=([1, 0], None))
+    dear = assign_rows(field, needs, [0, 1], [0, 1, 2])
     assert local_search.improve_choices(needs, field, dear) == dear
 
 
 def test_a_choice_that_gets_no_cheaper_stays():
-    field = full(2, [1.0, 1.0, 1.0, 1.0], [1, 1, 1, 1])
-    needs = two(field)
-    found = put(field, needs, [0, 1], [0, 1, 2])
+    field = full_hosts(2, [1.0, 1.0, 1.0, 1.0], [1, 1, 1, 1])
+    needs = two_needs(field)
+    found = assign_rows(field, needs, [0, 1], [0, 1, 2])
     assert local_search.improve_choices(needs, field, found) == found
 
 
 def test_too_many_servers_stay_as_they_are(monkeypatch):
-    field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
-    needs = two(field)
-    dear = put(field, needs, [0, 1], [0, 1, 2])
+    field = full_hosts(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
+    needs = two_needs(field)
+    dear = assign_rows(field, needs, [0, 1], [0, 1, 2])
     monkeypatch.setattr(local_search, '_MOST', 1)
     assert local_search.improve_choices(needs, field, dear) == dear
 

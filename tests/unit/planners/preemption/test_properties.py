@@ -36,7 +36,7 @@ def clouds(draw):
             vcpu = draw(st.integers(1, 4))
             hosts[name] += vcpu
             running.append(
-                test_planner.runs(
+                test_planner.running_server(
                     f's{name}{n}',
                     name,
                     vcpu,
@@ -60,7 +60,7 @@ def clouds(draw):
     return test_planner.cloud(hosts, running, asked)
 
 
-def made(plan):
+def make_room_actions(plan):
     return [each for each in plan.actions if each.verb is V.MAKE_ROOM]
 
 
@@ -69,7 +69,7 @@ def left_over(snapshot, plan, staying=()):
     free = snapshot.inventory.capacity - snapshot.inventory.used
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
     asked = {each.uuid: each for each in snapshot.requests}
-    gone = {uuid for each in made(plan) for uuid in each.leaving}
+    gone = {uuid for each in make_room_actions(plan) for uuid in each.leaving}
     for each in snapshot.running:
         if each.uuid in gone - set(staying):
             free[row[each.host]] += vector(each.amounts)
@@ -84,9 +84,9 @@ def vector(amounts):
     return cluster.amounts_vector(dict(amounts), small_cloud.CLASSES)
 
 
-def carried_out(snapshot, plan):
+def cloud_after_plan(snapshot, plan):
     """The cloud after a plan, in which victims wait again with their age."""
-    gone = {uuid for each in made(plan) for uuid in each.leaving}
+    gone = {uuid for each in make_room_actions(plan) for uuid in each.leaving}
     left = [each for each in snapshot.running if each.uuid in gone]
     used = snapshot.inventory.used.copy()
     row = {each.name: n for n, each in enumerate(snapshot.providers)}
@@ -129,7 +129,7 @@ def plan_of(snapshot):
 def test_no_plan_evicts_more_servers_than_needed(snapshot):
     plan = plan_of(snapshot)
     assert (left_over(snapshot, plan) >= 0).all()
-    gone = {uuid for each in made(plan) for uuid in each.leaving}
+    gone = {uuid for each in make_room_actions(plan) for uuid in each.leaving}
     parties = {
         (each.project, each.group) if each.group else each.uuid: {each.uuid}
         for each in snapshot.running
@@ -149,7 +149,11 @@ def test_no_plan_evicts_more_servers_than_needed(snapshot):
 
 @hypothesis.given(clouds())
 def test_only_preemptible_servers_leave_and_for_one_request_each(snapshot):
-    told = [uuid for each in made(plan_of(snapshot)) for uuid in each.leaving]
+    told = [
+        uuid
+        for each in make_room_actions(plan_of(snapshot))
+        for uuid in each.leaving
+    ]
     bands = {each.uuid: each.band for each in snapshot.running}
     assert all(bands[uuid] is LENT for uuid in told)
     assert len(set(told)) == len(told)
@@ -184,7 +188,7 @@ def test_servers_do_not_evict_each_other_endlessly(snapshot):
         plan = plan_of(snapshot)
         if not plan.actions:
             break
-        snapshot = carried_out(snapshot, plan)
+        snapshot = cloud_after_plan(snapshot, plan)
     assert plan_of(snapshot).actions == ()
 
 
@@ -238,12 +242,14 @@ def test_random_test_clouds_need_preemption():
     chance, found = random.Random(1), 0
     for n in range(30):
         running = [
-            test_planner.runs(f's{k}', 'a', 2, chance.choice(PROJECTS))
+            test_planner.running_server(
+                f's{k}', 'a', 2, chance.choice(PROJECTS)
+            )
             for k in range(4)
         ]
         asked = [small_cloud.waiting_request('r', 3, 'x', float(n))]
         snapshot = test_planner.cloud({'a': 8}, running, asked)
-        found += len(made(plan_of(snapshot)))
+        found += len(make_room_actions(plan_of(snapshot)))
     assert found == 30
 
 

@@ -24,7 +24,7 @@ LATER = planner.PreemptionRules(patience_s=1e9, least_run_s=600.0)
 """Nobody leaves yet: whoever asks is to wait first."""
 
 
-def full(*running, waits=(), **more):
+def full_cloud(*running, waits=(), **more):
     asked = [
         small_cloud.waiting_request(f'r{n}', 4, project, band=band)
         for n, (project, band) in enumerate(waits)
@@ -33,12 +33,12 @@ def full(*running, waits=(), **more):
     return dataclasses.replace(snapshot, accounts=ACCOUNTS, **more)
 
 
-def following(snapshot, most=10, rules=LATER):
+def servers_at_risk(snapshot, most=10, rules=LATER):
     plan = planner.plan(snapshot, NOW, queue.plan, rules=rules)
     return risk.next_victims(snapshot, plan, NOW, rules, most)
 
 
-def names(found):
+def server_names(found):
     return [each.server for each in found]
 
 
@@ -47,63 +47,65 @@ NORMAL = ('q', request.Band.NORMAL)
 
 def hoarder():
     return (
-        test_planner.runs('old', 'a', 4, 'p', 9000.0),
-        test_planner.runs('new', 'a', 4, 'p', 900.0),
+        test_planner.running_server('old', 'a', 4, 'p', 9000.0),
+        test_planner.running_server('new', 'a', 4, 'p', 900.0),
     )
 
 
 def test_the_cheapest_of_users_over_their_share_comes_first():
-    found = following(full(*hoarder(), waits=[NORMAL]))
-    assert names(found) == ['new', 'old']
+    found = servers_at_risk(full_cloud(*hoarder(), waits=[NORMAL]))
+    assert server_names(found) == ['new', 'old']
     # All of the cloud, where half of it is its share.
     assert found[0].times == pytest.approx(2.0, rel=0.2)
     assert found[0].waiting == 1
 
 
 def test_the_number_of_servers_at_risk_is_bounded():
-    snapshot = full(*hoarder(), waits=[NORMAL])
-    assert names(following(snapshot, most=1)) == ['new']
-    assert following(snapshot, most=0) == []
+    snapshot = full_cloud(*hoarder(), waits=[NORMAL])
+    assert server_names(servers_at_risk(snapshot, most=1)) == ['new']
+    assert servers_at_risk(snapshot, most=0) == []
 
 
 def test_no_server_is_at_risk_while_no_request_waits_for_room():
-    assert following(full(*hoarder())) == []
+    assert servers_at_risk(full_cloud(*hoarder())) == []
 
 
 def test_a_server_of_a_user_within_the_share_is_not_at_risk():
     running = (
-        test_planner.runs('mine', 'a', 2, 'p', 900.0),
-        test_planner.runs('theirs', 'a', 6, 'r', 900.0),
+        test_planner.running_server('mine', 'a', 2, 'p', 900.0),
+        test_planner.running_server('theirs', 'a', 6, 'r', 900.0),
     )
-    assert names(following(full(*running, waits=[NORMAL]))) == ['theirs']
+    assert server_names(
+        servers_at_risk(full_cloud(*running, waits=[NORMAL]))
+    ) == ['theirs']
 
 
 def test_a_server_that_leaves_or_began_just_now_is_not_at_risk():
-    young = test_planner.runs('young', 'a', 4, 'p', 5.0)
+    young = test_planner.running_server('young', 'a', 4, 'p', 5.0)
     old, _ = hoarder()
-    snapshot = full(old, young, waits=[NORMAL])
-    assert names(following(snapshot)) == ['old']
+    snapshot = full_cloud(old, young, waits=[NORMAL])
+    assert server_names(servers_at_risk(snapshot)) == ['old']
     gone = dataclasses.replace(snapshot, leaving=frozenset({'old'}))
-    assert following(gone) == []
+    assert servers_at_risk(gone) == []
 
 
 def test_all_servers_of_a_group_are_at_risk_or_none():
     running = (
-        test_planner.runs('one', 'a', 4, 'p', 900.0, group='g'),
-        test_planner.runs('two', 'a', 4, 'p', 900.0, group='g'),
+        test_planner.running_server('one', 'a', 4, 'p', 900.0, group='g'),
+        test_planner.running_server('two', 'a', 4, 'p', 900.0, group='g'),
     )
-    snapshot = full(*running, waits=[NORMAL])
-    assert sorted(names(following(snapshot))) == ['one', 'two']
-    assert following(snapshot, most=1) == []
+    snapshot = full_cloud(*running, waits=[NORMAL])
+    assert sorted(server_names(servers_at_risk(snapshot))) == ['one', 'two']
+    assert servers_at_risk(snapshot, most=1) == []
 
 
 @pytest.mark.parametrize(
     ('by_shares', 'found'), [(True, ['new', 'old']), (False, [])]
 )
 def test_risk_by_preemptible_requests_depends_on_shares(by_shares, found):
-    snapshot = full(*hoarder(), waits=[('q', LENT)])
+    snapshot = full_cloud(*hoarder(), waits=[('q', LENT)])
     rules = dataclasses.replace(LATER, by_shares=by_shares)
-    assert names(following(snapshot, rules=rules)) == found
+    assert server_names(servers_at_risk(snapshot, rules=rules)) == found
 
 
 @hypothesis.given(test_properties.clouds(), st.integers(0, 6))
@@ -116,7 +118,7 @@ def test_only_preemptible_servers_that_do_not_leave_are_at_risk(
     found = risk.next_victims(snapshot, plan, NOW, SOON, most)
     assert len(found) <= most
     lent = {each.uuid for each in snapshot.running if each.band is LENT}
-    assert set(names(found)) <= lent - snapshot.leaving
+    assert set(server_names(found)) <= lent - snapshot.leaving
     assert all(each.times > 1 and each.waiting for each in found)
     back = dataclasses.replace(snapshot, running=snapshot.running[::-1])
     assert risk.next_victims(back, plan, NOW, SOON, most) == found

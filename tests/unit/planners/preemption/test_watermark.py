@@ -36,12 +36,12 @@ def cloud(used, *asked, running=()):
         small_cloud.waiting_request(f"r{n}", vcpu, "p", float(n), band=band)
         for n, (vcpu, band) in enumerate(asked)
     ]
-    taken = test_planner.runs('taken', 'a', used, 'q', 9.0, NORMAL)
+    taken = test_planner.running_server('taken', 'a', used, 'q', 9.0, NORMAL)
     there = running or ([taken] if used else [])
     return test_planner.cloud({'a': 8}, there, wanted)
 
 
-def started(snapshot, upper):
+def started_requests(snapshot, upper):
     plan = watermark.plan(snapshot, NOW, queue.plan, upper)
     return [each.request for each in plan.actions], plan
 
@@ -52,16 +52,16 @@ def started(snapshot, upper):
 )
 def test_preemptible_requests_keep_the_watermark_free(upper, names):
     snapshot = cloud(0, (4, LENT), (2, LENT))
-    assert started(snapshot, upper)[0] == names
+    assert started_requests(snapshot, upper)[0] == names
 
 
 def test_normal_requests_use_room_kept_free():
     snapshot = cloud(4, (4, NORMAL))
-    assert started(snapshot, 0.5)[0] == ['r0']
+    assert started_requests(snapshot, 0.5)[0] == ['r0']
 
 
 def test_no_request_overtakes_one_that_waits_for_the_mark():
-    names, plan = started(cloud(4, (4, LENT), (1, LENT)), 0.25)
+    names, plan = started_requests(cloud(4, (4, LENT), (1, LENT)), 0.25)
     assert names == []
     assert [each.position for each in plan.waiting.values()] == [1, 2]
     said = plan.waiting['r0'].why
@@ -80,12 +80,12 @@ def test_a_group_that_starts_together_waits_together():
             for each in snapshot.requests
         ),
     )
-    assert started(snapshot, 0.5)[0] in (['r0', 'r1'], [])
-    assert started(snapshot, 0.6)[0] == []
+    assert started_requests(snapshot, 0.5)[0] in (['r0', 'r1'], [])
+    assert started_requests(snapshot, 0.6)[0] == []
 
 
-def lent(name, vcpu, ran_s):
-    return test_planner.runs(name, 'a', vcpu, 'p', ran_s)
+def preemptible_server(name, vcpu, ran_s):
+    return test_planner.running_server(name, 'a', vcpu, 'p', ran_s)
 
 
 def leaving(snapshot, lower, **rules):
@@ -94,7 +94,11 @@ def leaving(snapshot, lower, **rules):
     return watermark.servers_to_evict(snapshot, plan, NOW, when, lower)
 
 
-RUNNING = (lent('old', 4, 9000.0), lent('new', 2, 900.0), lent('mid', 2, 5e3))
+RUNNING = (
+    preemptible_server('old', 4, 9000.0),
+    preemptible_server('new', 2, 900.0),
+    preemptible_server('mid', 2, 5e3),
+)
 
 
 def test_only_as_many_leave_as_the_watermark_needs():

@@ -35,11 +35,11 @@ def cloud(cpus=4.0, **hosts):
     )
 
 
-def where(plan):
+def targets_by_server(plan):
     return {each.server: each.target for each in plan.plan.moves}
 
 
-def changed(given, uuid, **more):
+def tenants_with(given, uuid, **more):
     wants = dict(given.wants)
     wants[uuid] = dataclasses.replace(wants[uuid], **more)
     return dataclasses.replace(given, wants=wants)
@@ -47,7 +47,7 @@ def changed(given, uuid, **more):
 
 def test_a_server_that_lacks_cpus_moves_to_where_there_is_room():
     plan = planner.plan(cloud(a=['u2', 'v4'], b=['w2']), 0.0)
-    assert where(plan) == {'a0u': 'b'}
+    assert targets_by_server(plan) == {'a0u': 'b'}
     [helped] = plan.helped
     # Two and four of six on four CPUs: all have two thirds.
     assert helped.level == pytest.approx((2 / 3, 1.0))
@@ -57,15 +57,15 @@ def test_a_server_that_lacks_cpus_moves_to_where_there_is_room():
 def test_another_server_moves_if_that_helps_more():
     # u's own would find one CPU on b, and v's four there are no more.
     given = cloud(a=['u4', 'v2'], b=['w2'])
-    assert where(planner.plan(given, 0.0)) == {'a1v': 'b'}
+    assert targets_by_server(planner.plan(given, 0.0)) == {'a1v': 'b'}
 
 
 def test_a_server_that_wants_more_than_is_due_is_not_the_worst_off():
     # h wants all there is and lacks most of it; u gets all that is due.
     given = cloud(a=['h8', 'h8', 'u1'], b=['h8', 'h8'])
-    given = changed(given, 'a2u', got=1.0, weight=100.0)
+    given = tenants_with(given, 'a2u', got=1.0, weight=100.0)
     plan = planner.plan(given, 0.0)
-    assert where(plan) == {}
+    assert targets_by_server(plan) == {}
     assert plan.worst[0] == 1.0
 
 
@@ -73,7 +73,7 @@ def test_no_server_ends_at_the_former_level_of_the_helped_server():
     # Where u's went, w would have what u has now.
     given = cloud(a=['u4', 'v4'], b=['w4'])
     plan = planner.plan(given, 0.0)
-    assert where(plan) == {}
+    assert targets_by_server(plan) == {}
     assert plan.worst[0] == plan.worst[1] < 1.0
 
 
@@ -87,34 +87,37 @@ def test_a_good_state_plans_nothing():
 def test_a_move_must_be_worth_its_memory():
     given = cloud(a=['u2', 'v4'], b=['w2'])
     dear = planner.TenantRules(price=0.4)
-    assert where(planner.plan(given, 0.0, dear)) == {}
+    assert targets_by_server(planner.plan(given, 0.0, dear)) == {}
     # u rises by a third, so that a price of 0.3 for 1 GiB is paid.
     fair = planner.TenantRules(price=0.3)
-    assert where(planner.plan(given, 0.0, fair)) == {'a0u': 'b'}
+    assert targets_by_server(planner.plan(given, 0.0, fair)) == {'a0u': 'b'}
 
 
 def test_all_moves_for_an_owner_together_must_reach_the_margin():
     given = cloud(a=['u2', 'v4'], b=['w2'])
     enough = planner.TenantRules(margin=0.33)
-    assert where(planner.plan(given, 0.0, enough)) == {'a0u': 'b'}
+    assert targets_by_server(planner.plan(given, 0.0, enough)) == {'a0u': 'b'}
     assert (
-        where(planner.plan(given, 0.0, planner.TenantRules(margin=0.34))) == {}
+        targets_by_server(
+            planner.plan(given, 0.0, planner.TenantRules(margin=0.34))
+        )
+        == {}
     )
     # Four servers of two CPUs each, none of which alone is a quarter.
     small = cloud(8.0, a=['u2'] * 4 + ['v8'], b=[], c=['w2'])
-    small = changed(small, 'a4v', moved_at=0.0)
+    small = tenants_with(small, 'a4v', moved_at=0.0)
     rules = planner.TenantRules(margin=0.45)
-    assert len(where(planner.plan(small, 0.0, rules))) >= 2
+    assert len(targets_by_server(planner.plan(small, 0.0, rules))) >= 2
 
 
 def test_moves_with_too_little_total_gain_are_removed():
-    given = changed(cloud(a=['u8', 'v8'], b=['w1']), 'a1v', moved_at=0.0)
-    given = changed(given, 'b0w', got=1.0, weight=100.0, moved_at=0.0)
+    given = tenants_with(cloud(a=['u8', 'v8'], b=['w1']), 'a1v', moved_at=0.0)
+    given = tenants_with(given, 'b0w', got=1.0, weight=100.0, moved_at=0.0)
     given = dataclasses.replace(given, shares={'v': 0.5})
     # u would get three CPUs instead of two, of the 14/3 that are due.
-    assert where(planner.plan(given, 0.0)) == {'a0u': 'b'}
+    assert targets_by_server(planner.plan(given, 0.0)) == {'a0u': 'b'}
     plan = planner.plan(given, 0.0, planner.TenantRules(margin=0.25))
-    assert where(plan) == {}
+    assert targets_by_server(plan) == {}
     assert plan.worst == pytest.approx((3 / 7, 3 / 7))
     assert plan.helped == ()
 
@@ -122,24 +125,24 @@ def test_moves_with_too_little_total_gain_are_removed():
 def test_a_server_moved_lately_or_hardly_known_stays():
     given = cloud(a=['u2', 'v4'], b=['w2'])
     for more in ({'moved_at': 99.0}, {'seen_s': 60.0}):
-        held = changed(given, 'a0u', **more)
-        assert 'a0u' not in where(planner.plan(held, 100.0))
-    later = changed(given, 'a0u', moved_at=99.0)
-    assert where(planner.plan(later, 4000.0)) == {'a0u': 'b'}
+        held = tenants_with(given, 'a0u', **more)
+        assert 'a0u' not in targets_by_server(planner.plan(held, 100.0))
+    later = tenants_with(given, 'a0u', moved_at=99.0)
+    assert targets_by_server(planner.plan(later, 4000.0)) == {'a0u': 'b'}
 
 
 def test_hosts_without_reports_are_not_changed():
     given = cloud(a=['u2', 'v4'], b=['w2'])
     for cpus in ({'a': 4.0}, {'b': 4.0}):
         deaf = dataclasses.replace(given, cpus=cpus)
-        assert where(planner.plan(deaf, 0.0)) == {}
+        assert targets_by_server(planner.plan(deaf, 0.0)) == {}
 
 
 def test_a_host_gives_its_observed_supply():
     # a gave three CPUs to who wanted six: the host itself has the fourth.
     given = cloud(a=['u2', 'v4'], b=['w2'])
-    given = changed(given, 'a0u', got=1.0)
-    given = changed(given, 'a1v', got=2.0)
+    given = tenants_with(given, 'a0u', got=1.0)
+    given = tenants_with(given, 'a1v', got=2.0)
     assert planner.plan(given, 0.0).helped[0].level[0] == pytest.approx(0.5)
 
 
@@ -156,9 +159,14 @@ def test_shares_decide_the_worst_owner():
 
 def test_the_number_of_moves_stays_within_the_limit():
     given = cloud(a=['u2', 'v4'], b=['x2', 'y4'], c=[], d=[])
-    assert len(where(planner.plan(given, 0.0))) == 2
+    assert len(targets_by_server(planner.plan(given, 0.0))) == 2
     assert (
-        len(where(planner.plan(given, 0.0, planner.TenantRules(most=1)))) == 1
+        len(
+            targets_by_server(
+                planner.plan(given, 0.0, planner.TenantRules(most=1))
+            )
+        )
+        == 1
     )
 
 
@@ -167,7 +175,7 @@ def test_moves_found_so_far_count_when_the_effort_is_over():
     assert planner.plan(given, 0.0).is_whole
     plan = planner.plan(given, 0.0, planner.TenantRules(effort=2))
     assert not plan.is_whole
-    assert len(where(plan)) == 1
+    assert len(targets_by_server(plan)) == 1
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,10 @@ def clouds(draw):
         if draw(st.integers(0, 9)) > 0
     }
     shares = {name: draw(st.sampled_from([1.0, 2.0])) for name in OWNERS}
-    return lived(tenants.Tenants(snapshot, wants, cpus, shares))
+    return divided_cloud(tenants.Tenants(snapshot, wants, cpus, shares))
 
 
-def lived(given):
+def divided_cloud(given):
     """The cloud once its hosts have divided what they have."""
     names = {each.name: n for n, each in enumerate(given.cloud.providers)}
     listed = [
@@ -69,9 +69,9 @@ def lived(given):
     return dataclasses.replace(given, wants={**given.wants, **new})
 
 
-def carried_out(given, plan):
+def cloud_after_plan(given, plan):
     cloud = small_cloud.cloud_after_moves(given.cloud, plan.plan.moves)
-    return lived(dataclasses.replace(given, cloud=cloud))
+    return divided_cloud(dataclasses.replace(given, cloud=cloud))
 
 
 def levels(given):
@@ -98,7 +98,7 @@ rules = st.builds(
 def test_a_completed_plan_respects_all_bounds_and_needs_no_other(given, rules):
     plan = planner.plan(given, 0.0, rules)
     # Room for each in its turn is checked while they move.
-    later = carried_out(given, plan)
+    later = cloud_after_plan(given, plan)
     assert not moving.breaks(later.cloud, moving.places(given.cloud))
     assert planner.plan(later, 0.0, rules).plan.moves == ()
 
@@ -107,7 +107,7 @@ def test_a_completed_plan_respects_all_bounds_and_needs_no_other(given, rules):
 @hypothesis.given(clouds(), rules)
 def test_moves_raise_levels_from_the_lowest_upwards(given, rules):
     plan = planner.plan(given, 0.0, rules)
-    before, after = levels(given), levels(carried_out(given, plan))
+    before, after = levels(given), levels(cloud_after_plan(given, plan))
     if not plan.plan.moves:
         return
     lost = {u for u in before if after[u] < before[u] - 1e-9}

@@ -12,7 +12,7 @@ from tests.unit.planners import tight_clouds
 from tests.unit.planners.tenants import test_properties
 
 
-def given(seed):
+def tight_cloud(seed):
     """A tight cloud whose servers want CPUs."""
     chance = random.Random(seed)
     snapshot = tight_clouds.cloud(seed)
@@ -28,7 +28,9 @@ def given(seed):
     cpus = {
         each.name: chance.choice([2.0, 4.0]) for each in snapshot.providers
     }
-    return test_properties.lived(tenants.Tenants(snapshot, wants, cpus))
+    return test_properties.divided_cloud(
+        tenants.Tenants(snapshot, wants, cpus)
+    )
 
 
 @pytest.mark.repeated
@@ -36,12 +38,12 @@ def given(seed):
 def test_all_planned_moves_are_needed_and_improve_the_cloud(part):
     rules = planner.TenantRules(most=None)
     for seed in range(part * 50, part * 50 + 50):
-        made = given(seed)
+        made = tight_cloud(seed)
         found = planner.plan(made, 0.0, rules)
         if not found.plan.moves:
             continue
-        tight_clouds.judged(made.cloud, found.plan.moves)
-        reached = test_properties.carried_out(made, found)
+        tight_clouds.judge_moves(made.cloud, found.plan.moves)
+        reached = test_properties.cloud_after_plan(made, found)
         before, after = (
             sorted(test_properties.levels(each).values())
             for each in (made, reached)

@@ -19,7 +19,7 @@ from tests.unit.cluster.move_plans.goals import small_plan
 
 world = test_service.world
 cloud = test_plan_controller.cloud
-half = test_plan_controller.half
+half = test_plan_controller.half_used_cloud
 S = test_plan_controller.S
 M = test_plan_controller.M
 C = test_plan_controller.C
@@ -102,11 +102,11 @@ def crowded(cloud):
     for uuid, name in zip(cloud.servers, names, strict=True):
         cloud.fake.servers[uuid]['name'] = name
     cloud.begin()
-    look(cloud)
+    observe_only(cloud)
     return cloud
 
 
-def look(cloud):
+def observe_only(cloud):
     """Let a process see the cloud, and do nothing."""
     cloud.world.now += test_plan_controller.EVERY_S
     cloud.service.cycle()
@@ -154,7 +154,7 @@ def test_many_staying_servers_fit_into_the_database_column(crowded):
     for n in range(90):
         uuid = crowded.lies(f'kept{n}', 'h1', 1, locked=True)
         crowded.fake.servers[uuid]['name'] = '\N{OX}' * 255
-    look(crowded)
+    observe_only(crowded)
     crowded.moving.empty('h1')
     plan = crowded.go(6)
     assert (plan.state, plan.cause) == (S.PARTIAL, C.SOME_STAY)
@@ -179,7 +179,7 @@ def test_a_failed_move_leaves_its_host_partly_emptied(crowded):
     for server in crowded.servers[1:3]:
         crowded.fake.remove(server)
     crowded.lies('small2', 'h1', 1)
-    look(crowded)
+    observe_only(crowded)
     crowded.fake.migrates_at_once = False
     plan = crowded.moving.empty('h1')
     assert plan.stays == ()
@@ -197,7 +197,7 @@ def test_a_new_plan_replaces_the_plan_that_emptied_a_host_partly(
     first = crowded.moving.empty('h1').uuid
     crowded.go(6)
     crowded.fake.remove(crowded.servers[3])
-    look(crowded)
+    observe_only(crowded)
     second = crowded.moving.empty('h1')
     assert [each.server for each in second.moves] == [crowded.servers[1]]
     ended = crowded.world.store.plans.read_plan(first)
@@ -206,7 +206,7 @@ def test_a_new_plan_replaces_the_plan_that_emptied_a_host_partly(
 
 def test_emptying_a_host_without_movable_servers_is_refused(crowded):
     crowded.fake.remove(crowded.servers[0])
-    look(crowded)
+    observe_only(crowded)
     with pytest.raises(exception.IllegalStep) as refused:
         crowded.moving.empty('h1')
     assert 'db: no other host has room' in str(refused.value)
