@@ -9,7 +9,8 @@ patience and estimates in folders beside it, and writes
 ``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
 ``peers-evidence.inc``, ``patience-evidence.inc``, ``estimates-evidence.inc``
 and, of ``spot.json`` and ``spot-without.json``, ``preemption-choices.inc``,
-and of ``spot-means.json`` ``preemption-means.inc``.
+and of ``spot-means.json`` ``preemption-means.inc``. Of ten seeds in the
+folder ``seeds`` it writes ``order-seeds.inc`` and ``preemption-seeds.inc``.
 """
 
 from collections.abc import Callable
@@ -70,6 +71,20 @@ MEANS_HEAD = (
     'Save their work %',
     *CHOICES_HEAD[1:],
 )
+RUN_HEAD = ('Cloud', 'Order', 'Choice of victims')
+ORDER_SEEDS = {
+    'share_error': ('Error of shares %', 100, 1),
+    'jain': ('Evenness of users %', 100, 1),
+    'utilisation': ('Utilisation %', 100, 1),
+    'wait_mean_s': ('Mean wait h', 1 / 3600, 1),
+}
+"""Title, factor and digits by measure."""
+
+VICTIMS_SEEDS = {
+    'work_lost': ('Work lost %', 100, 1),
+    'servers_left': ('Servers left', 1, 0),
+    'follows_share': ('Follows shares', 1, 2),
+}
 COLUMNS = '.. list-table::\n   :header-rows: 1\n'
 
 
@@ -258,6 +273,57 @@ def choice(run):
     )
 
 
+def seeds(names, shown, first):
+    """A table of several seeds.
+
+    :param names: of files.
+    :param shown: measures, as in :data:`ORDER_SEEDS`.
+    :param first: titles of the columns that name a run.
+    """
+    paths = [RESULTS / 'seeds' / f'{name}.json' for name in names]
+    found = [
+        (cloud['scenario'], run)
+        for path in filter(pathlib.Path.exists, paths)
+        for cloud in json.loads(path.read_text('utf-8'))['clouds']
+        for run in cloud['runs']
+    ]
+    titles = [title for title, _, _ in shown.values()]
+    rows = [
+        (
+            cloud,
+            f'``{run["order"]}``',
+            f'``{run["victims"]}``',
+            *(
+                spread(run['measures'][measure], times, digits)
+                for measure, (_, times, digits) in shown.items()
+            ),
+        )
+        for cloud, run in found
+    ]
+    kept = [n for n, title in enumerate(RUN_HEAD) if title in first]
+    return text(
+        [
+            (*first, *titles),
+            *((*(row[n] for n in kept), *row[3:]) for row in rows),
+        ]
+    )
+
+
+def spread(measured, times, digits):
+    """Mean and deviation, and the interval of the difference."""
+    mean, sd = (
+        f'{times * measured[key]:.{digits}f}' for key in ('mean', 'sd')
+    )
+    told, apart = f'{mean} ± {sd}', measured['difference']
+    if apart is None:
+        return told
+    low, high = (
+        f'{times * apart[key]:+.{digits}f}' for key in ('low', 'high')
+    )
+    noise = ', noise' if apart['verdict'] == 'noise' else ''
+    return f'{told} ({low} to {high}{noise})'
+
+
 def text(rows):
     """A whole table."""
     lines = [COLUMNS]
@@ -276,6 +342,10 @@ TABLES: dict[str, Callable[[], str]] = {
     'estimates-evidence': estimates,
     'preemption-choices': choices,
     'preemption-means': means,
+    'order-seeds': lambda: seeds(
+        sorted(reader.STANDARD), ORDER_SEEDS, RUN_HEAD[:2]
+    ),
+    'preemption-seeds': lambda: seeds(['spot'], VICTIMS_SEEDS, RUN_HEAD[2:]),
 }
 """By the name of the page."""
 

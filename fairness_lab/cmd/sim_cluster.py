@@ -21,6 +21,7 @@ from fairness_lab.figures import progress
 from fairness_lab.figures import queue_page
 from fairness_lab.figures import ranking
 from fairness_lab.measures import files
+from fairness_lab.measures import paired
 from fairness_lab.queue_sim import attacks
 from fairness_lab.queue_sim import experiments
 from fairness_lab.queue_sim import market
@@ -229,11 +230,20 @@ def _gains(found: Sequence[Json]) -> dict[str, list[str]]:
                 name,
                 f'{statistics.fmean(gains):.2f}',
                 f'{max(gains):.2f}',
+                *_interval(gains),
                 *(f'{round(100 * each)}' for each in losses),
             ]
         )
     columns = [list(column) for column in zip(*rows, strict=True)]
     return dict(zip(('attack', *_GAINED), columns, strict=True))
+
+
+def _interval(gains: Sequence[float]) -> tuple[str, str]:
+    """Ends of the interval of the mean gain; one cloud has none."""
+    if len(gains) < paired.FEWEST:
+        return '-', '-'
+    apart = paired.difference(gains, [0.0] * len(gains))
+    return f'{apart.low:.2f}', f'{apart.high:.2f}'
 
 
 def _say_gains(
@@ -324,7 +334,14 @@ def _write_tables(
 
 
 _LOST = ('neighbours_lose', 'others_lose')
-_GAINED = ('gain', 'largest gain', 'neighbours lose %', 'others lose %')
+_GAINED = (
+    'gain',
+    'largest gain',
+    '95 % from',
+    'to',
+    'neighbours lose %',
+    'others lose %',
+)
 
 
 def _overrides(options: argparse.Namespace) -> dict[str, str]:

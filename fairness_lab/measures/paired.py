@@ -45,11 +45,18 @@ def difference(
 
     :param values: one for each seed, at least :data:`FEWEST`.
     :param reference: of the same seeds.
+    :raises ValueError: if a seed has no number, or there are too few.
     """
     # scipy takes long to load, and only comparisons need it.
     from scipy import stats
 
-    apart = np.asarray(values, dtype=np.float64) - np.asarray(reference)
+    pair = np.array([[*values], [*reference]], dtype=np.float64)
+    if pair.shape[1] < FEWEST or not np.isfinite(pair).all():
+        raise ValueError(
+            f'expected {FEWEST} or more pairs of numbers, got'
+            f' {[*values]} and {[*reference]}'
+        )
+    apart = pair[0] - pair[1]
     mean = float(apart.mean())
     if np.ptp(apart) == 0:
         return PairedDifference(mean, mean, mean)

@@ -70,7 +70,11 @@ def of_cloud(runs: Mapping[str, Sequence[Json]]) -> Json:
                 'order': results[0]['order'],
                 'victims': results[0]['victims'],
                 'measures': {
-                    measure: _measured(measure, results, first)
+                    measure: measured(
+                        _values(measure, results),
+                        None if results is first else _values(measure, first),
+                        each.better,
+                    )
                     for measure, each in MEASURES.items()
                     if results[0].get(each.group) is not None
                 },
@@ -96,46 +100,45 @@ def content(clouds: Sequence[Json], command: str) -> Json:
     }
 
 
-def _measured(
-    measure: str, results: Sequence[Json], first: Sequence[Json]
+def measured(
+    values: Sequence[float | None],
+    reference: Sequence[float | None] | None,
+    better: str,
 ) -> Json:
-    values, beside = _values(measure, results), _values(measure, first)
-    numbers = [each for each in values if each is not None]
-    is_whole = len(numbers) == len(values)
+    """Mean, deviation and difference of one measure.
+
+    :param values: one for each seed.
+    :param reference: those that they are compared with; ``None`` for the
+        reference itself.
+    :param better: ``less`` or ``more``.
+    """
+    found = [each for each in values if each is not None]
+    is_whole = len(found) == len(values)
+    has_spread = is_whole and len(found) >= paired.FEWEST
     return {
         'values': values,
-        'mean': _rounded(statistics.fmean(numbers)) if is_whole else None,
-        'sd': (
-            _rounded(statistics.stdev(numbers))
-            if is_whole and len(numbers) >= paired.FEWEST
-            else None
-        ),
+        'mean': _rounded(statistics.fmean(found)) if is_whole else None,
+        'sd': _rounded(statistics.stdev(found)) if has_spread else None,
         'difference': (
-            None if results is first else compared(measure, values, beside)
+            None if reference is None else _compared(values, reference, better)
         ),
     }
 
 
-def compared(
-    measure: str,
+def _compared(
     values: Sequence[float | None],
-    beside: Sequence[float | None],
+    reference: Sequence[float | None],
+    better: str,
 ) -> Json | None:
-    """Tell a difference and whether it is noise.
-
-    :returns: ``None`` if a seed has no number, or there is one seed only.
-    """
     ours = [each for each in values if each is not None]
-    theirs = [each for each in beside if each is not None]
+    theirs = [each for each in reference if each is not None]
     if not paired.FEWEST <= len(ours) == len(theirs) == len(values):
         return None
     found = paired.difference(ours, theirs)
     verdict = 'noise'
     if not found.is_noise:
         is_less = found.mean < 0
-        verdict = (
-            'better' if is_less == (BETTER[measure] == 'less') else 'worse'
-        )
+        verdict = 'better' if is_less == (better == 'less') else 'worse'
     return {
         'mean': _rounded(found.mean),
         'low': _rounded(found.low),
