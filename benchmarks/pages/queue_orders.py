@@ -9,8 +9,9 @@ patience and estimates in folders beside it, and writes
 ``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
 ``peers-evidence.inc``, ``patience-evidence.inc``, ``estimates-evidence.inc``
 and, of ``spot.json`` and ``spot-without.json``, ``preemption-choices.inc``,
-and of ``spot-means.json`` ``preemption-means.inc``. Of ten seeds in the
-folder ``seeds`` it writes ``order-seeds.inc`` and ``preemption-seeds.inc``.
+and of ``spot-means.json`` ``preemption-means.inc``. Of ``over-clouds.json``,
+which ``benchmarks/queue/over_clouds.py`` makes, it writes ``order-clouds.inc``
+and ``peers-clouds.inc``.
 """
 
 from collections.abc import Callable
@@ -71,20 +72,14 @@ MEANS_HEAD = (
     'Save their work %',
     *CHOICES_HEAD[1:],
 )
-RUN_HEAD = ('Cloud', 'Order', 'Choice of victims')
-ORDER_SEEDS = {
-    'share_error': ('Error of shares %', 100, 1),
-    'jain': ('Evenness of users %', 100, 1),
-    'utilisation': ('Utilisation %', 100, 1),
-    'wait_mean_s': ('Mean wait h', 1 / 3600, 1),
+OVER_CLOUDS = {
+    'share_error': ('Error of shares %', 100),
+    'jain': ('Evenness of users (Jain) %', 100),
+    'utilisation': ('Utilisation %', 100),
+    'wait_mean_s': ('Mean wait h', 1 / 3600),
 }
-"""Title, factor and digits by measure."""
+"""Title and factor by measure."""
 
-VICTIMS_SEEDS = {
-    'work_lost': ('Work lost %', 100, 1),
-    'servers_left': ('Servers left', 1, 0),
-    'follows_share': ('Follows shares', 1, 2),
-}
 COLUMNS = '.. list-table::\n   :header-rows: 1\n'
 
 
@@ -273,55 +268,35 @@ def choice(run):
     )
 
 
-def seeds(names, shown, first):
-    """A table of several seeds.
+def over_clouds(name):
+    """The table of means over clouds, and of differences.
 
-    :param names: of files.
-    :param shown: measures, as in :data:`ORDER_SEEDS`.
-    :param first: titles of the columns that name a run.
+    :param name: of the set of clouds, in ``over-clouds.json``.
     """
-    paths = [RESULTS / 'seeds' / f'{name}.json' for name in names]
-    found = [
-        (cloud['scenario'], run)
-        for path in filter(pathlib.Path.exists, paths)
-        for cloud in json.loads(path.read_text('utf-8'))['clouds']
-        for run in cloud['runs']
-    ]
-    titles = [title for title, _, _ in shown.values()]
+    found = json.loads((RESULTS / 'over-clouds.json').read_text('utf-8'))
+    [cloud] = [each for each in found['clouds'] if each['scenario'] == name]
     rows = [
         (
-            cloud,
-            f'``{run["order"]}``',
-            f'``{run["victims"]}``',
+            f'``{run["name"]}``',
             *(
-                spread(run['measures'][measure], times, digits)
-                for measure, (_, times, digits) in shown.items()
+                beside(run['measures'][measure], times)
+                for measure, (_, times) in OVER_CLOUDS.items()
             ),
         )
-        for cloud, run in found
+        for run in cloud['runs']
     ]
-    kept = [n for n, title in enumerate(RUN_HEAD) if title in first]
-    return text(
-        [
-            (*first, *titles),
-            *((*(row[n] for n in kept), *row[3:]) for row in rows),
-        ]
-    )
+    titles = [title for title, _ in OVER_CLOUDS.values()]
+    return text([('Order', *titles), *rows])
 
 
-def spread(measured, times, digits):
-    """Mean and deviation, and the interval of the difference."""
-    mean, sd = (
-        f'{times * measured[key]:.{digits}f}' for key in ('mean', 'sd')
-    )
-    told, apart = f'{mean} ± {sd}', measured['difference']
+def beside(measured, times):
+    """Mean, and the interval of the difference from the first order."""
+    mean, apart = f'{times * measured["mean"]:.1f}', measured['difference']
     if apart is None:
-        return told
-    low, high = (
-        f'{times * apart[key]:+.{digits}f}' for key in ('low', 'high')
-    )
+        return mean
+    low, high = (f'{times * apart[key]:+.1f}' for key in ('low', 'high'))
     noise = ', noise' if apart['verdict'] == 'noise' else ''
-    return f'{told} ({low} to {high}{noise})'
+    return f'{mean} ({low} to {high}{noise})'
 
 
 def text(rows):
@@ -342,10 +317,8 @@ TABLES: dict[str, Callable[[], str]] = {
     'estimates-evidence': estimates,
     'preemption-choices': choices,
     'preemption-means': means,
-    'order-seeds': lambda: seeds(
-        sorted(reader.STANDARD), ORDER_SEEDS, RUN_HEAD[:2]
-    ),
-    'preemption-seeds': lambda: seeds(['spot'], VICTIMS_SEEDS, RUN_HEAD[2:]),
+    'order-clouds': lambda: over_clouds('standard'),
+    'peers-clouds': lambda: over_clouds('peers'),
 }
 """By the name of the page."""
 

@@ -71,8 +71,8 @@ def of_cloud(runs: Mapping[str, Sequence[Json]]) -> Json:
                 'victims': results[0]['victims'],
                 'measures': {
                     measure: measured(
-                        _values(measure, results),
-                        None if results is first else _values(measure, first),
+                        values(measure, results),
+                        None if results is first else values(measure, first),
                         each.better,
                     )
                     for measure, each in MEASURES.items()
@@ -101,38 +101,40 @@ def content(clouds: Sequence[Json], command: str) -> Json:
 
 
 def measured(
-    values: Sequence[float | None],
+    numbers: Sequence[float | None],
     reference: Sequence[float | None] | None,
     better: str,
 ) -> Json:
     """Mean, deviation and difference of one measure.
 
-    :param values: one for each seed.
+    :param numbers: one for each seed.
     :param reference: those that they are compared with; ``None`` for the
         reference itself.
     :param better: ``less`` or ``more``.
     """
-    found = [each for each in values if each is not None]
-    is_whole = len(found) == len(values)
+    found = [each for each in numbers if each is not None]
+    is_whole = len(found) == len(numbers)
     has_spread = is_whole and len(found) >= paired.FEWEST
     return {
-        'values': values,
+        'values': numbers,
         'mean': _rounded(statistics.fmean(found)) if is_whole else None,
         'sd': _rounded(statistics.stdev(found)) if has_spread else None,
         'difference': (
-            None if reference is None else _compared(values, reference, better)
+            None
+            if reference is None
+            else _compared(numbers, reference, better)
         ),
     }
 
 
 def _compared(
-    values: Sequence[float | None],
+    numbers: Sequence[float | None],
     reference: Sequence[float | None],
     better: str,
 ) -> Json | None:
-    ours = [each for each in values if each is not None]
+    ours = [each for each in numbers if each is not None]
     theirs = [each for each in reference if each is not None]
-    if not paired.FEWEST <= len(ours) == len(theirs) == len(values):
+    if not paired.FEWEST <= len(ours) == len(theirs) == len(numbers):
         return None
     found = paired.difference(ours, theirs)
     verdict = 'noise'
@@ -147,7 +149,8 @@ def _compared(
     }
 
 
-def _values(measure: str, results: Sequence[Json]) -> list[float | None]:
+def values(measure: str, results: Sequence[Json]) -> list[float | None]:
+    """Numbers of results, to six digits; ``None`` where there is none."""
     where = MEASURES[measure]
     found = [(each.get(where.group) or {}).get(where.key) for each in results]
     return [None if each is None else _rounded(each) for each in found]

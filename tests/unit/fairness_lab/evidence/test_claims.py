@@ -168,8 +168,8 @@ def test_a_ranking_of_what_is_not_recorded_is_refused(tmp_path, more):
 @pytest.mark.parametrize(
     ('gains', 'is_noise', 'holds'),
     [
-        ([1.2, 1.3], False, True),
-        ([0.8, 0.7], False, False),
+        ([1.2, 1.21], False, True),
+        ([0.8, 0.79], False, False),
         ([0.9, 1.3], False, False),
         ([0.9, 1.3], True, True),
     ],
