@@ -14,6 +14,8 @@ import statistics
 import sys
 from typing import Any
 
+import numpy as np
+
 from fairness_lab.border_sim import reader as border_reader
 from fairness_lab.border_sim import runs as border_runs
 from fairness_lab.figures import border as border_figures
@@ -128,13 +130,23 @@ def _compare(options: argparse.Namespace) -> int:
 def _drawn(
     name: str, options: argparse.Namespace
 ) -> list[workload.QueuedCloud]:
-    """A cloud with its seed, and with those that come next."""
+    """A cloud with its seed, and with those that come next.
+
+    :raises BadScenario: if seeds make no difference.
+    """
     overrides = _overrides(options)
     first = reader.find(name, overrides)
     seeds = range(first.seed + 1, first.seed + options.seeds)
-    return [first] + [
+    others = [
         reader.find(name, {**overrides, 'seed': str(seed)}) for seed in seeds
     ]
+    for each in others:
+        if np.array_equal(each.stream.asked_s, first.stream.asked_s):
+            raise exception.BadScenario(
+                f'scenario {name}: --seeds changes nothing: the requests of a'
+                ' trace are not drawn; leave it out'
+            )
+    return [first, *others]
 
 
 def _first_run(

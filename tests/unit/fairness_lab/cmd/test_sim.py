@@ -4,6 +4,7 @@
 """The command ``nova-fairness-sim``."""
 
 import json
+import pathlib
 import sys
 import textwrap
 
@@ -276,6 +277,7 @@ def test_a_run_accepts_a_seed_and_settings(tmp_path):
     assert not (out / 'report.html').exists()
 
 
+JOBS = pathlib.Path(__file__).parents[4] / 'doc/source/user/examples/jobs.yaml'
 WRONG = {
     'a scenario': ('run nothing', 'there is no scenario nothing'),
     'a metric': ('run one-node --metric X', "no metric 'X'; installed"),
@@ -296,6 +298,10 @@ WRONG = {
     'one of many orders': (
         'cluster compare churn --orders fifo,X',
         "no order 'X'; installed",
+    ),
+    'seeds of a trace': (
+        f'cluster compare {JOBS} --orders fifo --seeds 2',
+        '--seeds changes nothing: the requests of a trace',
     ),
     'a border': ('cluster border nothing', 'there is no scenario nothing'),
     'a setting of a border': (
