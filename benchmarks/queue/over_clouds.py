@@ -52,7 +52,7 @@ def compared(name, runs):
 
 
 def tables():
-    """What is compared: all orders, and those of other systems."""
+    """Compare all orders, and those of other systems."""
     results = queue_orders.RESULTS
     paths = sorted((results / 'peers').glob('*.json'))
     standard = [results / f'{name}.json' for name in reader.STANDARD]
@@ -75,7 +75,7 @@ def tables():
 
 
 def main():
-    """Write what was found."""
+    """Write the comparison."""
     options = recorded.parser(__doc__).parse_args()
     recorded.write(options.out, tables())
 

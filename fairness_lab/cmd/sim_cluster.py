@@ -169,7 +169,7 @@ def _first_run(
 def _command(
     options: argparse.Namespace, names: Sequence[str], orders: Sequence[str]
 ) -> str:
-    """What makes the same again, wherever it is written."""
+    """Command that makes the same again in a directory ``OUT``."""
     words = ['nova-fairness-sim', 'cluster', 'compare', *names]
     words += ['--orders', ','.join(orders)]
     if options.victims:

@@ -141,17 +141,17 @@ class Ranking:
     """One run is better than others, or no different beyond noise.
 
     :ivar name: of the document and the ranking.
-    :ivar says: what is claimed, a sentence.
+    :ivar says: the claim, a sentence.
     :ivar page: of the manual that claims it.
-    :ivar told: text of that page.
+    :ivar told: its sentence there.
     :ivar file: recorded ``spread.json`` or ``attacks.json``, below
         ``benchmarks/results``, with ``{case}`` for a case.
-    :ivar cases: clouds or attacks of which it is claimed.
+    :ivar cases: names of clouds or attacks.
     :ivar first: name of the run; of an attack ``attack``.
-    :ivar others: names of those that it is compared with; of an attack
+    :ivar others: names of the runs beside it; of an attack
         ``honest``.
     :ivar measure: of ``spread.json``; of an attack ``gain``.
-    :ivar is_noise: whether no difference beyond noise is claimed.
+    :ivar is_noise: whether noise is claimed, and no difference.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Ranking:
         return self.name.partition('-')[0]
 
     def faults(self, results: pathlib.Path) -> list[str]:
-        """What does not survive: a sentence for each case and other run.
+        """Differences that do not survive, one for each case and other run.
 
         :param results: directory of all recorded results.
         :raises SimError: if a number is missing.

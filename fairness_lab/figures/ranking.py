@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which of several orders leads, by how much, and whether that is noise."""
+"""Sentences about the order that leads, its lead, and whether it is noise."""
 
 from collections.abc import Callable
 from collections.abc import Iterator

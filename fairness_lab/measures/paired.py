@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Differences of pairs: what is more than the noise of seeds.
+"""Differences of pairs, and whether they are more than the noise of seeds.
 
 Two things are compared with the same seeds, so that a pair has the same
 requests. The interval of their mean difference is that of Student's t over

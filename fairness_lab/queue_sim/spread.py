@@ -44,7 +44,7 @@ MEASURES: Mapping[str, Measure] = {
     'work_lost': Measure('made_room', 'lost_part', 'less'),
     'follows_share': Measure('made_room', 'follows_share', 'more'),
 }
-"""What is compared, by name."""
+"""All numbers that are compared, by name."""
 
 BETTER = {name: each.better for name, each in MEASURES.items()}
 
@@ -85,7 +85,7 @@ def of_cloud(runs: Mapping[str, Sequence[Json]]) -> Json:
 
 
 def content(clouds: Sequence[Json], command: str) -> Json:
-    """What ``spread.json`` holds.
+    """Content of ``spread.json``.
 
     :param clouds: each of :func:`of_cloud`.
     :param command: that makes it in ``OUT``.

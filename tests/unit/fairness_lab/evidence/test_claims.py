@@ -159,7 +159,7 @@ def record(directory, better, one, two):
         {'cases': ['large']},
     ],
 )
-def test_a_ranking_of_what_is_not_recorded_is_refused(tmp_path, more):
+def test_a_ranking_without_record_is_refused(tmp_path, more):
     record(tmp_path, 'less', ONE, LARGER)
     with pytest.raises(exception.SimError, match=r'own-one|large'):
         declared_ranking(**more).faults(tmp_path)

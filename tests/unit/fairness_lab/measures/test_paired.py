@@ -28,7 +28,7 @@ def test_an_interval_is_that_of_a_table_of_student():
     assert not found.is_noise
 
 
-def test_pairs_tell_what_means_alone_do_not():
+def test_pairs_show_more_than_two_means():
     spread = [1.0, 20.0, 300.0, 4000.0]
     beside = [each + 0.5 + 0.01 * n for n, each in enumerate(spread)]
     assert not paired.difference(beside, spread).is_noise
@@ -62,6 +62,6 @@ def test_of_equal_things_one_in_twenty_looks_different():
     ('values', 'reference'),
     [([1], [2]), ([1, None], [2, 3]), ([1, 2], [math.nan, 3]), ([1, 2], [1])],
 )
-def test_what_has_no_interval_is_refused(values, reference):
+def test_numbers_without_interval_are_refused(values, reference):
     with pytest.raises(ValueError):
         paired.difference(values, reference)
