@@ -160,7 +160,9 @@ def write_compare(
     text = page.document(
         f'{len(runs)} runs of the queue compared',
         _table(runs),
-        page.conclusion_section([*_conclusions(runs), *ranking.sentences(clouds)]),
+        page.conclusion_section(
+            [*_conclusions(runs), *ranking.sentences(clouds)]
+        ),
         page.pictures([('All runs', image)]),
         *_clouds(results),
         _meanings(),
