@@ -121,11 +121,11 @@ def _told(says: str, found: Mapping[str, Sequence[float]]) -> str:
             f'{says} is least with {first} ({least}), but the difference from'
             f' {names} is noise ({seeds} seeds){more}'
         )
-    name, apart = min(beyond.items(), key=lambda each: each[1].mean)
+    name, lead = min(beyond.items(), key=lambda each: each[1].mean)
     return (
-        f'{says} is least with {first} ({least}), {100 * apart.mean:.2f}'
-        f' points below {name} (95 % interval {100 * apart.low:.2f} to'
-        f' {100 * apart.high:.2f}, {seeds} seeds): not noise'
+        f'{says} is least with {first} ({least}), {100 * lead.mean:.2f}'
+        f' points below {name} (95 % interval {100 * lead.low:.2f} to'
+        f' {100 * lead.high:.2f}, {seeds} seeds): not noise'
     )
 
 
