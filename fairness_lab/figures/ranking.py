@@ -58,7 +58,7 @@ def table(clouds: Sequence[Cloud]) -> str:
                 for key, (_, form) in shown.items()
             ]
             lines.append([cloud['scenario'], run['name'], *cells])
-    return wording.aligned(lines, [False, False] + [True] * len(shown))
+    return wording.format_table(lines, [False, False] + [True] * len(shown))
 
 
 def _cell(

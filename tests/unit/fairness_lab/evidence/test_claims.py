@@ -77,7 +77,7 @@ def test_a_ranking_survives_its_interval(ranking):
     assert ranking.faults(benchmark.RESULTS) == []
 
 
-def test_the_page_tells_a_ranking(ranking):
+def test_the_page_shows_a_ranking(ranking):
     found = passages(SOURCE / f'{ranking.page}.rst')
     wanted = '.*'.join(map(re.escape, ranking.told.split('…')))
     assert any(re.search(wanted, part) for part in found), ranking.told
