@@ -9,7 +9,9 @@ patience and estimates in folders beside it, and writes
 ``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
 ``peers-evidence.inc``, ``patience-evidence.inc``, ``estimates-evidence.inc``
 and, of ``spot.json`` and ``spot-without.json``, ``preemption-choices.inc``,
-and of ``spot-means.json`` ``preemption-means.inc``.
+and of ``spot-means.json`` ``preemption-means.inc``. Of ``over-clouds.json``,
+which ``benchmarks/queue/over_clouds.py`` makes, it writes ``order-clouds.inc``
+and ``peers-clouds.inc``.
 """
 
 from collections.abc import Callable
@@ -70,6 +72,14 @@ MEANS_HEAD = (
     'Save their work %',
     *CHOICES_HEAD[1:],
 )
+OVER_CLOUDS = {
+    'share_error': ('Error of shares %', 100),
+    'jain': ('Evenness of users (Jain) %', 100),
+    'utilisation': ('Utilisation %', 100),
+    'wait_mean_s': ('Mean wait h', 1 / 3600),
+}
+"""Title and factor by measure."""
+
 COLUMNS = '.. list-table::\n   :header-rows: 1\n'
 
 
@@ -258,6 +268,37 @@ def choice(run):
     )
 
 
+def over_clouds(name):
+    """The table of means over clouds, and of differences.
+
+    :param name: of the set of clouds, in ``over-clouds.json``.
+    """
+    found = json.loads((RESULTS / 'over-clouds.json').read_text('utf-8'))
+    [cloud] = [each for each in found['clouds'] if each['scenario'] == name]
+    rows = [
+        (
+            f'``{run["name"]}``',
+            *(
+                beside(run['measures'][measure], times)
+                for measure, (_, times) in OVER_CLOUDS.items()
+            ),
+        )
+        for run in cloud['runs']
+    ]
+    titles = [title for title, _ in OVER_CLOUDS.values()]
+    return text([('Order', *titles), *rows])
+
+
+def beside(measured, times):
+    """Mean, and the interval of the difference from the first order."""
+    mean, apart = f'{times * measured["mean"]:.1f}', measured['difference']
+    if apart is None:
+        return mean
+    low, high = (f'{times * apart[key]:+.1f}' for key in ('low', 'high'))
+    noise = ', noise' if apart['verdict'] == 'noise' else ''
+    return f'{mean} ({low} to {high}{noise})'
+
+
 def text(rows):
     """A whole table."""
     lines = [COLUMNS]
@@ -276,6 +317,8 @@ TABLES: dict[str, Callable[[], str]] = {
     'estimates-evidence': estimates,
     'preemption-choices': choices,
     'preemption-means': means,
+    'order-clouds': lambda: over_clouds('standard'),
+    'peers-clouds': lambda: over_clouds('peers'),
 }
 """By the name of the page."""
 

@@ -9,16 +9,21 @@ from collections.abc import Sequence
 import dataclasses
 import itertools
 import pathlib
+import shlex
 import statistics
 import sys
 from typing import Any
+
+import numpy as np
 
 from fairness_lab.border_sim import reader as border_reader
 from fairness_lab.border_sim import runs as border_runs
 from fairness_lab.figures import border as border_figures
 from fairness_lab.figures import progress
 from fairness_lab.figures import queue_page
+from fairness_lab.figures import ranking
 from fairness_lab.measures import files
+from fairness_lab.measures import paired
 from fairness_lab.queue_sim import attacks
 from fairness_lab.queue_sim import experiments
 from fairness_lab.queue_sim import market
@@ -26,6 +31,7 @@ from fairness_lab.queue_sim import order_texts
 from fairness_lab.queue_sim import packing_traces
 from fairness_lab.queue_sim import reader
 from fairness_lab.queue_sim import runs as queue_runs
+from fairness_lab.queue_sim import spread
 from fairness_lab.queue_sim import tenant_moves
 from fairness_lab.queue_sim import workload
 from nova_fairness import exception
@@ -78,36 +84,102 @@ def _compare(options: argparse.Namespace) -> int:
     names = options.scenarios or reader.STANDARD
     orders = options.orders or plugins.order_names()
     # Read once before the first run, so that nothing fails after hours.
-    clouds = [reader.find(name, _overrides(options)) for name in names]
+    clouds = [_drawn(name, options) for name in names]
     for order in orders:
         order_texts.load_order(order)
     for victims in options.victims:
         order_texts.load_victims(victims)
-    runs = []
+    runs: list[Json] = []
+    spreads = []
     with files.new_directory(options.out) as directory:
-        every = itertools.product(
-            clouds, orders, options.victims or [queue_runs.VICTIMS]
-        )
-        for cloud, order, victims in every:
-            place = pathlib.Path('runs', cloud.name, order)
-            if options.victims:
-                place /= victims
-            (directory / place).mkdir(parents=True)
-            result = queue_runs.run(
-                cloud,
-                order,
-                directory / place,
-                progress.BatchProgress(),
-                victims,
+        for seeds in clouds:
+            found: dict[str, list[Json]] = {}
+            every = itertools.product(
+                orders, options.victims or [queue_runs.VICTIMS]
             )
-            queue_page.write_run(directory / place, _titled(result), result)
-            runs.append({**result, 'directory': place.as_posix()})
+            for order, victims in every:
+                place = pathlib.Path('runs', seeds[0].name, order)
+                if options.victims:
+                    place /= victims
+                result = _first_run(seeds[0], order, victims, directory, place)
+                runs.append({**result, 'directory': place.as_posix()})
+                found[_titled(result)] = [result] + [
+                    queue_runs.numbers(
+                        cloud, order, progress.BatchProgress(), victims
+                    )
+                    for cloud in seeds[1:]
+                ]
+            spreads.append(spread.of_cloud(found))
         content = {'version': VERSION, 'runs': runs}
         files.write_json(directory / 'compare.json', content)
+        if options.seeds > 1:
+            files.write_json(
+                directory / 'spread.json',
+                spread.content(spreads, _command(options, names, orders)),
+            )
         titled = [(_titled(each), each) for each in runs]
-        queue_page.write_compare(directory, titled)
-    _say(runs, options)
+        queue_page.write_compare(directory, titled, spreads)
+    told = [*ranking.sentences(spreads)]
+    if options.seeds > 1:
+        _say_lines(ranking.table(spreads), told, options)
+    else:
+        _say(runs, options, told)
     return 0
+
+
+def _drawn(
+    name: str, options: argparse.Namespace
+) -> list[workload.QueuedCloud]:
+    """A cloud with its seed, and with those that come next.
+
+    :raises BadScenario: if seeds make no difference.
+    """
+    overrides = _overrides(options)
+    first = reader.find(name, overrides)
+    seeds = range(first.seed + 1, first.seed + options.seeds)
+    others = [
+        reader.find(name, {**overrides, 'seed': str(seed)}) for seed in seeds
+    ]
+    for each in others:
+        if np.array_equal(each.stream.asked_s, first.stream.asked_s):
+            raise exception.BadScenario(
+                f'scenario {name}: --seeds changes nothing: the requests of a'
+                ' trace are not drawn; leave it out'
+            )
+    return [first, *others]
+
+
+def _first_run(
+    cloud: workload.QueuedCloud,
+    order: str,
+    victims: str,
+    directory: pathlib.Path,
+    place: pathlib.Path,
+) -> Json:
+    """Run a cloud, and write results, tables and a page."""
+    there = directory / place
+    there.mkdir(parents=True)
+    result = queue_runs.run(
+        cloud, order, there, progress.BatchProgress(), victims
+    )
+    queue_page.write_run(there, _titled(result), result)
+    return result
+
+
+def _command(
+    options: argparse.Namespace, names: Sequence[str], orders: Sequence[str]
+) -> str:
+    """Command that makes the same again in a directory ``OUT``."""
+    words = ['nova-fairness-sim', 'cluster', 'compare', *names]
+    words += ['--orders', ','.join(orders)]
+    if options.victims:
+        words += ['--victims', ','.join(options.victims)]
+    if options.seed is not None:
+        words += ['--seed', str(options.seed)]
+    for key, value in options.set:
+        words += ['--set', f'{key}={value}']
+    words += ['--seeds', str(options.seeds), '--out', 'OUT']
+    return shlex.join(words)
 
 
 def _titled(result: Json) -> str:
@@ -170,11 +242,20 @@ def _gains(found: Sequence[Json]) -> dict[str, list[str]]:
                 name,
                 f'{statistics.fmean(gains):.2f}',
                 f'{max(gains):.2f}',
+                *_interval(gains),
                 *(f'{round(100 * each)}' for each in losses),
             ]
         )
     columns = [list(column) for column in zip(*rows, strict=True)]
     return dict(zip(('attack', *_GAINED), columns, strict=True))
+
+
+def _interval(gains: Sequence[float]) -> tuple[str, str]:
+    """Ends of the interval of the mean gain; one cloud has none."""
+    if len(gains) < paired.FEWEST:
+        return '-', '-'
+    apart = paired.difference(gains, [0.0] * len(gains))
+    return f'{apart.low:.2f}', f'{apart.high:.2f}'
 
 
 def _say_gains(
@@ -265,7 +346,14 @@ def _write_tables(
 
 
 _LOST = ('neighbours_lose', 'others_lose')
-_GAINED = ('gain', 'largest gain', 'neighbours lose %', 'others lose %')
+_GAINED = (
+    'gain',
+    'largest gain',
+    '95 % from',
+    'to',
+    'neighbours lose %',
+    'others lose %',
+)
 
 
 def _overrides(options: argparse.Namespace) -> dict[str, str]:
@@ -320,7 +408,11 @@ _LEFT: Mapping[str, Callable[[Json], str]] = {
 """The same of clouds some of whose servers make room."""
 
 
-def _say(results: Sequence[Json], options: argparse.Namespace) -> None:
+def _say(
+    results: Sequence[Json],
+    options: argparse.Namespace,
+    told: Sequence[str] = (),
+) -> None:
     first, shown = ['scenario', 'order'], dict(_SHOWN)
     if any(result['made_room'] for result in results):
         first.append('victims')
@@ -330,7 +422,14 @@ def _say(results: Sequence[Json], options: argparse.Namespace) -> None:
         cells = [read(result) for read in shown.values()]
         lines.append([*(result[key] for key in first), *cells])
     numeric = [False] * len(first) + [True] * len(shown)
-    sys.stdout.write(f'{wording.format_table(lines, numeric)}{options.out}\n')
+    _say_lines(wording.format_table(lines, numeric), told, options)
+
+
+def _say_lines(
+    table: str, told: Sequence[str], options: argparse.Namespace
+) -> None:
+    sentences = ''.join(f'{each}\n' for each in told)
+    sys.stdout.write(f'{table}{sentences}{options.out}\n')
 
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {

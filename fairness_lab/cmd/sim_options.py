@@ -225,6 +225,15 @@ def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
         help='rules that choose the servers to evict (default:'
         f' {runs_module.VICTIMS} alone)',
     )
+    parser.add_argument(
+        '--seeds',
+        type=_positive,
+        default=1,
+        metavar='N',
+        help='also run the seeds that come next, N in all, and write means,'
+        ' their spread and 95 %% intervals of differences from the first'
+        ' order to spread.json (default: %(default)s)',
+    )
     _add_drawn(parser)
     _add_out(parser)
 

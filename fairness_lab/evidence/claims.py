@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import csv
 import dataclasses
 import functools
+import itertools
 import json
 import math
 import pathlib
@@ -14,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from fairness_lab.measures import paired
 from nova_fairness import exception
 
 Label = str | int
@@ -134,16 +136,103 @@ class Claim:
         return 'better' if is_less == (self.better == 'less') else 'worse'
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """One run is better than others, or no different beyond noise.
+
+    :ivar name: of the document and the ranking.
+    :ivar says: the claim, a sentence.
+    :ivar page: of the manual that claims it.
+    :ivar told: its sentence there.
+    :ivar file: recorded ``spread.json`` or ``attacks.json``, below
+        ``benchmarks/results``, with ``{case}`` for a case.
+    :ivar cases: names of clouds or attacks.
+    :ivar first: name of the run; of an attack ``attack``.
+    :ivar others: names of the runs beside it; of an attack
+        ``honest``.
+    :ivar measure: of ``spread.json``; of an attack ``gain``.
+    :ivar is_noise: whether noise is claimed, and no difference.
+    """
+
+    name: str
+    says: str
+    page: str
+    told: str
+    file: str
+    cases: Sequence[str]
+    first: str
+    others: Sequence[str]
+    measure: str
+    is_noise: bool = False
+
+    @property
+    def document(self) -> str:
+        """The first part of the name."""
+        return self.name.partition('-')[0]
+
+    def faults(self, results: pathlib.Path) -> list[str]:
+        """Differences that do not survive, one for each case and other run.
+
+        :param results: directory of all recorded results.
+        :raises SimError: if a number is missing.
+        """
+        faults = []
+        for case, other in itertools.product(self.cases, self.others):
+            apart = self.gain(results, case, other)
+            holds = apart.is_noise if self.is_noise else apart.low > 0
+            if not holds:
+                faults.append(
+                    f'{self.name}: {case}: {self.first} beside {other}:'
+                    f' {apart.low:.6g} to {apart.high:.6g}'
+                )
+        return faults
+
+    def gain(
+        self, results: pathlib.Path, case: str, other: str
+    ) -> paired.PairedDifference:
+        """By how much the first run is better than another one.
+
+        :raises SimError: if a number is missing.
+        """
+        path = results / self.file.format(case=case)
+        found = _read(path)
+        try:
+            is_less = found.get('better', {}).get(self.measure) == 'less'
+            numbers = _by_run(found, case, self.measure)
+            pair = numbers[self.first], numbers[other]
+            return paired.difference(*(pair[::-1] if is_less else pair))
+        except (KeyError, ValueError, TypeError) as error:
+            raise exception.SimError(
+                f'{path.name} has no number of {self.name}: {error}'
+            ) from error
+
+
+def _by_run(found: Any, case: str, measure: str) -> dict[str, list[float]]:
+    """Numbers of all seeds by name of the run."""
+    if 'attacks' in found:
+        rows = [each for each in found['attacks'] if each['attack'] == case]
+        gains = [row[measure] for row in rows]
+        return {'attack': gains, 'honest': [1.0] * len(gains)}
+    [cloud] = [each for each in found['clouds'] if each['scenario'] == case]
+    return {
+        run['name']: run['measures'][measure]['values']
+        for run in cloud['runs']
+        if measure in run['measures']
+    }
+
+
 @dataclasses.dataclass(frozen=True)
 class DeclaredClaims:
     """All that is claimed.
 
     :ivar documents: title by the first part of names.
     :ivar claims: in the order of the file.
+    :ivar rankings: the same.
     """
 
     documents: Mapping[str, str]
     claims: Sequence[Claim]
+    rankings: Sequence[Ranking] = ()
 
     def chosen(self, names: Sequence[str]) -> list[Claim]:
         """Claims by name or document; all of them without names.
@@ -173,6 +262,10 @@ def read() -> DeclaredClaims:
         [
             Claim(name=name, **declared)
             for name, declared in found['claims'].items()
+        ],
+        [
+            Ranking(name=name, **declared)
+            for name, declared in found['rankings'].items()
         ],
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairness_lab.figures import page
 from fairness_lab.figures import queue
+from fairness_lab.figures import ranking
 
 Result = Mapping[str, Any]
 
@@ -137,12 +138,15 @@ def write_run(directory: pathlib.Path, title: str, result: Result) -> None:
 
 
 def write_compare(
-    directory: pathlib.Path, runs: Sequence[tuple[str, Result]]
+    directory: pathlib.Path,
+    runs: Sequence[tuple[str, Result]],
+    clouds: Sequence[ranking.Cloud] = (),
 ) -> None:
     """Write ``compare.png`` and ``report.html`` of several runs.
 
     :param runs: title and content of the ``result.json`` of each, with the
         ``directory`` of its tables below this one.
+    :param clouds: the same runs with more seeds, as in ``spread.json``.
     :raises BadSeries: if a table cannot be read; names it.
     """
     image = queue.compare(
@@ -156,7 +160,9 @@ def write_compare(
     text = page.document(
         f'{len(runs)} runs of the queue compared',
         _table(runs),
-        page.conclusion_section(_conclusions(runs)),
+        page.conclusion_section(
+            [*_conclusions(runs), *ranking.sentences(clouds)]
+        ),
         page.pictures([('All runs', image)]),
         *_clouds(results),
         _meanings(),
@@ -187,8 +193,8 @@ def _conclusions(runs: Sequence[tuple[str, Result]]) -> Iterator[str]:
         own = [run for run in runs if run[1]['scenario'] == cloud]
         errors = _ranked(own, 'share_error', 'mean')
         waits = _ranked(own, 'waiting', 'p95_s')
-        if errors:
-            yield f'{cloud}: {_of_errors(errors)}'
+        if len(errors) == 1:
+            yield f'{cloud}: {_of_error(*errors[0])}'
         if len(errors) > 1 and len(waits) > 1:
             yield f'{cloud}: {_of_waits(errors, waits)}'
 
@@ -204,17 +210,11 @@ def _ranked(
     return sorted((v, title) for v, title in values if v is not None)
 
 
-def _of_errors(errors: _Ranked) -> str:
-    (least, title), (most, last) = errors[0], errors[-1]
-    if len(errors) == 1:
-        word = 'at most' if least <= queue.WITHIN else 'more than'
-        return (
-            f'the error of shares is {least:.1%} on average, {word}'
-            f' {queue.WITHIN:.0%}'
-        )
+def _of_error(error: float, _title: str) -> str:
+    word = 'at most' if error <= queue.WITHIN else 'more than'
     return (
-        f'the error of shares is least with {title} ({least:.1%}) and largest'
-        f' with {last} ({most:.1%})'
+        f'the error of shares is {error:.1%} on average, {word}'
+        f' {queue.WITHIN:.0%}'
     )
 
 
@@ -223,7 +223,7 @@ def _of_waits(errors: _Ranked, waits: _Ranked) -> str:
     least, title = waits[0]
     told = (
         f'p95 of the waits is least with {title} ({least / queue.HOUR_S:.2f}'
-        ' h)'
+        ' h) on this seed'
     )
     known = {name: value for value, name in errors}
     if title not in known:

@@ -47,6 +47,36 @@ def run(
     :raises UnknownParameter: if one has no such parameter.
     :raises PluginMisbehaved: if one of the two fails.
     """
+    judged = _judged(cloud, order, meter, victims)
+    for name, columns in judged.tables.items():
+        table = files.CsvTable(directory / name)
+        table.add(columns)
+        table.close()
+    result = {**_head(cloud, order, victims), **judged.summary}
+    files.write_json(directory / files.RESULT, result)
+    return result
+
+
+def numbers(
+    cloud: workload.QueuedCloud,
+    order: str,
+    meter: running.ProgressMeter | None = None,
+    victims: str = VICTIMS,
+) -> Json:
+    """Run a cloud as :func:`run` does, and write nothing.
+
+    :returns: what ``result.json`` would hold.
+    """
+    judged = _judged(cloud, order, meter, victims)
+    return {**_head(cloud, order, victims), **judged.summary}
+
+
+def _judged(
+    cloud: workload.QueuedCloud,
+    order: str,
+    meter: running.ProgressMeter | None,
+    victims: str,
+) -> judgement.QueueJudgement:
     simulation = engine.Simulation(
         cloud,
         order_texts.load_order(order),
@@ -68,14 +98,7 @@ def run(
     finally:
         if meter is not None:
             meter.end()
-    judged = judge.result(simulation)
-    for name, columns in judged.tables.items():
-        table = files.CsvTable(directory / name)
-        table.add(columns)
-        table.close()
-    result = {**_head(cloud, order, victims), **judged.summary}
-    files.write_json(directory / files.RESULT, result)
-    return result
+    return judge.result(simulation)
 
 
 def _between_looks(cloud: workload.QueuedCloud) -> float:

@@ -115,8 +115,9 @@ ARROWS: Mapping[str, frozenset[str]] = {
         'fairness_lab.measures',
         'fairness_lab.scenario',
     },
-    # Runs the simulators' commands, not their code.
-    'fairness_lab.evidence': _VOCABULARY,
+    # Runs the simulators' commands, not their code; rankings are judged by
+    # the intervals that their results have.
+    'fairness_lab.evidence': _VOCABULARY | {'fairness_lab.measures'},
     # Writes packages for others, and asks which plugins exist.
     'fairness_lab.plugin_kit': _VOCABULARY | {'plugins'},
     # Real machines: it does not know the simulator.
@@ -177,7 +178,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'matplotlib': ('fairness_lab.figures.style',),
     'rich.progress': ('fairness_lab.figures.progress',),
     'highspy': ('fairness_lab.ideal.highs',),
-    'scipy': ('shares.programs',),
+    'scipy': ('shares.programs', 'fairness_lab.measures.paired'),
     # Tables of states are read in one place.
     'automaton': ('model.transitions',),
     # The database is one room: others get values.

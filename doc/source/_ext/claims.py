@@ -40,6 +40,24 @@ def _published(claim: claims.Claim, label: claims.Label) -> str:
     return '' if number is None else f' (published {number:g})'
 
 
+def rankings() -> str:
+    """A definition list of all rankings."""
+    return '\n'.join(
+        f'``{each.name}``\n    {_ranked(each)}\n'
+        for each in claims.read().rankings
+    )
+
+
+def _ranked(ranking: claims.Ranking) -> str:
+    cases = ', '.join(ranking.cases)
+    others = ', '.join(f'``{each}``' for each in ranking.others)
+    outcome = 'noise' if ranking.is_noise else 'better'
+    return (
+        f'{ranking.says} ``{ranking.measure}`` of ``{ranking.first}`` beside'
+        f' {others}: {outcome} for {cases}. Told on :doc:`/{ranking.page}`.'
+    )
+
+
 class Claims(docutils.SphinxDirective):
     """``.. claims:: DOCUMENT``."""
 
@@ -50,7 +68,16 @@ class Claims(docutils.SphinxDirective):
         return self.parse_text_to_nodes(text(self.arguments[0]))
 
 
+class Rankings(docutils.SphinxDirective):
+    """``.. rankings::``."""
+
+    def run(self) -> list[nodes.Node]:
+        """The definition list."""
+        return self.parse_text_to_nodes(rankings())
+
+
 def setup(app: object) -> dict[str, bool]:
     """Add the directive to Sphinx."""
     app.add_directive('claims', Claims)
+    app.add_directive('rankings', Rankings)
     return {'parallel_read_safe': True}

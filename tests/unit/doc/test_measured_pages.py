@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from fairness_lab.queue_sim import reader
 from tests.fixtures import benchmark
 
 
@@ -127,3 +128,12 @@ def test_tables_of_orders_are_made_of_records(name):
     page = benchmark.load('pages.queue_orders')
     text = (page.PAGES / f'{name}.inc').read_text()
     assert text == page.TABLES[name]()
+
+
+def test_orders_over_clouds_are_compared_as_they_are_recorded():
+    found = recorded('queue/over-clouds')
+    made = benchmark.load('queue.over_clouds').tables()
+    assert {key: found[key] for key in made} == made
+    names = {each['scenario']: each['clouds'] for each in made['clouds']}
+    assert {*names['standard']} == {*reader.STANDARD}
+    assert {*names['peers']} < {*reader.STANDARD}

@@ -4,6 +4,7 @@
 """The command ``nova-fairness-sim``."""
 
 import json
+import pathlib
 import sys
 import textwrap
 
@@ -167,7 +168,36 @@ def test_a_comparison_of_orders_writes_a_page(tmp_path, capsys):
     assert (out / 'report.html').is_file()
     assert (out / 'compare.png').is_file()
     said = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in said[1:-1]] == [[*r] for r in ran]
+    assert [line.split()[:2] for line in said[1:5]] == [[*r] for r in ran]
+    for cloud, line in zip(('churn', 'steady'), said[5:-1], strict=True):
+        assert line.startswith(f'{cloud}: error of shares is least with')
+        assert 'one seed does not tell' in line
+    assert not (out / 'spread.json').exists()
+
+
+def test_orders_over_several_seeds(tmp_path, capsys):
+    words = f'cluster compare churn --orders fifo,fair_tree {SHORT} --seeds 2'
+    for name in ('one', 'two'):
+        assert sim.main([*words.split(), '--out', str(tmp_path / name)]) == 0
+    found = json.loads((tmp_path / 'one' / 'spread.json').read_text())
+    simulator_schemas.validate(found, 'queue_sim', 'spread')
+    assert found['command'] == f'nova-fairness-sim {words} --out OUT'
+    [cloud] = found['clouds']
+    first = reader.find('churn').seed
+    assert cloud['seeds'] == [first, first + 1]
+    assert [run['name'] for run in cloud['runs']] == ['fifo', 'fair_tree']
+    runs = json.loads((tmp_path / 'one' / 'compare.json').read_text())['runs']
+    for run, result in zip(cloud['runs'], runs, strict=True):
+        one, two = run['measures']['share_error']['values']
+        assert one == pytest.approx(result['share_error']['mean'], rel=1e-5)
+        assert one != two
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2].startswith('churn: error of shares is least with')
+    assert said[-2].split('; ')[0] in (
+        (tmp_path / 'one' / 'report.html').read_text()
+    )
+    again = (tmp_path / 'two' / 'spread.json').read_text()
+    assert json.loads(again) == found
 
 
 @pytest.mark.slow
@@ -247,6 +277,7 @@ def test_a_run_accepts_a_seed_and_settings(tmp_path):
     assert not (out / 'report.html').exists()
 
 
+JOBS = pathlib.Path(__file__).parents[4] / 'doc/source/user/examples/jobs.yaml'
 WRONG = {
     'a scenario': ('run nothing', 'there is no scenario nothing'),
     'a metric': ('run one-node --metric X', "no metric 'X'; installed"),
@@ -267,6 +298,10 @@ WRONG = {
     'one of many orders': (
         'cluster compare churn --orders fifo,X',
         "no order 'X'; installed",
+    ),
+    'seeds of a trace': (
+        f'cluster compare {JOBS} --orders fifo --seeds 2',
+        '--seeds changes nothing: the requests of a trace',
     ),
     'a border': ('cluster border nothing', 'there is no scenario nothing'),
     'a setting of a border': (

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is claimed is what is recorded, and what the manual tells."""
+"""What is claimed is what is recorded, and what the manual tells.
+
+Rankings are claimed only where the recorded interval excludes zero.
+"""
 
 import dataclasses
 import fractions
+import json
 import math
 import re
 
@@ -62,6 +66,135 @@ def test_a_claim_can_be_read_and_reproduced(claim):
     assert claim.needs or 'OUT' in claim.command
     if '-m pytest' in claim.command:
         assert (benchmark.TOP / claim.command.split()[-1]).is_file()
+
+
+@pytest.fixture(params=claims.read().rankings, ids=lambda each: each.name)
+def ranking(request):
+    return request.param
+
+
+def test_a_ranking_survives_its_interval(ranking):
+    assert ranking.faults(benchmark.RESULTS) == []
+
+
+def test_the_page_shows_a_ranking(ranking):
+    found = passages(SOURCE / f'{ranking.page}.rst')
+    wanted = '.*'.join(map(re.escape, ranking.told.split('…')))
+    assert any(re.search(wanted, part) for part in found), ranking.told
+
+
+def test_a_ranking_can_be_read(ranking):
+    assert ranking.document in claims.read().documents
+    assert ranking.says.endswith('.')
+    assert ranking.cases
+    assert ranking.others
+    assert ranking.first not in ranking.others
+
+
+def declared_ranking(**more):
+    return claims.Ranking(
+        **{
+            'name': 'own-one',
+            'says': 'One is better.',
+            'page': 'a',
+            'told': 'b',
+            'file': 'seeds/{case}.json',
+            'cases': ['small'],
+            'measure': 'share_error',
+            'first': 'one',
+            'others': ['two'],
+            **more,
+        }
+    )
+
+
+ONE = [0.1, 0.2, 0.3, 0.4]
+LARGER = [0.2, 0.31, 0.4, 0.5]
+NO_DIFFERENCE = [0.4, 0.3, 0.2, 0.1]
+
+
+@pytest.mark.parametrize(
+    ('better', 'one', 'two', 'is_noise', 'holds'),
+    [
+        ('less', ONE, LARGER, False, True),
+        ('less', LARGER, ONE, False, False),
+        ('more', LARGER, ONE, False, True),
+        ('less', ONE, NO_DIFFERENCE, False, False),
+        ('less', ONE, ONE, False, False),
+        ('less', ONE, NO_DIFFERENCE, True, True),
+        ('less', ONE, LARGER, True, False),
+        ('less', LARGER, ONE, True, False),
+    ],
+)
+def test_a_ranking_whose_interval_includes_zero_is_a_fault(
+    tmp_path, better, one, two, is_noise, holds
+):
+    record(tmp_path, better, one, two)
+    ranking = declared_ranking(is_noise=is_noise)
+    faults = ranking.faults(tmp_path)
+    assert (faults == []) == holds
+    if not holds:
+        assert faults[0].startswith('own-one: small: one beside two: ')
+
+
+def record(directory, better, one, two):
+    (directory / 'seeds').mkdir()
+    runs = [
+        {'name': name, 'measures': {'share_error': {'values': values}}}
+        for name, values in (('one', one), ('two', two))
+    ]
+    content = {
+        'better': {'share_error': better},
+        'clouds': [{'scenario': 'small', 'runs': runs}],
+    }
+    path = directory / 'seeds' / 'small.json'
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    'more',
+    [
+        {'others': ['three']},
+        {'measure': 'jain'},
+        {'cases': ['large']},
+    ],
+)
+def test_a_ranking_without_record_is_refused(tmp_path, more):
+    record(tmp_path, 'less', ONE, LARGER)
+    with pytest.raises(exception.SimError, match=r'own-one|large'):
+        declared_ranking(**more).faults(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('gains', 'is_noise', 'holds'),
+    [
+        ([1.2, 1.21], False, True),
+        ([0.8, 0.79], False, False),
+        ([0.9, 1.3], False, False),
+        ([0.9, 1.3], True, True),
+    ],
+)
+def test_an_attack_that_gains_has_an_interval_above_one(
+    tmp_path, gains, is_noise, holds
+):
+    rows = [{'attack': 'users', 'gain': gain} for gain in gains]
+    path = tmp_path / 'attacks.json'
+    path.write_text(json.dumps({'attacks': rows}))
+    ranking = declared_ranking(
+        file='attacks.json',
+        cases=['users'],
+        first='attack',
+        others=['honest'],
+        measure='gain',
+        is_noise=is_noise,
+    )
+    assert (ranking.faults(tmp_path) == []) == holds
+
+
+def test_a_seed_without_number_is_refused(tmp_path):
+    record(tmp_path, 'less', ONE, [*ONE[:3], None])
+    with pytest.raises(exception.SimError, match='own-one'):
+        declared_ranking().faults(tmp_path)
 
 
 def test_the_check_finds_a_number_that_a_page_shows_differently(tmp_path):
