@@ -10,7 +10,7 @@ preemptor has a reservation: its hosts are kept until it runs, so that no other
 request, and no victim that waits again, takes them.
 
 A preemptible request may take the room of a preemptible server only by shares;
-see :meth:`.over_share.Levels.may_leave_for`.
+see :meth:`.over_share.ShareLevels.may_leave_for`.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ class PreemptionRules:
     :ivar per_hour: largest number of servers that are evicted in an hour, >=
         0.
     :ivar step_s: seconds of lost work that count as much as one grade of
-        over-share, >= 0; see :meth:`.over_share.Levels.grades`.
+        over-share, >= 0; see :meth:`.over_share.ShareLevels.grades`.
     :ivar by_shares: whether preemptible servers are evicted for preemptible
         requests.
     :ivar margin: factor by which the level of an account must exceed that of

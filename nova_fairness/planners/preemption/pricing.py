@@ -86,7 +86,7 @@ def victim_candidates(
     :param listed: candidates that may be evicted.
     :param now: seconds of the epoch.
     :param step_s: seconds of lost work that a grade costs; see
-        :meth:`.over_share.Levels.grades`.
+        :meth:`.over_share.ShareLevels.grades`.
     """
     owners = sorted({each.place for each in listed})
     owner = np.array([owners.index(e.place) for e in listed], dtype=np.intp)
