@@ -69,7 +69,7 @@ def plan(
     :param snapshot: state of the cloud.
     :param now: seconds of the epoch.
     :param queue: planner of the queue.
-    :param upper: see :attr:`Marks.upper`.
+    :param upper: see :attr:`WatermarkBounds.upper`.
     """
     snapshot = alternatives.with_chosen_alternatives(snapshot)
     made = queue(snapshot, now)
@@ -113,7 +113,7 @@ def servers_to_evict(
     :param made: the present plan.
     :param now: seconds of the epoch.
     :param rules: conditions and limits of evictions.
-    :param lower: see :attr:`Marks.lower`.
+    :param lower: see :attr:`WatermarkBounds.lower`.
     """
     lack = np.maximum(-_free_beyond(snapshot, made, lower), 0.0)
     if lower <= 0 or not lack.any():
