@@ -131,7 +131,7 @@ def test_tables_of_orders_are_made_of_records(name):
 
 
 def test_orders_over_clouds_are_compared_as_they_are_recorded():
-    found = recorded('queue/over-clouds')
+    found = read_result('queue/over-clouds')
     made = benchmark.load('queue.over_clouds').tables()
     assert {key: found[key] for key in made} == made
     names = {each['scenario']: each['clouds'] for each in made['clouds']}

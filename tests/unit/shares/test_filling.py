@@ -108,7 +108,9 @@ CASES = {
 @pytest.mark.parametrize(
     ('capacity', 'demand', 'shares', 'expected'), CASES.values(), ids=CASES
 )
-def test_filling_divides_in_the_ratio_of_weights(capacity, demand, shares, expected):
+def test_filling_divides_in_the_ratio_of_weights(
+    capacity, demand, shares, expected
+):
     got, _ = filling.fill(
         np.array([float(capacity)]),
         np.zeros(len(demand), dtype=np.intp),

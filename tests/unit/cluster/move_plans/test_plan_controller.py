@@ -661,8 +661,8 @@ def test_a_move_fails_if_nova_cancels_its_migration(half_used_cloud):
     half_used_cloud.begin()
     half_used_cloud.go(5)
     assert half_used_cloud.states() == [(M.MOVING, C.ASKED)]
-    [moving] = half.asked()
-    half.fake.end_migration(moving, 'cancelled')
+    [moving] = half_used_cloud.asked()
+    half_used_cloud.fake.end_migration(moving, 'cancelled')
     half_used_cloud.go(2)
     assert half_used_cloud.states() == [(M.FAILED, C.CANCELLED)]
     assert half_used_cloud.plan().moves[0].sent_mb == 1024

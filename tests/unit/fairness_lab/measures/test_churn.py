@@ -41,7 +41,7 @@ def test_an_agent_of_a_small_cloud_foresees_in_all_rounds(churn, kind):
 
 
 def test_a_simulated_cloud_is_steady_and_then_changes(churn):
-    (few, many) = (churn._small(1, 4, 30, apart).cloud for apart in (8, 1))
+    (few, many) = (churn._draw_small_cloud(1, 4, 30, apart).cloud for apart in (8, 1))
     for cloud, count in ((few, 3), (many, 20)):
         later = cloud.changes.round[cloud.changes.round > 0]
         assert len(later) == count
