@@ -19,9 +19,9 @@ def filled():
     def found(**used):
         """Fill for VMs that belong to a user of their own each."""
         arrays = {vm: np.array(parts) for vm, parts in used.items()}
-        return module.filled(arrays, {vm: vm for vm in used})
+        return module.ideal_shares(arrays, {vm: vm for vm in used})
 
-    found.of = module.filled
+    found.of = module.ideal_shares
     return found
 
 

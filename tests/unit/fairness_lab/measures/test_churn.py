@@ -34,14 +34,16 @@ def test_each_change_starts_or_deletes_a_vm(churn):
 
 @pytest.mark.parametrize('kind', ['steady', 'churn', 'noisy'])
 def test_an_agent_of_a_small_cloud_foresees_in_all_rounds(churn, kind):
-    found = churn.followed(12, 1, kind, 10)
+    found = churn.measure_agent(12, 1, kind, 10)
     assert found['first_usable_round'] <= 2
     assert found['decides_%'] == 100
     assert found['lacks_%'] < 2
 
 
 def test_a_simulated_cloud_is_steady_and_then_changes(churn):
-    (few, many) = (churn._draw_small_cloud(1, 4, 30, apart).cloud for apart in (8, 1))
+    (few, many) = (
+        churn._draw_small_cloud(1, 4, 30, apart).cloud for apart in (8, 1)
+    )
     for cloud, count in ((few, 3), (many, 20)):
         later = cloud.changes.round[cloud.changes.round > 0]
         assert len(later) == count

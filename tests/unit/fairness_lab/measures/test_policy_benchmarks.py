@@ -212,7 +212,7 @@ def foresight_of(vms, ratio):
 def test_kernels_give_the_drawn_part_of_the_asked_one(kernels):
     watching = Watching()
     setup = dataclasses.replace(build.setup(), policy_plugin=watching)
-    made = kernels.inexact(setup)
+    made = kernels.with_inexact_kernels(setup)
     previous = np.full((6, len(resources.CONTROLS)), 0.5)
     off = kernels.factors(6)
     weights, _ = made.policy_plugin.decide(crowd(6, None), previous, {}, 10.0)
@@ -231,7 +231,7 @@ def test_kernels_give_the_drawn_part_of_the_asked_one(kernels):
 def test_foresight_gets_the_same_input_with_inexact_kernels(kernels):
     watching = Watching()
     setup = dataclasses.replace(build.setup(), policy_plugin=watching)
-    made = kernels.inexact(setup)
+    made = kernels.with_inexact_kernels(setup)
     assert made.policy_plugin.uses_foresight
     given = foresight_of(6, made.max_weight_ratio)
     previous = np.ones((6, len(resources.CONTROLS)))
@@ -241,16 +241,18 @@ def test_foresight_gets_the_same_input_with_inexact_kernels(kernels):
     assert told.wanted is given.wanted
     assert told.views == given.views
     assert (told.ratio == setup.max_weight_ratio).all()
-    assert not kernels.inexact(build.setup()).policy_plugin.uses_foresight
+    assert not kernels.with_inexact_kernels(
+        build.setup()
+    ).policy_plugin.uses_foresight
 
 
 def test_foresight_corrects_deviations_of_kernels(kernels, graphs):
     cloud = graphs.grown(recipes.Graph.CHAIN, 4, seed=1)
     cloud = dataclasses.replace(cloud, rounds=25)
     settled = [
-        kernels.judged(cloud, policy, parameters)['bounded']['worst'][
-            'settled'
-        ]
+        kernels.compare_with_reachable(cloud, policy, parameters)['bounded'][
+            'worst'
+        ]['settled']
         for _, policy, parameters in kernels.TRIED[1:]
     ]
     assert settled[0] <= 0.05 < settled[1]
@@ -346,9 +348,9 @@ def test_an_interrupted_search_keeps_clouds_beyond_5_percent(
 
 def test_foresight_leaves_less_that_can_be_given_back_than_no_agent():
     drawn = benchmark.load('policies.clouds')
-    found = drawn.remedied('one-node', 12, 0, 'none')
+    found = drawn.find_remedies('one-node', 12, 0, 'none')
     assert 0.05 < found['remedy'] <= found['strict']
-    assert drawn.remedied('one-node', 12, 0, 'foresight')['remedy'] < 0.05
+    assert drawn.find_remedies('one-node', 12, 0, 'foresight')['remedy'] < 0.05
 
 
 @pytest.mark.slow
@@ -357,7 +359,7 @@ def test_in_clouds_where_the_strict_ideal_jumps_foresight_is_near_the_other(
     number,
 ):
     drawn = benchmark.load('policies.clouds')
-    found = drawn.remedied('partly-idle', 1577752002, number, 'foresight')
+    found = drawn.find_remedies('partly-idle', 1577752002, number, 'foresight')
     assert found['strict'] > 0.1
     assert found['lacks'] < 0.02
 

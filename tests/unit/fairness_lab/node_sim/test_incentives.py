@@ -194,14 +194,14 @@ def test_weights_reach_their_ends_where_the_ratio_is_small(
     # Here weights end 22.5 apart. In other clouds the ideal gives a heavy
     # user next to nothing on a node, and weights reach any end.
     _, cloud = attacks.oversized(attacks.drawn(12, 22, 3, 2))
-    assert incentives.worked(cloud, 'foresight', 20.0).at_end
-    assert not incentives.worked(cloud, 'foresight', 1000.0).at_end
-    assert not incentives.worked(cloud, 'none', 20.0).at_end
+    assert incentives.simulate_work(cloud, 'foresight', 20.0).at_end
+    assert not incentives.simulate_work(cloud, 'foresight', 1000.0).at_end
+    assert not incentives.simulate_work(cloud, 'none', 20.0).at_end
 
 
 def test_the_ids_of_one_person_count_together(attacks, incentives, plain):
     cloud = attacks.sybil(2)(plain)[1]
-    users = incentives.worked(cloud, 'none', 20.0).users
+    users = incentives.simulate_work(cloud, 'none', 20.0).users
     # Both ask for four of twelve vCPUs of a full node.
     assert users[0] + users[1] == pytest.approx(4.0)
     assert users[0] == pytest.approx(1.5 + 1.0)
@@ -220,7 +220,13 @@ def test_gains_are_summed_up(incentives):
         }
         for gain in (-0.1, -1e-6, 0.31)
     ]
-    row = dict(zip(incentives.HEAD, incentives.summed('x', rows), strict=True))
+    row = dict(
+        zip(
+            incentives.HEAD,
+            incentives.summary_of_attack('x', rows),
+            strict=True,
+        )
+    )
     assert row['median gain %'] == '0.0'
     assert row['mean gain %'] == '7.0'
     assert row['none: largest gain %'] == '31.0'
@@ -244,8 +250,8 @@ def test_idle_phases_bring_no_gain_to_an_attacker(
     # Once they brought up to a fifth in these clouds.
     cloud = attacks.drawn(12, number, 3, 2)
     honest, attacked = attacks.resting(*RESTS[rest])(cloud)
-    before = incentives.worked(honest, 'foresight', 20.0)
-    after = incentives.worked(attacked, 'foresight', 20.0)
+    before = incentives.simulate_work(honest, 'foresight', 20.0)
+    after = incentives.simulate_work(attacked, 'foresight', 20.0)
     assert after.users[0] < before.users[0]
 
 

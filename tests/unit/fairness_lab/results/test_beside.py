@@ -33,7 +33,7 @@ def runs_of(rows):
 def test_the_ratio_is_the_median_over_turns(beside):
     runs = [({'a': 2.0}, {'a': 3.0}), ({'a': 9.0}, {'a': 9.0}),
             ({'a': 1.0}, {'a': 8.0})]  # fmt: skip
-    (row,) = beside.compared(runs)
+    (row,) = beside.compare_figures(runs)
     assert (row['before'], row['now'], row['ratio']) == (2.0, 8.0, 1.5)
     assert row['before_runs'] == [2.0, 9.0, 1.0]
 
@@ -62,7 +62,7 @@ def test_recorded_medians_and_ratios_are_those_of_the_runs(
     beside, recorded_costs
 ):
     for part in recorded_costs.values():
-        assert beside.compared(runs_of(part['rows'])) == part['rows']
+        assert beside.compare_figures(runs_of(part['rows'])) == part['rows']
 
 
 def test_every_recorded_ratio_is_within_its_limit(recorded_costs):
@@ -75,12 +75,12 @@ def test_figures_of_rounds_and_agents_are_those_that_are_recorded(beside):
     text = (benchmark.RESULTS / 'node_cycle.json').read_text()
     found = json.loads(text)
     rows = [row for row in found['rows'] if row['vms'] == 100]
-    assert list(beside.of_rows(rows)) == [
+    assert list(beside.cost_of_rounds(rows)) == [
         '0% changed ours_us_per_vm',
         '10% changed ours_us_per_vm',
         '100% changed ours_us_per_vm',
     ]
-    assert beside.of_agent(found['agent']) == {
+    assert beside.memory_of_agent(found['agent']) == {
         'agent_pss_mib': found['agent']['agent_pss_mib'],
         'tree_pss_mib': found['agent']['tree_pss_mib'],
     }
