@@ -313,7 +313,7 @@ def test_every_hard_cloud_is_tried():
 @pytest.mark.parametrize('name', CASES)
 def test_users_of_hard_clouds_have_fair_parts(name):
     hard = benchmark.load('policies.worst_clouds')
-    found = hard.judged(hard.CASES[name], name, ['foresight'])
+    found = hard.lacks_by_policy(hard.CASES[name], name, ['foresight'])
     assert found['foresight'] <= 0.05
 
 
@@ -321,12 +321,12 @@ def test_users_of_hard_clouds_have_fair_parts(name):
 def test_users_have_fair_parts_after_others_stopped_their_vms(seed):
     hard = benchmark.load('policies.worst_clouds')
     drawn = hard.FAMILIES['user-stops'](np.random.default_rng(seed))
-    assert hard.judged(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
+    assert hard.lacks_by_policy(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
 
 
 def test_a_search_ends_after_its_cpu_time():
     hard = benchmark.load('policies.worst_clouds')
-    found = hard.climbed(7, 0.001)
+    found = hard.search_worst_clouds(7, 0.001)
     assert found['cpu_minutes'] >= 0.001
     assert set(found['lacks']) == {'foresight', 'feedback', 'none'}
 
@@ -339,9 +339,9 @@ def test_an_interrupted_search_keeps_clouds_beyond_5_percent(
     ends = [0.04, 0.06, 0.2]
     tops = [{'family': '', 'lacks': end, 'cloud': drawn} for end in ends]
     climbs = mock.Mock(side_effect=[*((x, 2) for x in tops), interrupt])
-    monkeypatch.setattr(hard, '_top', climbs)
-    monkeypatch.setattr(hard, 'judged', lambda *_: {})
-    told = hard.climbed(7, 1.0)
+    monkeypatch.setattr(hard, '_climb_from_one_cloud', climbs)
+    monkeypatch.setattr(hard, 'lacks_by_policy', lambda *_: {})
+    told = hard.search_worst_clouds(7, 1.0)
     assert (told['climbs'], told['tries']) == (3, 6)
     assert [top['lacks'] for top in told['above_5_%']] == [0.2, 0.06]
 

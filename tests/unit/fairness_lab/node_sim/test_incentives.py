@@ -72,16 +72,16 @@ def test_no_vm_does_more_than_its_vcpus(attacks, name):
 
 
 def test_a_drawn_attacker_competes(attacks):
-    found = [attacks.drawn(12, number, 3, 2) for number in range(5)]
-    assert all(cloud.is_short() for cloud in found)
+    found = [attacks.draw_cloud(12, number, 3, 2) for number in range(5)]
+    assert all(cloud.does_attacker_lack_cpus() for cloud in found)
     assert len({cloud.cpus + cloud.vms for cloud in found}) == 5
-    assert found[0] == attacks.drawn(12, 0, 3, 2)
+    assert found[0] == attacks.draw_cloud(12, 0, 3, 2)
 
 
 def test_only_nodes_with_own_vms_can_lack_capacity_for_a_user(attacks, plain):
-    assert plain.is_short()
-    calm = plain.with_mine([attacks.Vm(1, 0, 1, 0.5)])
-    assert not calm.is_short()
+    assert plain.does_attacker_lack_cpus()
+    calm = plain.with_attacker_vms([attacks.Vm(1, 0, 1, 0.5)])
+    assert not calm.does_attacker_lack_cpus()
 
 
 def test_large_vms_become_small_ones_and_back(attacks, plain):
@@ -132,7 +132,7 @@ def test_vcpus_are_asked_for_and_burnt(attacks, plain):
 
 
 def test_the_simulator_is_told_phases_and_burnt_time(attacks, plain):
-    phased = plain.each(
+    phased = plain.with_each_changed(
         lambda vm: attacks.Vm(0, 0, 4, 1.0, spins=0.5, phases=(1.0, 0.0))
     )
     made = attacks.scenario(phased).cloud
@@ -166,7 +166,7 @@ def test_loops_and_threads_reach_the_simulator(attacks, plain):
 
 
 def test_burned_cpu_time_is_no_work(attacks, incentives, plain):
-    burning = plain.each(lambda vm: attacks.Vm(0, 0, 4, 1.0, spins=3.0))
+    burning = plain.with_each_changed(lambda vm: attacks.Vm(0, 0, 4, 1.0, spins=3.0))
     made = attacks.scenario(burning).cloud
     work = incentives.Work(burning, made)
     received = np.zeros((4, len(resources.RESOURCES)))
@@ -193,7 +193,7 @@ def test_weights_reach_their_ends_where_the_ratio_is_small(
 ):
     # Here weights end 22.5 apart. In other clouds the ideal gives a heavy
     # user next to nothing on a node, and weights reach any end.
-    _, cloud = attacks.oversized(attacks.drawn(12, 22, 3, 2))
+    _, cloud = attacks.oversized(attacks.draw_cloud(12, 22, 3, 2))
     assert incentives.simulate_work(cloud, 'foresight', 20.0).at_end
     assert not incentives.simulate_work(cloud, 'foresight', 1000.0).at_end
     assert not incentives.simulate_work(cloud, 'none', 20.0).at_end
@@ -248,7 +248,7 @@ def test_idle_phases_bring_no_gain_to_an_attacker(
     attacks, incentives, rest, number
 ):
     # Once they brought up to a fifth in these clouds.
-    cloud = attacks.drawn(12, number, 3, 2)
+    cloud = attacks.draw_cloud(12, number, 3, 2)
     honest, attacked = attacks.resting(*RESTS[rest])(cloud)
     before = incentives.simulate_work(honest, 'foresight', 20.0)
     after = incentives.simulate_work(attacked, 'foresight', 20.0)
