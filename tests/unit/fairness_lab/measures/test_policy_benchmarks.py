@@ -321,7 +321,10 @@ def test_users_of_hard_clouds_have_fair_parts(name):
 def test_users_have_fair_parts_after_others_stopped_their_vms(seed):
     hard = benchmark.load('policies.worst_clouds')
     drawn = hard.FAMILIES['user-stops'](np.random.default_rng(seed))
-    assert hard.lacks_by_policy(drawn, 'stops', ['foresight'])['foresight'] <= 0.05
+    assert (
+        hard.lacks_by_policy(drawn, 'stops', ['foresight'])['foresight']
+        <= 0.05
+    )
 
 
 def test_a_search_ends_after_its_cpu_time():

@@ -166,7 +166,9 @@ def test_loops_and_threads_reach_the_simulator(attacks, plain):
 
 
 def test_burned_cpu_time_is_no_work(attacks, incentives, plain):
-    burning = plain.with_each_changed(lambda vm: attacks.Vm(0, 0, 4, 1.0, spins=3.0))
+    burning = plain.with_each_changed(
+        lambda vm: attacks.Vm(0, 0, 4, 1.0, spins=3.0)
+    )
     made = attacks.scenario(burning).cloud
     work = incentives.Work(burning, made)
     received = np.zeros((4, len(resources.RESOURCES)))
