@@ -175,7 +175,7 @@ def _create_knowledge(
     cloud: cloud_module.Cloud, setup: model.Setup
 ) -> knowledge.SimulatedKnowledge:
     if setup.links is None and cloud.cut is None:
-        return knowledge.SharedKnowledge(cloud, setup)
+        return knowledge.CommonKnowledge(cloud, setup)
     nodes = len(cloud.nodes)
     ways = setup.links or cloud_module.Links(
         np.zeros((nodes, nodes), dtype=np.int64), np.zeros((nodes, nodes))

@@ -413,7 +413,7 @@ class SimulatedKnowledge(abc.ABC):
         self.last[batch.acting] = tick
 
 
-class SharedKnowledge(SimulatedKnowledge):
+class CommonKnowledge(SimulatedKnowledge):
     """Every node knows every newest report at once."""
 
     def weigh(self, batch: ActingNodes, tick: int) -> metric_base.Heaviness:

@@ -117,17 +117,15 @@ class Simulation:
         queue = _create_planner(cloud, order)
         stream, owners = cloud.stream, cloud.owners
         self._preemptible = stream.is_preemptible
+        rest = _with_watermark(cloud, queue)
         self._planner = functools.partial(
-            preemption.plan,
-            queue=_with_watermark(cloud, queue),
-            victims=victims,
+            preemption.plan, queue=rest, victims=victims
         )
         self._remaining_life_s = stream.lifetime_s.copy()
         self._saves_work = evictions.saves(cloud)
         self._demands = [size.demand for size in stream.sizes]
         self._amounts = np.array([size.amounts for size in stream.sizes])
-        self._size = stream.size.copy()
-        self._new_sizes = _resized(stream)
+        self._size, self._new_sizes = stream.size.copy(), _resized(stream)
         self._accounts = owners.accounts
         self._project = np.array(owners.project, dtype=np.int64)
         self._hosts = hosts_module.SimulatedHosts(cloud.hosts)

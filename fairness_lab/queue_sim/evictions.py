@@ -38,13 +38,13 @@ class SimulatedEvictions:
         self._notice_times_s: list[float] = []
 
     def notify_victims(self, action: cluster.Action, now_s: float) -> None:
-        """Give servers notice, for a request that needs their room."""
+        """Send notices to servers, for a request that needs their room."""
         self.promised[action.request] = action.hosts
         self._noticed.update(dict.fromkeys(action.leaving, action.request))
         self._notice_times_s += [now_s] * len(action.leaving)
 
     def free(self, servers: Iterable[str], now_s: float) -> None:
-        """Give servers notice, without a preemptor."""
+        """Send notices to servers that leave without a preemptor."""
         told = list(servers)
         self._noticed.update(dict.fromkeys(told, _ANYBODY))
         self._notice_times_s += [now_s] * len(told)

@@ -103,27 +103,8 @@ class ReportedUse:
         :param needed: number of agents that must agree.
         :raises BadArgument: if no report is valid, or too few agents agree.
         """
-        said: dict[str, measured_module.MeasuredUse] = {}
-        wrong: dict[str, str] = {}
-        disputed: dict[str, str] = {}
         answers = told if isinstance(told, list) else [told]
-        for number, answer in enumerate(answers):
-            host = _reporting_host(answer, number)
-            try:
-                one = _parse_report(answer)
-            except exception.BadArgument as error:
-                wrong[host] = str(error)
-                continue
-            other = said.setdefault(host, one)
-            if far := _deviating_number(one, other) or _deviating_number(
-                other, one
-            ):
-                # One of two agents uses the host name of the other.
-                disputed[host] = f'two answers have its name: {far}'
-        wrong |= disputed
-        said = {
-            host: each for host, each in said.items() if host not in disputed
-        }
+        said, wrong = _parse_reports(answers)
         if not said:
             why = next(iter(wrong.values()), 'no agent answers')
             raise exception.BadArgument(why)
@@ -155,6 +136,30 @@ class ReportedUse:
         for host in sorted(wrong.keys() - self.outliers.keys()):
             LOG.warning(OUTLIER, host, wrong[host])
         self.outliers = wrong
+
+
+def _parse_reports(
+    answers: list[Any],
+) -> tuple[dict[str, measured_module.MeasuredUse], dict[str, str]]:
+    """Return the valid reports and the faults of the others, by host."""
+    said: dict[str, measured_module.MeasuredUse] = {}
+    wrong: dict[str, str] = {}
+    disputed: dict[str, str] = {}
+    for number, answer in enumerate(answers):
+        host = _reporting_host(answer, number)
+        try:
+            one = _parse_report(answer)
+        except exception.BadArgument as error:
+            wrong[host] = str(error)
+            continue
+        other = said.setdefault(host, one)
+        if far := _deviating_number(one, other) or _deviating_number(
+            other, one
+        ):
+            # One of two agents uses the host name of the other.
+            disputed[host] = f'two answers have its name: {far}'
+    valid = {host: said[host] for host in said if host not in disputed}
+    return valid, wrong | disputed
 
 
 def _reporting_host(answer: Any, number: int) -> str:

@@ -29,7 +29,7 @@ _AFTER = re.compile(_WORDS)
 _WITHIN = re.compile(rf'(?:%(?:\(\w+\))?d|{{\w+(?::[^|}}]*)?}}){_WORDS}')
 _MANY = re.compile(
     r'most|limit|_?[A-Z][A-Z_]+$|total$|(FINE|max_peers)|len\((users|names)\)'
-    r'|there$|len\((found|kept)\)|_their|cost'
+    r'|there$|len\((found|kept)\)|_their|_possessive|cost'
 )
 """Numbers that are never 1: limits, sums of several and what exceeds them."""
 

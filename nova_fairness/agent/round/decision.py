@@ -138,9 +138,7 @@ class Decision:
             facts.vms, inputs.preferences
         )
         owner = _separate_owners(situation.user, facts.is_best_effort)
-        chosen = preferences.has_unequal_preferences(preference, owner)
-        # The weights of the other preset are places in a range.
-        chosen &= policy.preset is policy_base.Preset.DEFAULT
+        chosen = _follow_preferences(policy, preference, owner)
         weights = self._bounded_weights(
             policy,
             settings,
@@ -352,6 +350,20 @@ def _without_cpu_contention(
     contended = situation.contended.copy()
     contended[_CPU] = False
     return dataclasses.replace(situation, contended=contended)
+
+
+def _follow_preferences(
+    policy: policy_base.Policy,
+    preference: usage_model.Scalars,
+    owner: usage_model.Indices,
+) -> resources.Mask:
+    """Return which VMs have weights by the preferences of their owner, (n,).
+
+    The weights of other presets are places in a range.
+    """
+    if policy.preset is not policy_base.Preset.DEFAULT:
+        return np.zeros(len(preference), dtype=bool)
+    return preferences.has_unequal_preferences(preference, owner)
 
 
 def _separate_owners(

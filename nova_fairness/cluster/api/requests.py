@@ -200,9 +200,7 @@ class ClusterOperations(
     def waits(
         self, wanted: waits_model.WaitFilter, marker: str | None, limit: int
     ) -> interface.Answer:
-        """Return percentiles of waits by project, flavor or reason, sorted
-        by name.
-        """
+        """Return percentiles of waits by project, flavor or reason."""
         last = self._service.last()
         if wanted.since is None:
             since = last.at - waits_model.USUAL_S
@@ -314,9 +312,7 @@ class ClusterOperations(
     def shares(
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
-        """Return one page of the share tree; each account follows its
-        parent.
-        """
+        """Return a page of the share tree; accounts follow their parents."""
         found = overview.standings(self._service.last().snapshot, project)
         start = 0
         if marker is not None:
@@ -722,9 +718,7 @@ def _has_ended(record: records.RequestRecord, server: str) -> bool:
 
 
 def _end_time(record: records.RequestRecord, now: float) -> float:
-    """Return the time at which a request ended; the present time if it has
-    not ended.
-    """
+    """Return the end of a request; the present time if it has not ended."""
     is_over = record.request.state in request_model.FINAL
     return record.changed_at if is_over else now
 
@@ -968,9 +962,7 @@ def _present_reason(
     left: Sequence[eviction.Eviction],
     last: start_estimates.LastCycle,
 ) -> reason.Why:
-    """Return the reason why a request is in its state now; the stored
-    reason may be older.
-    """
+    """Return the present reason of a request; the stored one may be older."""
     request = record.request
     if request.state is request_model.State.WAITING:
         if request.hold is not None:
@@ -987,11 +979,9 @@ def _present_reason(
 def _queue_position(
     request: request_model.Request, last: start_estimates.LastCycle
 ) -> cluster.Waiting | None:
-    """Return the position of a waiting request in the last plan; ``None`` for
-    held requests.
+    """Return the position in the last plan; ``None`` for held requests.
 
-    A plan is ignored if it was made before the hold ended, or before the
-    request was put first.
+    A plan from before the end of the hold, or before *first*, is ignored.
     """
     if request.state is not request_model.State.WAITING or request.hold:
         return None

@@ -57,12 +57,10 @@ def build_border_controller(
     nova = nova_module.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
     patience = evictions.eviction_timeouts(queue)
+    migrates = options.live_migrate
     clock = _clock_of_service(made)
     leaving = evictions.build_evictor(
         patience, store, nova, room, cloud, clock
-    )
-    actions = host_drain.Actions(
-        _parse_actions(queue.room_actions), _parse_actions(options.end_actions)
     )
     return controller.BorderController(
         store,
@@ -70,14 +68,11 @@ def build_border_controller(
         file,
         batch,
         cloud_hosts.CloudSide(
-            nova,
-            room,
-            store.leaves,
-            patience,
-            options.live_migrate,
-            options.settle,
+            nova, room, store.leaves, patience, migrates, options.settle
         ),
-        host_drain.HostDrain(store.leaves, nova, leaving, clock, actions),
+        host_drain.HostDrain(
+            store.leaves, nova, leaving, clock, _drain_actions(conf)
+        ),
         departure_notices.DepartureNotices(
             cloud.nova, _features_directory(options)
         ),
@@ -133,6 +128,14 @@ def _features_directory(
             f'[fairness_partition] features_path: {path} is not a directory'
         )
     return path
+
+
+def _drain_actions(conf: cfg.ConfigOpts) -> host_drain.Actions:
+    """Return the actions on servers of hosts that drain."""
+    queue, options = conf.fairness_cluster, conf.fairness_partition
+    return host_drain.Actions(
+        _parse_actions(queue.room_actions), _parse_actions(options.end_actions)
+    )
 
 
 def _parse_actions(names: list[str]) -> tuple[eviction.EvictionAction, ...]:

@@ -159,11 +159,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             epoch,
         )
         told = (*away, *faults, *plan.faults, *failed, *untold, *unshared)
-        balances = {
-            side: demand.side_balance(snapshot, side, now, rules.patience_s)
-            for side in _Side
-            if snapshot.side(side)
-        }
+        balances = _balances_of_sides(snapshot, now, rules.patience_s)
         stands = self._pledging.standings
         self._last = BorderObservation(now, snapshot, balances, told, stands)
         self._log_new_faults(told)
@@ -455,6 +451,17 @@ class BorderController(host_controller.HostController[BorderObservation]):
         ]
         as_it_is = dataclasses.replace(snapshot, nodes=tuple(nodes))
         return self._telling.tell(as_it_is, self._clock())
+
+
+def _balances_of_sides(
+    snapshot: border.Snapshot, now: float, patience_s: float
+) -> dict[border.BorderSide, demand.Balance]:
+    """Return capacity and demand of the sides that answered."""
+    return {
+        side: demand.side_balance(snapshot, side, now, patience_s)
+        for side in border.BorderSide
+        if snapshot.side(side)
+    }
 
 
 def _without_description(host: border.SharedHost) -> border.SharedHost:

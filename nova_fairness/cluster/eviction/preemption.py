@@ -216,9 +216,7 @@ class PreemptionController:
         stays = {**_protected_until(known, self._rules.again_s), **vain}
         left = dataclasses.replace(
             _with_leaving(view.snapshot, ends, self._rooms, known),
-            promised={
-                uuid: room.hosts for uuid, (room, _) in self._rooms.items()
-            },
+            promised={u: room.hosts for u, (room, _) in self._rooms.items()},
             evicted=self._victims_last_hour(now),
             in_vain=self._vain.delay_ends(now),
             running=tuple(

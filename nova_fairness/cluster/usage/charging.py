@@ -158,23 +158,7 @@ class LedgerKeeper:
             self._store.write_ledger(used, epoch)
         if not holds:
             self._update_spending_groups(snapshot, now, epoch)
-        columns = [classes.index(name) for name in snapshot.classes]
-        history = {name: use[columns] for name, use in ledger.use.items()}
-        granted = _use_beyond_ledger(
-            ledger, snapshot, now, self._terms.preemptible
-        )
-        left = budgets.open_budgets(
-            snapshot, self._terms, spent, ledger.at, now
-        )
-        return self.counted(
-            dataclasses.replace(
-                snapshot,
-                history=history,
-                granted=granted,
-                budgets=left,
-                weights=self._weights,
-            )
-        )
+        return self._charged_snapshot(snapshot, ledger, classes, spent, now)
 
     def budgets(
         self, snapshot: cluster.ClusterSnapshot, now: float
@@ -198,6 +182,34 @@ class LedgerKeeper:
             raise
         except Exception:
             LOG.exception('rates of groups stay as they are')
+
+    def _charged_snapshot(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        ledger: ledger_module.UseLedger,
+        classes: tuple[str, ...],
+        spent: Mapping[str, float],
+        now: float,
+    ) -> cluster.ClusterSnapshot:
+        """Return the snapshot with past use, grants and open budgets."""
+        columns = [classes.index(name) for name in snapshot.classes]
+        granted = _use_beyond_ledger(
+            ledger, snapshot, now, self._terms.preemptible
+        )
+        left = budgets.open_budgets(
+            snapshot, self._terms, spent, ledger.at, now
+        )
+        return self.counted(
+            dataclasses.replace(
+                snapshot,
+                history={
+                    name: use[columns] for name, use in ledger.use.items()
+                },
+                granted=granted,
+                budgets=left,
+                weights=self._weights,
+            )
+        )
 
     def _build_ledger(
         self, kept: records.UseRecords, classes: tuple[str, ...]

@@ -126,6 +126,25 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
             wanted.store(kept, rows, column, found.contest)
         return weights, kept
 
+    def _continued_step(
+        self,
+        past: Mapping[str, Scalars],
+        error: Scalars,
+        damping: Scalars,
+        push: Scalars,
+        cut: Mask,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the counts of pushes and the part of the last step that goes
+        on, (n,) each.
+
+        The part that a bound cut off was no movement, and does not go on.
+        """
+        moved = np.where(cut, 0.0, np.nan_to_num(past['step']))
+        run = steps.count_pushes(past, moved * push > 0)
+        kept = self.momentum * damping * run / (run + self.patience)
+        kept = kept * steps.momentum_need(past, error, self.fading)
+        return run, kept * moved
+
     def _decide_control(
         self,
         rows: '_ContendedControl',
@@ -155,12 +174,8 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
             )
         )
         push = -self.gain * damping * answered
-        # What a bound cut off was no movement, and must not go on.
-        moved = np.where(cut, 0.0, np.nan_to_num(past['step']))
-        run = steps.count_pushes(past, moved * push > 0)
-        kept = self.momentum * damping * run / (run + self.patience)
-        kept = kept * steps.momentum_need(past, error, self.fading)
-        step = push + kept * moved
+        run, kept = self._continued_step(past, error, damping, push, cut)
+        step = push + kept
         # Beside the contenders only a heavier VM that has all it wants
         # moves: down, until it waits too. Raising one moves nothing.
         rivals = ~who.competes & (answered > 0)

@@ -58,7 +58,7 @@ class PackingTask:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Packing:
+class FewestHostsPacking:
     """A packing, with a lower bound of its cost.
 
     :ivar bound: lower bound of the cost of any packing.
@@ -71,7 +71,7 @@ class Packing:
     counts: Counts
 
 
-def pack(task: PackingTask) -> Packing | None:
+def pack(task: PackingTask) -> FewestHostsPacking | None:
     """Pack servers on hosts at the lowest cost that the search finds.
 
     :returns: ``None`` if no packing was found.
@@ -84,7 +84,7 @@ def pack(task: PackingTask) -> Packing | None:
     found = search.dive_for_packing(parts)
     if found is None or task.hosts.cost[found[0]].sum() > bound + _SAME:
         found = search.whole(found)
-    return None if found is None else Packing(bound, *found)
+    return None if found is None else FewestHostsPacking(bound, *found)
 
 
 _Hosts = tuple[Rows, Counts]

@@ -135,7 +135,7 @@ def _apply_packing(
     layout: layout_module.HostLayout,
     kinds: list[list[int]],
     sorts: list[Rows],
-    packed: columns.Packing,
+    packed: columns.FewestHostsPacking,
 ) -> None:
     """Put items on the hosts of a packing."""
     hosts = [iter(rows.tolist()) for rows in sorts]

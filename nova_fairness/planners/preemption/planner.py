@@ -575,6 +575,24 @@ def _departing_servers(
     )
 
 
+def _started_servers(
+    request: request_model.Request, hosts: Sequence[str], now: float
+) -> list[cluster.Running]:
+    """Return the servers of a request as running ones on its hosts."""
+    return [
+        cluster.Running(
+            host,
+            request.project,
+            request.demand.amounts,
+            now,
+            request.user,
+            server,
+            band=request.band,
+        )
+        for server, host in zip(request.servers, hosts, strict=False)
+    ]
+
+
 def _snapshot_after_plan(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
 ) -> cluster.ClusterSnapshot:
@@ -600,18 +618,7 @@ def _snapshot_after_plan(
         for host in hosts:
             if host in row:
                 used[row[host]] += one
-        running += [
-            cluster.Running(
-                host,
-                each.project,
-                each.demand.amounts,
-                now,
-                each.user,
-                server,
-                band=each.band,
-            )
-            for server, host in zip(each.servers, hosts, strict=False)
-        ]
+        running += _started_servers(each, hosts, now)
         if not each.is_preemptible:
             more = one * len(hosts)
             projects[each.project] = projects.get(each.project, 0) + more

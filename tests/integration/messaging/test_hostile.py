@@ -158,7 +158,7 @@ def test_a_thousand_bad_messages_make_a_few_lines_of_log(target, caplog):
     assert target.is_unharmed()
 
 
-def test_answers_that_nobody_waits_for_are_dropped(target, cloud):
+def test_answers_to_no_call_are_dropped(target, cloud):
     """A false listener answers with garbage and for others."""
     false = target.context.socket(zmq.ROUTER)
     port = false.bind_to_random_port('tcp://127.0.0.1')

@@ -139,7 +139,7 @@ def test_the_owner_reads_that_a_row_is_unreadable(world):
 
 
 @pytest.mark.parametrize('name', tables.ONLY)
-def test_a_table_without_its_single_row_starts_anew(world, name):
+def test_a_table_without_its_single_row_is_initialized(world, name):
     process = world.process()
     process.cycle()
     write(world, sa.delete(tables.METADATA.tables[name]))

@@ -72,7 +72,7 @@ def test_use_of_an_unjudged_vm_counts_as_its_wants():
 
 
 @pytest.mark.parametrize(('gone', 'got'), [(0.5, 1.0), (0.01, 0.55)])
-def test_means_start_anew_after_much_load_has_ended(gone, got):
+def test_means_restart_after_much_load_has_ended(gone, got):
     watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
         watched.add(

@@ -114,7 +114,7 @@ def test_estimates_are_made_at_a_lower_rate_than_plans(pauses):
     assert pauses.told(110.5) == {}
 
 
-def test_a_new_leader_starts_its_estimates_anew(pauses):
+def test_a_new_leader_restarts_its_estimates(pauses):
     for _ in range(7):
         pauses.work()
     pauses.made.reset()

@@ -145,7 +145,7 @@ def test_a_picture_draws_some_of_many_users_and_counts_the_others(
     ]
     notes = []
     monkeypatch.setattr(
-        queue.style, 'note', lambda _, said: notes.append(said)
+        queue.style, 'write_note', lambda _, said: notes.append(said)
     )
     queue.run(dataclasses.replace(side, users=many))
     assert notes == ['20 of 100', 'line: entitled to']

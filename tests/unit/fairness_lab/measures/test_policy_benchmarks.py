@@ -247,7 +247,7 @@ def test_foresight_gets_the_same_input_with_inexact_kernels(kernels):
 
 
 def test_foresight_corrects_deviations_of_kernels(kernels, graphs):
-    cloud = graphs.grown(recipes.Graph.CHAIN, 4, seed=1)
+    cloud = graphs.draw_graph(recipes.Graph.CHAIN, 4, seed=1)
     cloud = dataclasses.replace(cloud, rounds=25)
     settled = [
         kernels.compare_with_reachable(cloud, policy, parameters)['bounded'][
@@ -260,7 +260,9 @@ def test_foresight_corrects_deviations_of_kernels(kernels, graphs):
 
 @pytest.mark.parametrize('cloud', ['alike', 'mixed'])
 def test_foresight_is_timed_on_as_many_cells_as_it_says(cost, cloud):
-    drawn = cost.drawn(10, cloud, dominant_share.DominantShareMetric())
+    drawn = cost.draw_knowledge(
+        10, cloud, dominant_share.DominantShareMetric()
+    )
     assert len(drawn.node) == 10 * cost.EACH
     assert (np.bincount(drawn.node) == cost.EACH).all()
     assert (np.bincount(drawn.user) == cost.DEGREE).all()

@@ -34,7 +34,7 @@ def others(cloud):
 
 def worked(cloud):
     """CPUs that the attacker's programs want on average."""
-    return sum(vm.works * np.mean(vm.phases) for vm in cloud.mine())
+    return sum(vm.works * np.mean(vm.phases) for vm in cloud.attacker_vms())
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_an_attacker_has_no_more_work_than_before(attacks, name):
 @pytest.mark.parametrize('name', NAMES)
 def test_no_vm_does_more_than_its_vcpus(attacks, name):
     for cloud in attacks.pair(name, 12, 1):
-        for vm in cloud.mine():
+        for vm in cloud.attacker_vms():
             most = vm.works * max(vm.phases) + vm.spins
             assert most <= vm.vcpus + 1e-9
 
@@ -87,19 +87,28 @@ def test_only_nodes_with_own_vms_can_lack_capacity_for_a_user(attacks, plain):
 def test_large_vms_become_small_ones_and_back(attacks, plain):
     large, small = attacks.split(plain)
     assert large == plain
-    assert [vm.works for vm in small.mine()] == [0.75] * 4 + [0.25] * 4
-    assert {vm.vcpus for vm in small.mine()} == {1}
+    assert [vm.works for vm in small.attacker_vms()] == [0.75] * 4 + [0.25] * 4
+    assert {vm.vcpus for vm in small.attacker_vms()} == {1}
     assert attacks.merged(plain) == (small, large)
 
 
 def test_few_of_the_small_vms_do_all_the_work(attacks, plain):
     _, small = attacks.split_uneven(plain)
-    assert [vm.works for vm in small.mine()] == [1, 1, 1, 0, 1, 0, 0, 0]
+    assert [vm.works for vm in small.attacker_vms()] == [
+        1,
+        1,
+        1,
+        0,
+        1,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_users_of_one_person_share_the_part_of_one(attacks, plain):
     _, attacked = attacks.sybil(2)(plain)
-    assert [vm.user for vm in attacked.mine()] == [0, 3]
+    assert [vm.user for vm in attacked.attacker_vms()] == [0, 3]
     assert attacked.attackers == (0, 3)
     made = attacks.scenario(attacked).cloud
     assert made.user_weight.tolist() == [1, 1, 1, 1]
@@ -110,13 +119,13 @@ def test_users_of_one_person_share_the_part_of_one(attacks, plain):
 
 def test_vms_of_the_fullest_node_spread(attacks, plain):
     honest, attacked = attacks.spread(plain)
-    assert [vm.node for vm in honest.mine()] == [0, 0]
-    assert [vm.node for vm in attacked.mine()] == [0, 1]
+    assert [vm.node for vm in honest.attacker_vms()] == [0, 0]
+    assert [vm.node for vm in attacked.attacker_vms()] == [0, 1]
 
 
 def test_attacker_vms_work_in_turns(attacks, plain):
     _, attacked = attacks.alternating(2)(plain)
-    assert [vm.phases for vm in attacked.mine()] == [
+    assert [vm.phases for vm in attacked.attacker_vms()] == [
         (2, 2, 0, 0),
         (0, 0, 2, 2),
     ]
@@ -124,8 +133,8 @@ def test_attacker_vms_work_in_turns(attacks, plain):
 
 def test_vcpus_are_asked_for_and_burnt(attacks, plain):
     honest, attacked = attacks.oversized_spin(plain)
-    assert [vm.vcpus for vm in honest.mine()] == [3, 1]
-    assert [(vm.vcpus, vm.spins) for vm in attacked.mine()] == [
+    assert [vm.vcpus for vm in honest.attacker_vms()] == [3, 1]
+    assert [(vm.vcpus, vm.spins) for vm in attacked.attacker_vms()] == [
         (12, 9),
         (4, 3),
     ]
@@ -157,7 +166,7 @@ def test_each_agent_acts_once_in_an_interval(attacks, plain):
 
 def test_loops_and_threads_reach_the_simulator(attacks, plain):
     _, crowded = attacks.many_threads(plain)
-    assert crowded.mine()[0].loop is demand_module.CpuLoad.POOL
+    assert crowded.attacker_vms()[0].loop is demand_module.CpuLoad.POOL
     made = attacks.scenario(crowded).cloud
     assert made.loops.threads.tolist() == [64, 64, 1, 1]
     _, opened = attacks.open_loop(plain)

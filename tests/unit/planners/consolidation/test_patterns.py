@@ -221,7 +221,7 @@ def no_whole_numbers(*_, **__):
 def test_whole_numbers_of_all_patterns_are_tried_where_hosts_are_missing(
     monkeypatch, choose, hosts
 ):
-    monkeypatch.setattr(columns.programs, 'choose', choose)
+    monkeypatch.setattr(columns.programs, 'solve_integer_program', choose)
     sizes = np.array([(7, 3), (5, 11), (7, 11), (6, 9), (9, 3), (9, 2)])
     made = task(sizes, [1, 4, 4, 4, 4, 3], [50], np.array([(22, 22)]), (1.0,))
     found = columns.pack(made)
@@ -247,7 +247,7 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
         ordered.append(layout.at.tolist())
         return real(layout, rules, **more)
 
-    monkeypatch.setattr(repack.rules_module, 'made', made)
+    monkeypatch.setattr(repack.rules_module, 'plan_from_layout', made)
     packed = [(1, np.array(at)) for at in ([1, 1, 1], [0, 0, 0])]
     plan = repack._cheapest_plan(layout, rules_module.USUAL, packed)
     assert {move.target for move in plan.moves} == {'h0'}

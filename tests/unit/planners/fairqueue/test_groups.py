@@ -344,13 +344,13 @@ def test_beyond_the_bounds_a_group_waits_and_reserves_nothing(
 @pytest.mark.parametrize('name', ['_SOLVED_OF_PROJECT', '_SOLVED'])
 def test_programs_of_a_plan_have_so_many_pairs(monkeypatch, name):
     solved = []
-    real = groups.programs.choose
+    real = groups.programs.solve_integer_program
 
     def counted(cost, *given, **more):
         solved.append(len(cost))
         return real(cost, *given, **more)
 
-    monkeypatch.setattr(groups.programs, 'choose', counted)
+    monkeypatch.setattr(groups.programs, 'solve_integer_program', counted)
     monkeypatch.setattr(capacity, name, 40)
     asked = [
         asking(
