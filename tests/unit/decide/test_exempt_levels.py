@@ -135,7 +135,9 @@ def test_no_turn_leaves_the_lightest_worse_off_than_the_first(drawn):
         first = searched(known)
     finally:
         exempt_levels.TURNS = before
-    assert not exempt_levels.is_fairer(first.turns.heavy, found.turns.heavy)
+    assert not exempt_levels.is_fairer(
+        first.turns.best_heaviness, found.turns.best_heaviness
+    )
 
 
 @pytest.mark.repeated
@@ -145,9 +147,9 @@ def test_a_search_split_into_many_calls_has_the_same_result(drawn):
     known = cloud(drawn, [2.0] * 4)
     whole, parts = searched(known), searched(known, 3)
     if whole.turns is not None:
-        heavy = whole.turns.heavy
-        assert parts.turns.made == whole.turns.made
-        assert np.sort(parts.turns.heavy)[0] == pytest.approx(
+        heavy = whole.turns.best_heaviness
+        assert parts.turns.finished_turns == whole.turns.finished_turns
+        assert np.sort(parts.turns.best_heaviness)[0] == pytest.approx(
             np.sort(heavy)[0], rel=0.02, abs=1e-6
         )
 
@@ -166,7 +168,7 @@ def test_levels_that_were_good_are_tried_again_after_a_change():
     after = decide_foresight.search_division(
         cloud(rows, [2, 2]), RATIO, before, 1
     )
-    assert after.turns.known is before.turns.known is not None
+    assert after.turns.best_levels is before.turns.best_levels is not None
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_a_node_with_neutral_weights_does_no_harm_with_any_kernel(
     fair = world.division().received
     off = np.array([1.0 + each / 4 for _, _, each, _ in rows])
     had = fair * off
-    now = world.division(received=had)
+    now = world.division(had=had)
     assert now.gains() == pytest.approx(np.zeros(len(vms)), abs=1e-6)
 
 

@@ -194,7 +194,7 @@ def test_burned_cpu_time_is_no_work(attacks, incentives, plain):
 def test_gains_and_losses_are_parts_of_the_earlier_share(incentives):
     honest = incentives.Outcome(np.array([2.0, 1.0, 1.0, 0.0]), False)
     attacked = incentives.Outcome(np.array([3.0, 0.5, 1.0, 0.1, 0.7]), True)
-    assert incentives.compared(honest, attacked) == pytest.approx(
+    assert incentives.gain_and_losses(honest, attacked) == pytest.approx(
         {'gain': 0.5, 'lost': 0.2, 'worst': 0.5, 'at_end': True}
     )
 

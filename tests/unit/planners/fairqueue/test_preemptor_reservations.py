@@ -35,7 +35,7 @@ def cloud_with_promise(asked, used=8, hosts=(), **more):
     return cloud(
         [host('a', used=used), *hosts],
         asked,
-        cloud_with_promise={'r': ('a',)},
+        promised={'r': ('a',)},
         running=(LEAVES,) if used else (),
         leaving=frozenset(['v']) if used else frozenset(),
         **more,
@@ -84,7 +84,7 @@ def test_a_lost_host_ends_only_its_own_promise():
     snapshot = cloud(
         [host('a'), host('b', used=8)],
         asked,
-        cloud_with_promise={'r': ('a',), 's': ('gone',)},
+        promised={'r': ('a',), 's': ('gone',)},
     )
     plan = planner.plan(snapshot, 9.0)
     assert hosts_of_started(plan) == {'r': ('a',)}
@@ -96,7 +96,7 @@ def test_room_that_another_promised_one_needs_no_more_is_used_at_once():
     snapshot = cloud(
         [host('a', used=4), host('b', used=2)],
         asked,
-        cloud_with_promise={'r': ('a',), 's': ('a',)},
+        promised={'r': ('a',), 's': ('a',)},
         running=(LEAVES,),
     )
     plan = planner.plan(snapshot, 9.0)

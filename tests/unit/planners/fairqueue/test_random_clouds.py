@@ -94,7 +94,7 @@ def test_the_judge_finds_a_planner_that_gives_away_reserved_room(monkeypatch):
 def test_the_judge_finds_a_planner_that_counts_no_members(monkeypatch):
     monkeypatch.setattr(
         planner.capacity.FreeRoom,
-        '_limit',
+        '_limit_per_host',
         lambda self, unit, present=None: self._free[0] * 0 + unit.count,
     )
     faults = judge_clouds(range(60))[0]
