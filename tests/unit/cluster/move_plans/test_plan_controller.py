@@ -852,7 +852,7 @@ def test_plans_respect_the_bounds_of_the_planner(half_used_cloud):
 
 @pytest.mark.repeated
 @pytest.mark.parametrize(
-    'part', ['_advance_plan', '_search', '_observe', '_power_input']
+    'part', ['_advance_plan', '_search_moves', '_observe', '_power_input']
 )
 @pytest.mark.parametrize('error', [MemoryError(), KeyError('x')])
 def test_the_loop_of_plans_goes_on_after_every_failure(
