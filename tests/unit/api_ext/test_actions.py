@@ -224,7 +224,7 @@ def test_a_broken_answer_does_not_hide_actions_that_were_done(cloud):
     assert [item['host'] for item in answer.json['not_reached']] == ['cmp2']
 
 
-def test_an_action_reads_the_host_names_anew(tmp_path):
+def test_an_action_reads_the_host_names_again(tmp_path):
     cloud = fake_cloud.FakeCloud(tmp_path, kept_s=3600.0)
     cloud.ask('admin', 'GET', '/fairness/hosts')
     agents(cloud)[0].peers = ()

@@ -229,7 +229,7 @@ def test_a_round_continues_if_a_reset_cannot_be_recorded(
     assert 'the disk is full' in caplog.text
 
 
-def test_a_round_records_who_chose_the_metric_and_who_paused(domain):
+def test_a_round_records_the_users_that_chose_and_paused(domain):
     done = domain.rounds(1)
     assert done.chosen_by == done.paused_by == caller.UNKNOWN
     domain.desired = desired.DesiredChoice(
