@@ -17,7 +17,7 @@ from tests.integration.dashboard import test_pages
 NOW = 'starts now'
 STARTS = 'project/fairness_starts/'
 UNKNOWN = 'waits; it is not known how long'
-ABOUT = 'By vCPUs, memory and disk.'
+ABOUT = 'Only vCPUs, memory and disk are counted.'
 
 
 def dialog(page, step):
@@ -110,7 +110,7 @@ def test_the_launch_dialog_is_unchanged_without_the_service(
         path = f'/{STARTS}flavors/'
         answer = page.asked(path)
         assert answer['status'] == 503
-        assert 'does not answer' in answer['json']['trouble']
+        assert 'is not available now' in answer['json']['trouble']
         assert '.fairness-start' not in page.source
         assert ABOUT not in page.text
     cloud.world.close()

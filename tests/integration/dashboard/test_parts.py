@@ -302,5 +302,5 @@ def test_an_emptied_limit_returns_to_the_value_of_the_file():
     ],
 )
 def test_a_limit_that_cannot_be_read_is_not_sent(name, text):
-    with pytest.raises(ValueError, match='is expected'):
+    with pytest.raises(ValueError, match='expected'):
         sent(**{f'limit__{name}': text})
