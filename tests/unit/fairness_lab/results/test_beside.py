@@ -51,7 +51,7 @@ def test_the_ratio_is_the_median_over_turns(beside):
 def test_memory_of_agents_may_not_grow_and_all_else_by_a_twentieth(
     beside, figure, limit
 ):
-    assert beside.limit(figure) == limit
+    assert beside.largest_ratio(figure) == limit
 
 
 def test_every_part_is_recorded(beside, recorded_costs):
