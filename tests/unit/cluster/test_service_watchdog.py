@@ -115,7 +115,7 @@ def test_a_long_cycle_reports_the_steps_of_its_work(
             process._parts.of_one(None, lambda: None)
         during.append(systemd.beats())
 
-    monkeypatch.setattr(process, '_act', works)
+    monkeypatch.setattr(process, '_execute_cycle', works)
     process.run(Stopping(1), 0.5, manager)
     assert during == [CYCLES]
 
@@ -130,7 +130,7 @@ def test_a_cycle_that_hangs_is_not_reported(
         hangs.set()
         assert ends.wait(patience.PATIENCE_S)
 
-    monkeypatch.setattr(process, '_act', hang)
+    monkeypatch.setattr(process, '_execute_cycle', hang)
     stopped = Stopping(1)
     thread = threading.Thread(target=process.run, args=(stopped, 0.5, manager))
     thread.start()

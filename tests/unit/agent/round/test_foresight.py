@@ -68,8 +68,8 @@ def measured(tmp_path):
     return host_of(tmp_path).rounds(3).measured
 
 
-def foreseer():
-    return agent_foresight.Foreseer(guard.Guard(1.0))
+def foreseer(deadline_s=1.0):
+    return agent_foresight.Foreseer(guard.Guard(deadline_s))
 
 
 def foresight_input(measured, policy=None):
@@ -213,9 +213,13 @@ WEIGHED = pytest.mark.parametrize('which', ['cells', 'users'])
 
 
 @WEIGHED
-def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
-    made, policy = foreseer(), foresight.ForesightPolicy()
-    slow = with_metric(measured, which, lambda weigh: Slow(weigh, 0.1))
+def test_a_slow_metric_is_asked_for_one_step_only(
+    measured, which, caplog, monkeypatch
+):
+    # Far from the deadline, which a busy host must not reach.
+    monkeypatch.setattr(decide_foresight, 'AFFORDABLE', 0.01)
+    made, policy = foreseer(10.0), foresight.ForesightPolicy()
+    slow = with_metric(measured, which, lambda weigh: Slow(weigh, 0.05))
     for _ in range(3):
         assert made.of_node(slow, policy, RATIOS, NONE) is None
     assert caplog.text.count('feedback decides until it takes less') == 1
