@@ -15,6 +15,7 @@ import pytest
 
 from fairness_lab.testbed import qemu
 from fairness_lab.testbed.nodes import processes
+from tests.fixtures import panels
 from tests.fixtures import patience
 from tests.fixtures.nova_cloud import boards
 from tests.fixtures.nova_cloud import environment
@@ -240,15 +241,15 @@ def test_no_answer_in_json_shows_names_or_ids_of_others(printed_log, orders):
         fake_cloud.RED: project,
         test_tokens.RED_REQUEST: server,
     }
-    query_prometheus = []
+    paths = []
     for path, body, _ in test_tokens.ROUTES.values():
         for old, new in ours.items():
             path = path.replace(old, new)
-        query_prometheus += [] if body else [path, f'{path}?all_projects=true']
+        paths += [] if body else [path, f'{path}?all_projects=true']
     script = '\n'.join(
         'curl -s -w "\\n%{http_code}\\n" -H "X-Auth-Token: $TOKEN" '
         f'"$NOVA/fairness{path}" | tr "\\n" " "; echo'
-        for path in query_prometheus
+        for path in paths
     )
     told = {}
     for who in ('admin', 'carol'):
@@ -261,8 +262,8 @@ def test_no_answer_in_json_shows_names_or_ids_of_others(printed_log, orders):
             text=True,
         )
         answers = done.stdout.splitlines()
-        assert len(answers) == len(query_prometheus), done.stderr
-        told[who] = dict(zip(query_prometheus, answers, strict=True))
+        assert len(answers) == len(paths), done.stderr
+        told[who] = dict(zip(paths, answers, strict=True))
     secrets = {*names, *(listed[name] for name in names), project, user}
     seen = {
         secret
@@ -282,6 +283,17 @@ def query_prometheus(printed_log, path, **query):
     words = f'{url_of(printed_log, "Prometheus")}api/v1/{path}?'
     with request.urlopen(words + parse.urlencode(query), timeout=60) as told:
         return json.load(told)['data']
+
+
+@pytest.mark.parametrize('page', ['node', 'queue', 'users'])
+def test_panels_of_grafana_have_values(printed_log, page):
+    for title, query in panels.queries(page).items():
+        if title != 'Estimates that were kept':
+            patience.wait_for_value(
+                lambda asked=query: query_prometheus(
+                    printed_log, 'query', query=asked
+                )['result']
+            )
 
 
 def test_prometheus_scrapes_all_and_follows_the_rules(printed_log):

@@ -6,7 +6,8 @@ It scrapes three endpoints. That of the agent is served over HTTPS by a service
 that does its rounds, on a host that exists in memory only. That of the queue
 is of a cluster service that does its cycles, with a real database and a cloud
 in memory. The third has numbers that a test made up: those of the border, of
-plans, of evictions and of a relay.
+plans, of evictions and of a relay. Full runs also read them from services that
+evict, move hosts and execute plans: ``tests/integration/nova``.
 """
 
 import dataclasses
@@ -29,6 +30,7 @@ from nova_fairness.observe import endpoint
 from nova_fairness.observe import queue
 from nova_fairness.runtime import supervision
 from tests.fixtures import certificates
+from tests.fixtures import panels
 from tests.fixtures import patience
 from tests.fixtures import ports
 from tests.unit.agent import test_service
@@ -36,7 +38,6 @@ from tests.unit.cluster import test_service as test_cluster
 from tests.unit.observe import test_queue
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ('border', 'evictions', 'node', 'plans', 'queue', 'users')
 SCRAPE = """
 global:
   scrape_interval: 1s
@@ -188,22 +189,16 @@ def is_ready(place):
         return False
 
 
-def answer(address, query, instance='.*'):
-    asked = query.replace('$instance', instance).replace('$user', '.*')
-    asked = asked.replace('$__rate_interval', '1m')
-    told = address + parse.urlencode({'query': asked})
+def answer(address, query):
+    told = address + parse.urlencode({'query': query})
     with request.urlopen(told, timeout=10) as response:
         return json.load(response)['data']['result']
 
 
-@pytest.mark.parametrize('page', PAGES)
+@pytest.mark.parametrize('page', panels.PAGES)
 def test_each_panel_has_values(prometheus, page):
-    board = json.loads(TOP.joinpath(f'etc/grafana/{page}.json').read_text())
-    for panel in board['panels']:
-        [target] = panel['targets']
-        patience.wait_for_value(
-            lambda query=target['expr']: answer(prometheus, query)
-        )
+    for query in panels.queries(page).values():
+        patience.wait_for_value(lambda asked=query: answer(prometheus, asked))
 
 
 OF_OTHERS = {'Estimates that were kept', 'Messages per second at the relay'}
@@ -213,20 +208,13 @@ OF_OTHERS = {'Estimates that were kept', 'Messages per second at the relay'}
 def test_a_running_service_gives_values_to_all_queue_panels(
     prometheus, queueing
 ):
-    board = json.loads(TOP.joinpath('etc/grafana/queue.json').read_text())
-    queries = {
-        panel['title']: panel['targets'][0]['expr']
-        for panel in board['panels']
-    }
+    queries = panels.queries('queue', f'127.0.0.1:{queueing}')
     assert set(queries) > OF_OTHERS
     for title in queries.keys() - OF_OTHERS:
         patience.wait_for_value(
-            lambda query=queries[title]: answer(
-                prometheus, query, f'127.0.0.1:{queueing}'
-            )
+            lambda query=queries[title]: answer(prometheus, query)
         )
-    query = queries['Waiting requests, by project']
-    [told] = answer(prometheus, query, f'127.0.0.1:{queueing}')
+    [told] = answer(prometheus, queries['Waiting requests, by project'])
     assert told['metric'] == {'project': 'the-project'}
     assert told['value'][1] == '1'
 

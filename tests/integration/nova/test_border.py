@@ -19,6 +19,7 @@ import pytest
 from nova_fairness.model import border as border_module
 from tests.fixtures import slurm_cluster
 from tests.fixtures.nova_cloud import environment
+from tests.fixtures.nova_cloud import scraping
 from tests.fixtures.nova_cloud import waiting
 from tests.integration.nova import crossing as crossing_module
 from tests.integration.nova import watching
@@ -32,6 +33,9 @@ SERVICE, SLURM, COMPUTE = waiting.SERVICE, 'slurmctld', 'nova-compute'
 TOLD = environment.TOP / 'build/kills-border.json'
 TEST = str(pathlib.Path(__file__).relative_to(environment.TOP))
 MOST_TRIES = 10
+OF_GROUPS = 'Part that a group was pledged', 'Part that a group used'
+"""Panels of ``test_border_pledges.py``; there are no groups here."""
+
 BY_HAND = {'most_moving': '0'}
 """Demand moves no host."""
 
@@ -159,6 +163,8 @@ def test_load_moves_from_batch_to_the_cloud_and_back(border, queue):
         load_of_the_machine=os.getloadavg()[0],
     )
     assert_nothing_was_shared(border, sampler)
+    with scraping.running(border.cloud) as prometheus:
+        prometheus.await_panels('border', without=OF_GROUPS)
 
 
 class Killer:

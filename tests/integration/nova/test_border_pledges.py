@@ -23,6 +23,7 @@ from tests.fixtures import accounted_slurm
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import infrastructure
 from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import scraping
 from tests.integration.nova import crossing as crossing_module
 from tests.integration.nova import faculty as faculty_module
 from tests.integration.nova import test_border
@@ -50,6 +51,8 @@ LASTS_S = (40, 60)
 
 HALF_LIFE_S = 180.0
 MEASURED_S = 60.0
+OF_MOVES = ['Steps of hosts per second']
+"""Panels of ``test_border.py``; no host moves here."""
 WITHIN = 0.05
 SLURM = f"""
 PriorityType=priority/multifactor
@@ -262,6 +265,8 @@ def test_groups_get_their_pledges_in_batch_and_cloud_together(
     seen = want(demand, shared, settled + MEASURED_S, settled)
     end = time.time()
     last, faults = reported_groups(shared), shared.faults()
+    with scraping.running(shared.cloud) as prometheus:
+        prometheus.await_panels('border', without=OF_MOVES)
     # What runs is recorded once it is over.
     shared.slurm.run('scancel', '--state=PENDING', '--user=root')
     watching.eventually(lambda: not shared.slurm.run('squeue', '-h').strip())
