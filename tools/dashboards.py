@@ -268,7 +268,7 @@ PAGES: Mapping[str, Page] = {
         ),
     ),
     'plans': Page(
-        'Fairness: plans of moves',
+        'Fairness: migration plans',
         'reference/metrics',
         ('instance', 'nova_fairness_plan_moving_servers'),
         (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Cost of plans of moves, in seconds of CPU, on clouds of every size.
+"""Cost of migration plans, in seconds of CPU, on clouds of every size.
 
 Twenty servers of nine flavors lie on each host on average. Hosts are about
 half full with 96 VCPUs, and nearly full with 52::

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves."""
+"""Migration plans."""
 
 PANEL = 'fairness_plans'
 PANEL_DASHBOARD = 'admin'

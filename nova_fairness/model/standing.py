@@ -112,7 +112,7 @@ def _waiting_text(
         )
     elif known.plan:
         told.append(
-            'a plan of moves would give it room and waits for the approval of'
+            'a migration plan would give it room and waits for the approval of'
             ' an operator'
         )
     return '; '.join(told)

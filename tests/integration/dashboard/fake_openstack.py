@@ -5,7 +5,7 @@
 Real: the HTTP interface of this product (routes, policies, schemas), the
 endpoint and the client of its calls, the cluster service with its cycles, and
 its store. Fakes: Keystone, Nova, Placement, the conductor, the hosts and their
-agents, the transport between these, plans of moves, and hosts that move to
+agents, the transport between these, migration plans, and hosts that move to
 and from a batch system.
 """
 
@@ -54,7 +54,7 @@ HOUR_S = 3600.0
 
 
 class FakeMoves(operations.ClusterOperations):
-    """The real operations, but for plans of moves and the border."""
+    """The real operations, but for migration plans and the border."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves as an administrator asks for them; a plugin of pytest.
+"""Migration plans as an administrator asks for them; a plugin of pytest.
 
 Who uses :func:`lying` has a fixture ``fakes``: names of hosts of Nova's fake
 driver, whose servers cost nothing.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves in a real cloud: real guests, and hosts of the fake driver
+"""Migration plans in a real cloud: real guests, and hosts of the fake driver
 where many moves, failures and the service's death are wanted."""
 
 import pathlib
@@ -10,6 +10,7 @@ import pytest
 from nova_fairness.cluster.move_plans import host_power
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import fake_hosts
+from tests.fixtures.nova_cloud import scraping
 from tests.integration.nova import planned
 from tests.integration.nova import rooms
 from tests.integration.nova import watching
@@ -64,6 +65,8 @@ def test_a_host_is_emptied_under_load_and_disabled(plans, cloud, servers):
         assert found['status'] == 'disabled'
         assert found['disabled_reason'].startswith(host_power.EMPTIED)
         record('a host is emptied under load', plans, uuid)
+        with scraping.running(cloud) as prometheus:
+            prometheus.await_panels('plans')
     finally:
         plans.enable('cmp2')
         if plans.host(busy) != 'cmp2':

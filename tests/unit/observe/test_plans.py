@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is told of plans of moves, as the page says."""
+"""What is told of migration plans, as the page says."""
 
 import dataclasses
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Random clouds with little room, and a judge of plans of moves.
+"""Random clouds with little room, and a judge of migration plans.
 
 Plain Python on plain numbers: it shares no code with the planners.
 """

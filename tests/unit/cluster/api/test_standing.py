@@ -153,7 +153,7 @@ def test_a_request_is_told_of_the_plan_that_would_serve_it(world, process):
     rescue, proposed = plan_model.Goal.RESCUE, plan_model.PlanState.PROPOSED
     world.store.plans = FakePlans(open_plan(rescue, proposed, asked))
     assert shown_request(operations, asked)['status'].endswith(
-        'a plan of moves would give it room and waits for the approval of an'
+        'a migration plan would give it room and waits for the approval of an'
         ' operator'
     )
     assert operations.request(asked)['request']['status'].endswith(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans of moves are found, approved and carried out on a fake cloud; the
+"""Migration plans are found, approved and carried out on a fake cloud; the
 store and the queue are real."""
 
 import dataclasses

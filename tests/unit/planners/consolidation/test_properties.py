@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What holds for every plan of moves."""
+"""What holds for every migration plan."""
 
 import collections
 import dataclasses
