@@ -219,7 +219,7 @@ def parse_answers(
 def short_reasons(errors: Mapping[str, str]) -> dict[str, str]:
     """Return the first line of each error text, limited in length.
 
-    :param why: error texts by host.
+    :param errors: error texts by host.
     """
     return {
         host: (text.splitlines() or [''])[0][:_LONGEST_REASON]

@@ -75,7 +75,7 @@ class CallerRequest:
     def log(self, action: str) -> None:
         """Log an action that the caller requested.
 
-        :param what: description of the action.
+        :param action: description of the action.
         """
         LOG.info(
             '%s: requested by user %s in %s',

@@ -2,6 +2,7 @@
 
 """Combination of the answers of all hosts about users or projects."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ class OwnerNumbers:
     heaviness_quotas: float | None
     instances_count: int
     usage_quotas: Mapping[str, float | None]
+    shadow_heaviness_quotas: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +39,13 @@ class HostOwners:
     :ivar scope: :data:`DOMAIN` if the numbers describe all hosts together,
         :data:`HOST` if they describe this host.
     :ivar parts: numbers by owner.
+    :ivar shadow_metric: name of the host's shadow metric; empty if it has
+        none.
     """
 
     scope: str
     parts: Mapping[str, OwnerNumbers]
+    shadow_metric: str = ''
 
 
 def parse_users(answer: Mapping[str, Any]) -> HostOwners:
@@ -49,13 +54,20 @@ def parse_users(answer: Mapping[str, Any]) -> HostOwners:
     """
     # Agents before 1.2 do not send the kind of owners that they compare.
     is_users = answer.get('entity', 'user') == 'user'
-    return HostOwners(DOMAIN, _parts(answer['users']) if is_users else {})
+    found = _parts(answer['users']) if is_users else {}
+    return HostOwners(DOMAIN, found, _shadow_metric(answer))
 
 
 def parse_projects(answer: Mapping[str, Any]) -> HostOwners:
     """Parse an answer of ``list_projects``."""
     scope = DOMAIN if answer['scope'] == DOMAIN else HOST
-    return HostOwners(scope, _parts(answer['projects']))
+    found = _parts(answer['projects'])
+    return HostOwners(scope, found, _shadow_metric(answer))
+
+
+def _shadow_metric(answer: Mapping[str, Any]) -> str:
+    # Agents before 1.8 have none.
+    return str(answer.get('shadow_metric', ''))
 
 
 def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
@@ -67,6 +79,7 @@ def _parts(owners: Mapping[str, Any]) -> Mapping[str, OwnerNumbers]:
                 str(resource): parse_number(value)
                 for resource, value in item['usage_quotas'].items()
             },
+            parse_number(item.get('shadow_heaviness_quotas')),
         )
         for owner, item in owners.items()
     }
@@ -100,12 +113,14 @@ def merge_hosts(
 
     Every host reports numbers of the whole domain. They differ a little by
     their age, or much if a host is cut off, so the median is used. Numbers
-    about single hosts are added up.
+    about single hosts are added up. Numbers of different shadow metrics are
+    not comparable, so those of the most common one count.
 
-    :param accounts: answers by host.
+    :param answers: answers by host.
     :param only: ID of a single owner; ``None`` for all.
     :returns: owners by ID, in the form of the API, with ``scope``.
     """
+    shadow = _common_shadow(answers)
     found: dict[str, dict[str, OwnerNumbers]] = {}
     scopes: dict[str, str] = {}
     for host, account in answers.items():
@@ -114,8 +129,43 @@ def merge_hosts(
                 found.setdefault(owner, {})[host] = account.parts[owner]
                 scopes[owner] = account.scope
     return {
-        owner: _owner(owner, scopes[owner], parts)
+        owner: {
+            **_owner(owner, scopes[owner], parts),
+            **_shadow_fields(shadow, answers, scopes[owner], parts),
+        }
         for owner, parts in sorted(found.items())
+    }
+
+
+def _common_shadow(answers: Mapping[str, HostOwners]) -> str:
+    """Return the shadow metric of most hosts that have one; the first by name
+    of equals; empty if no host has one.
+    """
+    counts = collections.Counter(
+        account.shadow_metric
+        for account in answers.values()
+        if account.shadow_metric
+    )
+    return min(counts, key=lambda name: (-counts[name], name), default='')
+
+
+def _shadow_fields(
+    shadow: str,
+    answers: Mapping[str, HostOwners],
+    scope: str,
+    parts: Mapping[str, OwnerNumbers],
+) -> dict[str, Any]:
+    """Return the heaviness by the shadow metric; nothing if there is none."""
+    if not shadow:
+        return {}
+    combine = _median if scope == DOMAIN else _sum
+    return {
+        'shadow_metric': shadow,
+        'shadow_heaviness_quotas': combine(
+            part.shadow_heaviness_quotas
+            for host, part in parts.items()
+            if answers[host].shadow_metric == shadow
+        ),
     }
 
 

@@ -13,14 +13,14 @@ from fairness_dashboard import parts
 
 
 class BoardPanel(pages.NodePanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Status"."""
 
     name = gettext_lazy('Status')
     slug = 'fairness_board'
     urls = 'board'
 
 
-class BoardView(pages.FairnessView):
+class StatusView(pages.FairnessView):
     """Leader of the cluster service, warnings, waiting times, hosts."""
 
     template_name = 'fairness/board.html'
@@ -64,4 +64,4 @@ class BoardView(pages.FairnessView):
         }
 
 
-urlpatterns = [re_path(r'^$', BoardView.as_view(), name='index')]
+urlpatterns = [re_path(r'^$', StatusView.as_view(), name='index')]

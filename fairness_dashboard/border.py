@@ -27,7 +27,7 @@ _STATES = {
     'cloud': gettext_lazy('in the cloud'),
     'batch_asked': gettext_lazy('moves to the batch system, not begun'),
     'leaving_cloud': gettext_lazy('moves to the batch system, drains'),
-    'unclear': gettext_lazy('not clear'),
+    'unclear': gettext_lazy('in doubt'),
 }
 
 _AT_REST = ('batch', 'cloud')
@@ -35,7 +35,7 @@ _MOVING = ('cloud_asked', 'leaving_batch', 'batch_asked', 'leaving_cloud')
 
 
 class BorderPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Border"."""
 
     name = gettext_lazy('Border')
     slug = 'fairness_border'
@@ -142,7 +142,7 @@ def _host_row(host: Mapping[str, Any]) -> dict[str, Any]:
 def _place_text(place: Mapping[str, Any] | None) -> str:
     """Describe the state of a host on one side."""
     if place is None:
-        return _('not known there')
+        return _('not known to this system')
     if not place['up']:
         state = _('down')
     else:

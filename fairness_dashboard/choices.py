@@ -13,7 +13,7 @@ from fairness_dashboard import parts
 
 
 class ChoicesPanel(pages.NodePanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Metric and Policy"."""
 
     name = gettext_lazy('Metric and Policy')
     slug = 'fairness_choices'

@@ -30,13 +30,13 @@ _TOLD = ('fairness:leaves_at', 'fairness:leaves_by', 'fairness:leaves_why')
 _OUTCOMES = {
     'freed': gettext_lazy('its room became free'),
     'stayed': gettext_lazy('its room did not become free'),
-    'spared': gettext_lazy('it need not leave any more'),
+    'spared': gettext_lazy('the eviction was withdrawn'),
     None: gettext_lazy('open'),
 }
 
 
 class EvictionsPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Evictions"."""
 
     name = gettext_lazy('Evictions')
     slug = 'fairness_evictions'

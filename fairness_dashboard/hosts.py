@@ -25,7 +25,7 @@ _OWNERS = {'user': gettext_lazy('User'), 'project': gettext_lazy('Project')}
 
 
 class HostsPanel(pages.NodePanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Hosts"."""
 
     name = gettext_lazy('Hosts')
     slug = 'fairness_hosts'

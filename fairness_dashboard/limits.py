@@ -61,7 +61,9 @@ def _parse_amounts(text: str) -> dict[str, int]:
         return {}
     found = [_AMOUNT.fullmatch(each) for each in re.split(r'[\s,]+', text)]
     if None in found:
-        raise ValueError(_('such as VCPU=8 MEMORY_MB=16384 is expected'))
+        raise ValueError(
+            _('amounts such as VCPU=8 MEMORY_MB=16384 are expected')
+        )
     return {each[1]: int(each[2]) for each in found if each}
 
 

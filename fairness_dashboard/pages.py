@@ -98,7 +98,7 @@ class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
         form = {**request.POST.dict(), **names}
         order = self.orders.get(form.get('order', ''))
         if order is None:
-            messages.error(request, _('There is no such order.'))
+            messages.error(request, _('There is no such action.'))
         else:
             self._execute(lambda: order(self.api, form))
         return shortcuts.redirect(request.get_full_path())

@@ -87,7 +87,7 @@ def _refusal_text(status: int, words: str) -> str:
     if status == FORBIDDEN:
         return _('Your roles do not allow you to see this part.')
     if status == AWAY:
-        return _('This part does not answer now. Try again in a minute.')
+        return _('This part is not available now. Try again in a minute.')
     return words or _('This part cannot be read: HTTP %s.') % status
 
 

@@ -13,7 +13,7 @@ from fairness_dashboard import parts
 
 
 class PlansPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Plans"."""
 
     name = gettext_lazy('Plans')
     slug = 'fairness_plans'
@@ -24,7 +24,7 @@ class PlansView(pages.FairnessView):
     """Migration plans, the newest first."""
 
     template_name = 'fairness/plans.html'
-    page_title = gettext_lazy('Plans of Moves')
+    page_title = gettext_lazy('Migration Plans')
 
     def content(self, **names: str) -> dict[str, Any]:
         """Return a page of plans."""
@@ -49,7 +49,7 @@ class PlanView(pages.FairnessView):
     """One migration plan with its moves."""
 
     template_name = 'fairness/plan.html'
-    page_title = gettext_lazy('Plan of Moves')
+    page_title = gettext_lazy('Migration Plan')
     orders: ClassVar[pages.Orders] = {
         'approve': lambda api, form: api.approve_plan(form['uuid']),
         'stop': lambda api, form: api.stop_plan(form['uuid']),

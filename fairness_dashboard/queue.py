@@ -14,7 +14,7 @@ from fairness_dashboard import requests
 
 
 class QueuePanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Queue"."""
 
     name = gettext_lazy('Queue')
     slug = 'fairness_queue'

@@ -16,7 +16,7 @@ from fairness_dashboard import parts
 
 
 class RequestsPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "My Requests"."""
 
     name = gettext_lazy('My Requests')
     slug = 'fairness_requests'

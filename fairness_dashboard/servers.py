@@ -23,7 +23,7 @@ _REQUESTS = 1000
 
 
 class ServersPanel(pages.NodePanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "My Servers"."""
 
     name = gettext_lazy('My Servers')
     slug = 'fairness_servers'
@@ -153,7 +153,7 @@ def _eviction_text(
         for each in map(names.with_names, request.get('leaving') or ())
     ]
     if not leaving and request.get('ends_at'):
-        why = _('its time is up')
+        why = _('its time limit has passed')
         leaving = [{'at': parts.parse_time(request['ends_at']), 'why': why}]
     return leaving
 

@@ -25,7 +25,7 @@ MOST = 1000
 
 
 class SharePanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "My Share"."""
 
     name = gettext_lazy('My Share')
     slug = 'fairness_share'

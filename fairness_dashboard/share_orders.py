@@ -53,12 +53,9 @@ def describe_preview(found: Mapping[str, Any]) -> str:
         ' %(starts_before_count)s.',
         found['requests_count'],
     )
-    nearer = ngettext(
-        '%(sooner_count)s would come nearer to its start, %(later_count)s'
-        ' would move back.',
-        '%(sooner_count)s would come nearer to their start, %(later_count)s'
-        ' would move back.',
-        found['sooner_count'],
+    nearer = _(
+        '%(sooner_count)s would move forward in the queue, %(later_count)s'
+        ' would move back.'
     )
     counts = {name: found[name] for name in found if name.endswith('_count')}
     return ' '.join(

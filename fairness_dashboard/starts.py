@@ -20,14 +20,14 @@ from fairness_dashboard import parts
 
 
 class StartsPanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Starts Now"."""
 
     name = gettext_lazy('Starts Now')
     slug = 'fairness_starts'
     urls = 'starts'
 
 
-class StartsView(pages.FairnessView):
+class CapacityView(pages.FairnessView):
     """Free capacity by flavor, zone and resource class."""
 
     template_name = 'fairness/starts.html'
@@ -56,7 +56,7 @@ class StartsView(pages.FairnessView):
         }
 
 
-class FlavorStartsView(views.View):  # type: ignore[misc]  # no types
+class FlavorCapacityView(views.View):  # type: ignore[misc]  # no types
     """JSON for the dialog that launches servers (``launch.js``)."""
 
     def get(self, request: Any) -> Any:
@@ -81,8 +81,8 @@ class FlavorStartsView(views.View):  # type: ignore[misc]  # no types
             'title': _('Start'),
             'now': _('starts now'),
             'about': _(
-                'By vCPUs, memory and disk. Limits of the project and the'
-                ' place in the queue count besides.'
+                'Only vCPUs, memory and disk are counted. Limits of the'
+                ' project and the position in the queue can delay a start.'
             ),
         }
         return http.JsonResponse({**words, 'flavors': flavors})
@@ -131,6 +131,6 @@ def _wait_text(waited: float | None) -> str:
 
 
 urlpatterns = [
-    re_path(r'^$', StartsView.as_view(), name='index'),
-    re_path(r'^flavors/$', FlavorStartsView.as_view(), name='flavors'),
+    re_path(r'^$', CapacityView.as_view(), name='index'),
+    re_path(r'^flavors/$', FlavorCapacityView.as_view(), name='flavors'),
 ]

@@ -18,7 +18,7 @@ _LIMITED = 10_000
 
 
 class TreePanel(pages.ClusterPanel):
-    """Panel of the page in the menu."""
+    """Menu entry of the page "Share Tree"."""
 
     name = gettext_lazy('Share Tree')
     slug = 'fairness_tree'

@@ -197,13 +197,16 @@ def warning(metric_name: str, policy_name: str) -> str:
     """Return a warning if users may be worse off with a pair than without an
     agent.
 
-    :returns: see :func:`.pairing.warning`; empty if a plugin cannot be loaded.
+    :returns: see :func:`.pairing.pairing_warning`; empty if a plugin cannot be
+        loaded.
     """
     try:
         chosen, used = load_metric(metric_name), load_policy(policy_name)
     except exception.PluginError:
         return ''
-    return pairing.warning(metric_name, chosen.suits, policy_name, used.kind)
+    return pairing.pairing_warning(
+        metric_name, chosen.suits, policy_name, used.kind
+    )
 
 
 def _installed_names(namespace: str) -> tuple[str, ...]:

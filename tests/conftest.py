@@ -30,7 +30,7 @@ hypothesis.settings.register_profile(
     derandomize=not effort.FULL,
     print_blob=effort.FULL,
     deadline=None,
-    max_examples=effort.part(100),
+    max_examples=effort.count_to_try(100),
 )
 hypothesis.settings.load_profile('effort')
 
@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Take part of what repeats; say at once what real guests need."""
-    spared = frozenset(effort.spared(items))
+    spared = frozenset(effort.select_omitted(items))
     config.hook.pytest_deselected(items=[*spared])
     items[:] = [item for item in items if item not in spared]
     real = [item for item in items if item.get_closest_marker('real')]

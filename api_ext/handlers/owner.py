@@ -13,7 +13,14 @@ from api_ext import owners
 from api_ext import paging
 from api_ext.handlers import host_facts
 
-KEYS = ('id', 'heaviness_quotas', 'instances_count', 'usage_quotas')
+KEYS = (
+    'id',
+    'heaviness_quotas',
+    'shadow_metric',
+    'shadow_heaviness_quotas',
+    'instances_count',
+    'usage_quotas',
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,4 +96,5 @@ def _visible_fields(
     keys = kind.keys
     if host_facts.sees_hosts(caller_request):
         keys = (*keys, 'hosts')
-    return {key: item[key] for key in keys}
+    # Without a shadow metric there are no fields of it.
+    return {key: item[key] for key in keys if key in item}

@@ -47,6 +47,17 @@ LIST = parts.record(
     optional=('hosts_links',),
 )
 
+_SHADOW = {
+    'type': ['object', 'null'],
+    'properties': {
+        'metric': parts.TEXT,
+        'round': parts.COUNT,
+        'problem': parts.TEXT,
+    },
+    'description': 'State of the shadow metric, which is computed and changes '
+    'no weight; null if there is none; agents before 1.8 do not send it',
+}
+
 SHOW = parts.record(
     {
         'host': {
@@ -61,6 +72,7 @@ SHOW = parts.record(
                 'unsaved': parts.TEXTS,
                 'round': {'type': ['object', 'null']},
                 'peers': {'type': 'object'},
+                'shadow': _SHADOW,
             },
             'required': ['name', 'metric', 'policy', 'paused', 'peers'],
         }

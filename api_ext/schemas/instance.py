@@ -22,21 +22,30 @@ ITEM = parts.record(
             'properties': {
                 'total': parts.MAYBE_NUMBER,
                 'additive': {'type': ['boolean', 'null']},
-                'by_resource': parts.MAYBE_NUMBERS,
+                'by_resource': parts.MAYBE_NUMBER_MAP,
                 'elsewhere': parts.MAYBE_NUMBER,
+                # Agents of an older release do not send these.
+                'shadow': parts.describe(
+                    parts.MAYBE_NUMBER,
+                    'Heaviness by the shadow metric, which changes no weight',
+                ),
+                'shadow_metric': parts.describe(
+                    parts.TEXT,
+                    'Name of the shadow metric; empty if there is none',
+                ),
             },
         },
-        'endowment': parts.MAYBE_NUMBERS,
-        'quota': parts.MAYBE_NUMBERS,
-        'usage': parts.MAYBE_NUMBERS,
-        'owner_usage': parts.MAYBE_NUMBERS,
+        'endowment': parts.MAYBE_NUMBER_MAP,
+        'quota': parts.MAYBE_NUMBER_MAP,
+        'usage': parts.MAYBE_NUMBER_MAP,
+        'owner_usage': parts.MAYBE_NUMBER_MAP,
         'waiting': parts.TEXTS,
         'contended': parts.TEXTS,
-        'weights': parts.MAYBE_NUMBERS,
+        'weights': parts.MAYBE_NUMBER_MAP,
         'weights_last_hour': {
             'type': 'array',
             'items': parts.record(
-                {'at': parts.TEXT, 'weights': parts.MAYBE_NUMBERS}
+                {'at': parts.TEXT, 'weights': parts.MAYBE_NUMBER_MAP}
             ),
         },
         'advice': parts.TEXTS,

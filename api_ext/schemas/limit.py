@@ -147,21 +147,21 @@ ITEM = parts.record(
             parts.MAYBE_NUMBER, 'Remaining ``funds``, never below 0'
         ),
         'ceiling': parts.describe(
-            parts.NUMBERS,
+            parts.NUMBER_MAP,
             'Largest amount of the account and all accounts below it, by '
             'resource class of Placement',
         ),
         'nominal': parts.describe(
-            parts.NUMBERS,
+            parts.NUMBER_MAP,
             'Nominal quota of the account, without that of accounts below it',
         ),
         'borrowing_limit': parts.describe(
-            parts.NUMBERS,
+            parts.NUMBER_MAP,
             'Largest amount that the account and all accounts below it may '
             'borrow; other classes have no limit',
         ),
         'lending_limit': parts.describe(
-            parts.NUMBERS,
+            parts.NUMBER_MAP,
             'Largest part of the nominal quota that the account and all '
             'accounts below it may lend',
         ),

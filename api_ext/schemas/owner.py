@@ -11,17 +11,28 @@ from api_ext.schemas import url
 _NUMBERS = {
     'id': parts.TEXT,
     'heaviness_quotas': parts.MAYBE_NUMBER,
+    'shadow_metric': parts.describe(
+        parts.TEXT,
+        'The shadow metric of most hosts; missing if no host has one',
+    ),
+    'shadow_heaviness_quotas': parts.describe(
+        parts.MAYBE_NUMBER,
+        'Heaviness by the shadow metric, which changes no weight; missing if '
+        'no host has one',
+    ),
     'instances_count': parts.COUNT,
-    'usage_quotas': parts.MAYBE_NUMBERS,
+    'usage_quotas': parts.MAYBE_NUMBER_MAP,
     'hosts': parts.TEXTS,
 }
-_USER = parts.record(_NUMBERS, optional=('hosts',))
+_SINCE = dict.fromkeys(('shadow_metric', 'shadow_heaviness_quotas'), '1.8')
+_USER = parts.record(_NUMBERS, optional=('hosts',), since=_SINCE)
 _PROJECT = parts.record(
     {
         **_NUMBERS,
         'scope': {'type': 'string', 'enum': ['host', 'domain']},
     },
     optional=('hosts',),
+    since=_SINCE,
 )
 
 QUERY = url.list_query(

@@ -18,8 +18,8 @@ NUMBER: Schema = {'type': 'number'}
 MAYBE_NUMBER: Schema = {'type': ['number', 'null']}
 MAYBE_COUNT: Schema = {'type': ['integer', 'null'], 'minimum': 0}
 TEXTS: Schema = {'type': 'array', 'items': TEXT}
-NUMBERS: Schema = {'type': 'object', 'additionalProperties': NUMBER}
-MAYBE_NUMBERS: Schema = {
+NUMBER_MAP: Schema = {'type': 'object', 'additionalProperties': NUMBER}
+MAYBE_NUMBER_MAP: Schema = {
     'type': 'object',
     'additionalProperties': MAYBE_NUMBER,
 }
@@ -111,6 +111,6 @@ EVICTION_FIELDS: Schema = {
     'reason': TEXT,
     'explanation': TEXT,
     'subject': TEXT,
-    'numbers': NUMBERS,
+    'numbers': NUMBER_MAP,
 }
 """Fields of an eviction in answers."""

@@ -36,7 +36,7 @@ _RISK: parts.Schema = {
     'reason': parts.TEXT,
     'explanation': parts.TEXT,
     'subject': parts.TEXT,
-    'numbers': parts.NUMBERS,
+    'numbers': parts.NUMBER_MAP,
 }
 
 _EVENT: parts.Schema = {
@@ -82,7 +82,7 @@ ITEM = parts.record(
             'in the same order; empty if unknown',
         ),
         'resources': parts.describe(
-            parts.NUMBERS,
+            parts.NUMBER_MAP,
             'Amounts for each server, by resource class of Placement',
         ),
         'state': parts.describe(
@@ -98,7 +98,7 @@ ITEM = parts.record(
             'The reason in a sentence, with ``subject`` and ``numbers``',
         ),
         'subject': parts.TEXT,
-        'numbers': parts.NUMBERS,
+        'numbers': parts.NUMBER_MAP,
         'summary': parts.describe(
             parts.TEXTS, 'State of the request and its cause, in sentences'
         ),
@@ -108,7 +108,7 @@ ITEM = parts.record(
             'wait, or is held',
         ),
         'factors': parts.describe(
-            parts.NUMBERS,
+            parts.NUMBER_MAP,
             'Numbers by which the order compares requests; empty if the '
             'request does not wait, or the order shows none. They describe '
             'the request, its user and its project. ``project_use`` and '

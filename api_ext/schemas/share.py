@@ -25,7 +25,7 @@ ITEM = parts.record(
             'accounts use their parts, 0 to 1',
         ),
         'used': parts.describe(
-            parts.NUMBERS,
+            parts.NUMBER_MAP,
             'Past allocation as a part of the cloud, by resource class of '
             'Placement; older use counts less',
         ),

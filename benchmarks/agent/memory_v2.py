@@ -162,15 +162,15 @@ def picture(result: dict[str, Any]) -> bytes:
     drawn = style.figure(11, 7)
     upper, lower = drawn.subplots(2, 1, sharex=True)
     summary = result['summary']
-    style.headline(
+    style.write_headline(
         drawn,
         'Too little memory for two: with the agent the light user waits as'
         ' when alone'
         if result['passed']
         else 'Too little memory for two',
     )
-    style.title(upper, 'Pages that a user waits for, per second')
-    style.title(lower, 'Memory in use, MiB; dotted: spared (memory.low)')
+    style.write_title(upper, 'Pages that a user waits for, per second')
+    style.write_title(lower, 'Memory in use, MiB; dotted: spared (memory.low)')
     began, ticks, names = 0.0, [], []
     colours = style.colours(USERS)
     for phase in result['phases']:
@@ -190,8 +190,8 @@ def picture(result: dict[str, Any]) -> bytes:
     for axes in (upper, lower):
         axes.tick_params(axis='x', length=0)
     for axes in (upper, lower):
-        style.tidy(axes)
-    style.note(
+        style.remove_ornaments(axes)
+    style.write_note(
         upper,
         'with the agent: light x {:g} of alone (bar: at most {:g}), '
         'heavy x {:g} (at least {:g})'.format(
@@ -201,7 +201,7 @@ def picture(result: dict[str, Any]) -> bytes:
             BARS['heavy_at_least'],
         ),
     )
-    return style.png(drawn)
+    return style.to_png(drawn)
 
 
 def draw_phase(

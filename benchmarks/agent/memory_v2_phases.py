@@ -51,7 +51,7 @@ class Stage:
             last.callback(start.close)
             reserved = last.enter_context(scarcity.node(self.sizes))
             agent = agent_process.Agent(
-                compute.Here(),
+                compute.LocalNode(),
                 self._where,
                 interval=self._options.interval,
                 metric=self._options.metric,
@@ -74,7 +74,7 @@ class Stage:
         light = self.sizes.start(start, 'light')
         self._measure('light alone', 0, light)
         heavy = self.sizes.start(start, 'heavy')
-        found = scarcity.lows(light, heavy)
+        found = scarcity.read_memory_lows(light, heavy)
         settle = self._options.settle
         self._measure('both, without agent', settle, light, heavy)
         text = agent.config.read_text()
@@ -84,10 +84,10 @@ class Stage:
         agent.send(agent_process.signal.SIGHUP)
         agent.await_round(_is_steered)
         self._measure('both, with agent', settle, light, heavy)
-        steered = scarcity.lows(light, heavy)
+        steered = scarcity.read_memory_lows(light, heavy)
         newest = agent.rounds()[-1]
         code = agent.stop()
-        after = scarcity.lows(light, heavy)
+        after = scarcity.read_memory_lows(light, heavy)
         for vm in (light, heavy):
             start.end(vm)
         return {

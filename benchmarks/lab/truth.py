@@ -35,7 +35,7 @@ def main() -> int:
     LOADS_PAGE.write_text(truth_loads.page(loads), encoding='utf-8')
     PAGE.write_text(truth.page(rows), encoding='utf-8')
     numeric = [False] * 2 + [True] * 3
-    print(wording.aligned(list(_lines(rows)), numeric), end='')
+    print(wording.format_table(list(_lines(rows)), numeric), end='')
     far = [
         row for row in rows if abs(row.difference) > truth.LARGEST_DIFFERENCE
     ]

@@ -73,7 +73,7 @@ def after(
     row = {each.name: n for n, each in enumerate(given.cloud.providers)}
     used = np.zeros_like(given.cloud.inventory.used)
     for each in running:
-        used[row[each.host]] += cluster.vector(
+        used[row[each.host]] += cluster.amounts_vector(
             dict(each.amounts), given.cloud.classes
         )
     inventory = dataclasses.replace(given.cloud.inventory, used=used)

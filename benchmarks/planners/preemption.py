@@ -113,7 +113,7 @@ def gaps() -> dict[str, float]:
     found, usual = [], []
     for seed in range(CASES):
         needs, field = victims_contract.make_case(seed, needs=2)
-        best = ilp.best(needs, field)
+        best = ilp.cheapest_choices(needs, field)
         greedy = least_cost.Least(exact=0.0).choose(needs, field)
         if best is None or None in greedy:
             continue

@@ -106,7 +106,7 @@ def parts(line: timeline.Timeline, vm: str) -> np.ndarray:
     length_s = to_s - from_s
 
     def moved(*names: str) -> float:
-        return math.fsum(line.grown(vm, name, from_s, to_s) for name in names)
+        return math.fsum(line.growth(vm, name, from_s, to_s) for name in names)
 
     memory = line.last(vm, 'memory_bytes') or 0.0
     return np.array(

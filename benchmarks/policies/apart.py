@@ -54,7 +54,9 @@ def found(scenario: cloud_module.Experiment) -> list[str]:
         for name in np.array(resources.RESOURCES.names)[wanted]
     ]
     largest = np.max(parts, axis=0)
-    lacking = distance.worst(largest[np.newaxis], best.share[np.newaxis])
+    lacking = distance.largest_lack(
+        largest[np.newaxis], best.share[np.newaxis]
+    )
     timed = best.parts[:, wanted]
     spread = float((timed.min(axis=1) / timed.max(axis=1)).min())
     return [

@@ -98,7 +98,7 @@ def _late(scenario: cloud_module.Experiment) -> float:
     """Say what is lacking with the ideal of one round in the next one."""
     made = running.setup(scenario, running.RunOptions(policy='none'))
     best = _ideals(scenario, made)
-    lacking = distance.worst(best[:-1], best[1:])
+    lacking = distance.largest_lack(best[:-1], best[1:])
     return float(lacking[(len(best) + 1) // 2 - 1 :].mean())
 
 
@@ -107,7 +107,7 @@ def _ideals(
 ) -> npt.NDArray[np.float64]:
     """Bounded ideal of every round, (k, u)."""
     judge = measures.Measures(scenario.cloud, setup)
-    find = ideal.remembered(ideal.DOMINANT, setup.max_weight_ratio)
+    find = ideal.cached_ideal(ideal.DOMINANT, setup.max_weight_ratio)
     return np.array(
         [
             find(judge.wishes(moment)).share

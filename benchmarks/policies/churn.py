@@ -275,7 +275,7 @@ def _lacks(
     view: foresight_model.SharedView, known: foresight_model.CpuKnowledge
 ) -> float:
     """Lack of the worst user below the result without a deadline, 0..1."""
-    best = _shares(known, decide_foresight.searched(known, RATIO).end)
+    best = _shares(known, decide_foresight.search_division(known, RATIO).end)
     mine = _shares(known, view.end)
     return float((1 - mine / best.clip(1e-9)).max())
 

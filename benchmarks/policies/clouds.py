@@ -277,12 +277,12 @@ class LastRound:
         """Shares that users have, (u,)."""
         quota = self.wishes.quota
         used = grouping.sum_by(self.wishes.user, self.received, len(quota))
-        return np.asarray(columns.parts_of(quota, used).max(axis=1))
+        return np.asarray(columns.fractions_of_quota(quota, used).max(axis=1))
 
     @property
     def ideal(self) -> ideal.Ideal:
         """The bounded ideal."""
-        return ideal.remembered(ideal.DOMINANT, self.ratio)(self.wishes)
+        return ideal.cached_ideal(ideal.DOMINANT, self.ratio)(self.wishes)
 
     def strict_shares(self) -> np.ndarray | None:
         """Shares of the strict ideal; ``None`` if it is the same ideal.
@@ -291,7 +291,7 @@ class LastRound:
         """
         if self.ideal.is_strict:
             return None
-        strict = ideal.remembered(ideal.DOMINANT, self.ratio, 0.0)
+        strict = ideal.cached_ideal(ideal.DOMINANT, self.ratio, 0.0)
         return strict(self.wishes).share
 
 
@@ -300,7 +300,7 @@ def worst_lack(had: np.ndarray, best: np.ndarray) -> float:
 
     :param had: (u,) shares; so is ``best``.
     """
-    return float(distance.worst(had[np.newaxis], best[np.newaxis])[0])
+    return float(distance.largest_lack(had[np.newaxis], best[np.newaxis])[0])
 
 
 def tried(name: str, seed: int, number: int) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def remedied(name: str, seed: int, number: int, policy: str) -> dict[str, Any]:
     end = LastRound.of(drawn(name, seed, number), policy)
     best, strict = end.ideal.share, end.strict_shares()
     strict = best if strict is None else strict
-    had, could = remedy.could_have(end.wishes, end.received, end.ratio)
+    had, could = remedy.harmless_shares(end.wishes, end.received, end.ratio)
     return {
         'lacks': worst_lack(had, best),
         'strict': worst_lack(had, strict),

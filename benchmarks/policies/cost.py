@@ -215,7 +215,7 @@ def _timed(
 def _rounds(given: foresight_model.CpuKnowledge) -> list[float]:
     """Foresee as an agent does, in as many rounds as it takes, seconds."""
     spent: list[float] = []
-    course = decide_foresight.Course()
+    course = decide_foresight.AgentSearch()
 
     def make(
         known: foresight_model.CpuKnowledge,
@@ -223,12 +223,12 @@ def _rounds(given: foresight_model.CpuKnowledge) -> list[float]:
         steps: int,
     ) -> tuple[decide_foresight.ForesightSearch, float]:
         began_s = time.process_time()
-        found = decide_foresight.searched(known, RATIO, before, steps)
+        found = decide_foresight.search_division(known, RATIO, before, steps)
         return found, time.process_time() - began_s
 
     while course.work is None or not course.work.is_over:
         began_s = time.process_time()
-        course = course.followed(given, make, math.inf)
+        course = course.continue_for_round(given, make, math.inf)
         spent.append(time.process_time() - began_s)
     return spent
 
@@ -236,7 +236,7 @@ def _rounds(given: foresight_model.CpuKnowledge) -> list[float]:
 def _peak_bytes(given: foresight_model.CpuKnowledge) -> int:
     """Say how much memory foresight takes beside what it is given."""
     tracemalloc.start()
-    decide_foresight.searched(given, RATIO)
+    decide_foresight.search_division(given, RATIO)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
@@ -247,5 +247,5 @@ def _spent(
 ) -> tuple[float, foresight_model.CpuTarget]:
     """Foresee at once: CPU time, seconds, and what was found."""
     began_s = time.process_time()
-    end = decide_foresight.searched(given, RATIO).end
+    end = decide_foresight.search_division(given, RATIO).end
     return time.process_time() - began_s, end

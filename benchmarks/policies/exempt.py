@@ -134,7 +134,7 @@ def _at_end(judge: measures.Measures) -> float:
 
 def _found(wishes: columns.Wishes, ratio: float) -> np.ndarray:
     """Shares of users in the bounded ideal, (u,)."""
-    return ideal.remembered(ideal.DOMINANT, ratio)(wishes).share
+    return ideal.cached_ideal(ideal.DOMINANT, ratio)(wishes).share
 
 
 def has_more(shares: np.ndarray, than: np.ndarray) -> bool:

@@ -57,12 +57,12 @@ class Inexact(array_policy.ArrayPolicy):
         self.FIELDS = policy.FIELDS
         self.uses_foresight = policy.uses_foresight
 
-    def nothing(self, vms: int, nodes: int) -> array_policy.Memories:
-        return self._policy.nothing(vms, nodes)
+    def initial_memory(self, vms: int, nodes: int) -> array_policy.Memories:
+        return self._policy.initial_memory(vms, nodes)
 
     def decide(
         self,
-        crowd: array_policy.Crowd,
+        crowd: array_policy.SituationArrays,
         previous: allocation.Weights,
         memory: array_policy.Memories,
         elapsed_s: float,
@@ -74,7 +74,7 @@ class Inexact(array_policy.ArrayPolicy):
         weights, kept = self._policy.decide(
             told, previous / off, memory, elapsed_s
         )
-        asked = decide_round.bounded(
+        asked = decide_round.bound_weights(
             weights,
             previous / off,
             self._setup.max_weight_ratio,
@@ -91,7 +91,10 @@ class Inexact(array_policy.ArrayPolicy):
         ratio = self._setup.max_weight_ratio
         views = tuple(
             dataclasses.replace(
-                view, end=decide_foresight.searched(view.knowledge, ratio).end
+                view,
+                end=decide_foresight.search_division(
+                    view.knowledge, ratio
+                ).end,
             )
             for view in foresight.views
         )

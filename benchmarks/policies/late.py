@@ -89,11 +89,11 @@ def tried(place: int) -> dict[str, Any]:
         for moment in engine.simulate(found.cloud, made)
     ]
     half = len(wishes) // 2
-    find = ideal.remembered(ideal.DOMINANT, made.max_weight_ratio)
+    find = ideal.cached_ideal(ideal.DOMINANT, made.max_weight_ratio)
     best = np.array([find(each).share for each in wishes[half:]])
 
     def lacks(given: Sequence[Floats]) -> float:
-        return float(distance.worst(np.array(given), best).mean())
+        return float(distance.largest_lack(np.array(given), best).mean())
 
     ratio = made.max_weight_ratio
     row: dict[str, Any] = {'scenario': name, 'parameters': dict(parameters)}
@@ -147,5 +147,7 @@ def _shares(cloud: Any, setup: model.Setup) -> list[Floats]:
     for moment in engine.simulate(cloud, setup):
         there = np.flatnonzero(moment.node >= 0)
         wishes = judge.wishes(moment)
-        found.append(late_module.had(wishes, there, moment.received[there]))
+        found.append(
+            late_module.dominant_shares(wishes, there, moment.received[there])
+        )
     return found

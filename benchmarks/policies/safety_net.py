@@ -109,21 +109,21 @@ def _averages() -> Plant:
 
 def _inactive() -> Plant:
     """Small VMs that wait do not count, as foresight once had it."""
-    scene: Any = foresight_policy._Scene  # noqa: SLF001
+    scene: Any = foresight_policy._SteeredVms  # noqa: SLF001
 
     def average(self: Any) -> Any:
         count = np.bincount(self.node, minlength=self.nodes)
-        total = np.bincount(self.node, self.doing, self.nodes)
+        total = np.bincount(self.node, self.wanted_cpus, self.nodes)
         return (total / np.maximum(count, 1))[self.node]
 
     made = scene.of.__func__
 
     def of(*given: Any) -> Any:
         found = made(scene, *given)
-        active = found.doing > foresight_policy.ACTIVE * average(found)
-        return dataclasses.replace(found, short=found.short & active)
+        active = found.wanted_cpus > foresight_policy.ACTIVE * average(found)
+        return dataclasses.replace(found, node_lacks=found.node_lacks & active)
 
-    return mock.patch.multiple(scene, average=average, of=of)
+    return mock.patch.multiple(scene, average_want=average, of=of)
 
 
 def _told(change: Callable[[Any, Any, resources.Mask], Any]) -> Plant:
@@ -152,7 +152,7 @@ def _lies_of_wants() -> Plant:
         vcpus = np.where(told.node == 0, LIE * told.vcpus, told.vcpus)
         return dataclasses.replace(told, wanted=wanted, vcpus=vcpus)
 
-    made = knowledge.Searches._make
+    made = knowledge.Searches.compute_knowledge
 
     def make(self: Any, *given: Any) -> Any:
         honest = self._cloud
@@ -166,7 +166,9 @@ def _lies_of_wants() -> Plant:
 
     both = contextlib.ExitStack()
     both.enter_context(_told(change))
-    both.enter_context(mock.patch.object(knowledge.Searches, '_make', make))
+    both.enter_context(
+        mock.patch.object(knowledge.Searches, 'compute_knowledge', make)
+    )
     return both
 
 

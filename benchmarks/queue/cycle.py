@@ -140,7 +140,7 @@ def default_choices() -> service_parts.Choices:
     conf = cfg.ConfigOpts()
     cluster_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
-    return queue_service.choices(conf)
+    return queue_service.build_choices(conf)
 
 
 class Cycles:
@@ -179,7 +179,7 @@ class Cycles:
                 store, lambda: accounts
             ),
         )
-        made = service_parts.collaborators(outside, chosen)
+        made = service_parts.build_collaborators(outside, chosen)
         self.service = service.Service(made, service.ServiceOptions())
         self._time_parts(made)
 

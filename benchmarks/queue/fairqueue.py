@@ -194,7 +194,7 @@ def bounded(
     named = dataclasses.replace(
         snapshot, accounts=accounts(len(snapshot.providers))
     )
-    left = budgets.opened(named, budgets.BudgetTerms(), {}, now, now)
+    left = budgets.open_budgets(named, budgets.BudgetTerms(), {}, now, now)
     return dataclasses.replace(named, budgets=left)
 
 

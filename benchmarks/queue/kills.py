@@ -22,28 +22,28 @@ import pathlib
 import sys
 import time
 
-from tests.fixtures import killing
+from tests.fixtures import kill_runs
 
 RESULTS = pathlib.Path(__file__).parents[1] / 'results' / 'kills.json'
 
 
-def measure(name: str, count: int, seed: int) -> killing.Counts:
+def measure(name: str, count: int, seed: int) -> kill_runs.Counts:
     """Do runs in one cloud, and say how it goes on.
 
     :param name: of the database.
     """
 
-    def tell(counts: killing.Counts) -> None:
+    def tell(counts: kill_runs.Counts) -> None:
         found = {'seed': seed, **dataclasses.asdict(counts)}
         print(json.dumps(found), flush=True)
 
-    with killing.cloud(name, seed) as cloud:
-        return killing.runs(cloud, count, tell)
+    with kill_runs.cloud(name, seed) as cloud:
+        return kill_runs.runs(cloud, count, tell)
 
 
 def measure_beside(
     name: str, count: int, seed: int, clouds: int
-) -> killing.Counts:
+) -> kill_runs.Counts:
     """Do runs in some clouds; each cloud has a seed of its own."""
     parts = [count // clouds + (n < count % clouds) for n in range(clouds)]
     # A process each: what is fake of a cloud would wait for others.
@@ -53,7 +53,7 @@ def measure_beside(
             pool.submit(measure, name, part, seed + n)
             for n, part in enumerate(parts)
         ]
-        return killing.together([each.result() for each in done])
+        return kill_runs.sum_counts([each.result() for each in done])
 
 
 def _arguments() -> argparse.Namespace:

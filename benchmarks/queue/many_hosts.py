@@ -28,7 +28,7 @@ from tests.fixtures.nova_cloud import fixtures
 HOSTS, VCPUS, REQUESTS = 30, 4, 500
 
 
-def told(seen: crowd_module.Seen, asked: list[str]) -> dict[str, Any]:
+def told(seen: crowd_module.CrowdResult, asked: list[str]) -> dict[str, Any]:
     """Figures of what was seen."""
     waits = [
         seen.active[each] - seen.released[each]
@@ -62,7 +62,7 @@ def measured() -> dict[str, Any]:
         cloud.put_queue_in()
         with fake_hosts.running(cloud, HOSTS, VCPUS):
             begun_s = time.monotonic()
-            crowd = crowd_module.Crowd(cloud, REQUESTS)
+            crowd = crowd_module.ManyRequests(cloud, REQUESTS)
             asked_s = time.monotonic() - begun_s
             try:
                 figures = told(crowd.run(), crowd.asked)

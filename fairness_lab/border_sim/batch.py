@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A batch system as Slurm is: priorities, first come by them, EASY backfill.
+"""A batch system like Slurm: jobs start by priority, with EASY backfill.
 
 A priority is ``W_fs F + W_age age / longest``, with the rank of the user in
 the fair tree and an age that counts up to a week (Slurm's multifactor plugin
@@ -41,12 +41,12 @@ _ALL = ''
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JobPart:
-    """Cores of one job on one host.
+    """Cores that one job uses on one host.
 
-    :ivar job: number.
-    :ivar row: of the host.
-    :ivar cores: there.
-    :ivar limit_at: when the job is over at the latest.
+    :ivar job: number of the job.
+    :ivar row: index of the host.
+    :ivar cores: number of cores.
+    :ivar limit_at: latest end of the job, seconds.
     """
 
     job: int
@@ -56,11 +56,11 @@ class JobPart:
 
 
 @dataclasses.dataclass
-class _Promise:
-    """Room that is kept for the first job that does not fit.
+class _Reservation:
+    """Reservation of cores for the first job that does not fit.
 
-    :ivar at: when it starts at the latest.
-    :ivar late: (h,) cores that others may have at that time.
+    :ivar at: latest start of that job, seconds.
+    :ivar late: (h,) cores that other jobs may use at that time.
     """
 
     at: float
@@ -68,12 +68,12 @@ class _Promise:
 
 
 class BatchSide:
-    """The batch side of all hosts.
+    """The batch system on all hosts.
 
     :param world: what is simulated.
 
-    :ivar shares: (g,) of the groups, beside each other.
-    :ivar area: (u,) core-seconds by user.
+    :ivar shares: (g,) relative shares of the groups.
+    :ivar area: (u,) core-seconds that each user has used.
     :ivar started_s: (n,) when each job started; NaN for those that did not.
     """
 
@@ -84,19 +84,23 @@ class BatchSide:
         self.free = self._cores.copy()
         self._open = np.zeros(len(self.free), dtype=bool)
         sizes = jobs.stream.sizes
-        self._of_part = np.array([each.vcpus for each in sizes], np.int64)
-        self._parts = np.array([each.servers for each in sizes], np.int64)
+        self._cores_of_sizes = np.array(
+            [each.vcpus for each in sizes], np.int64
+        )
+        self._part_counts = np.array(
+            [each.servers for each in sizes], np.int64
+        )
         self.shares: Floats = np.array(jobs.owners.shares, dtype=float)
         self._project = np.array(jobs.owners.project, dtype=np.int64)
         users = len(jobs.owners.users)
-        self.area, self._charged = np.zeros((2, users))
+        self.area, self._charged_area = np.zeros((2, users))
         self._used = np.zeros(users, dtype=np.int64)
         self._ledger = ledger_module.UseLedger(
             world.cloud.half_life_s, 0.0, {_ALL: np.zeros(users)}
         )
         self._capacity = np.full(users, float(world.cores))
-        self._at = 0.0
-        self._coming = 0
+        self._counted_until_s = 0.0
+        self._next_job = 0
         self._pending: list[int] = []
         self._running: dict[int, list[JobPart]] = {}
         self._ends: list[tuple[float, int]] = []
@@ -108,23 +112,23 @@ class BatchSide:
 
     @property
     def use(self) -> Floats:
-        """(u,) decayed parts of all hosts by user."""
+        """(u,) decayed use of each user, as a fraction of all hosts."""
         found: Floats = self._ledger.use[_ALL]
         return found
 
     def granted(self, now_s: float) -> Floats:
-        """(u,) parts of all hosts that run now and :attr:`use` lacks yet."""
+        """(u,) use of running jobs that :attr:`use` does not have yet."""
         lacks = np.zeros(len(self.area))
         for n in self._running:
             elapsed_s = now_s - float(self.started_s[n])
             user = self._jobs.stream.user[n]
-            lacks[user] += self._amount(n) * self._ledger.kept(elapsed_s)
+            lacks[user] += self._cores_of_job(n) * self._ledger.kept(elapsed_s)
         found: Floats = lacks / self._capacity
         return found
 
     @property
-    def used(self) -> int:
-        """Cores of all that runs."""
+    def used_cores(self) -> int:
+        """Number of cores that running jobs use."""
         return int(self._used.sum())
 
     def set_open(self, row: int, is_open: bool) -> None:
@@ -133,72 +137,75 @@ class BatchSide:
         self._open[row] = is_open
 
     def is_open(self, row: int) -> bool:
-        """Whether jobs start on a host."""
+        """Whether jobs may start on a host."""
         return bool(self._open[row])
 
     def work(self, row: int) -> tuple[border.RunningWork, ...]:
-        """Work that runs on a host."""
+        """Jobs that run on a host."""
         return tuple(
             border.RunningWork(f'{n}', float(part.cores), part.limit_at)
             for n, part in self._by_host[row].items()
         )
 
-    def wants(self) -> tuple[border.PendingWork, ...]:
-        """Jobs that wait."""
+    def pending_work(self) -> tuple[border.PendingWork, ...]:
+        """Jobs that wait, in the order of their submission."""
         stream = self._jobs.stream
         return tuple(
             border.PendingWork(
                 f'{n}',
-                float(self._amount(n)),
+                float(self._cores_of_job(n)),
                 float(stream.asked_s[n]),
-                float(self._of(n)),
+                float(self._cores_per_part(n)),
             )
             for n in self._pending
         )
 
     def advance(self, until_s: float) -> None:
-        """Let everything happen up to a moment; nothing starts."""
+        """Process arrivals and ends of jobs until a time; start none."""
         asked_s = self._jobs.stream.asked_s
         while self._ends and self._ends[0][0] <= until_s:
             at_s, n = heapq.heappop(self._ends)
-            self._pass(at_s)
-            self._end(n)
-        while self._coming < len(asked_s) and asked_s[self._coming] <= until_s:
-            self._pending.append(self._coming)
-            self._coming += 1
+            self._count_use_until(at_s)
+            self._end_job(n)
+        while (
+            self._next_job < len(asked_s)
+            and asked_s[self._next_job] <= until_s
+        ):
+            self._pending.append(self._next_job)
+            self._next_job += 1
             self._changed = True
-        self._pass(until_s)
-        mean = (self.area - self._charged) / max(
+        self._count_use_until(until_s)
+        mean = (self.area - self._charged_area) / max(
             until_s - self._ledger.at, 1e-9
         )
-        self._charged = self.area.copy()
+        self._charged_area = self.area.copy()
         self._ledger = self._ledger.advanced(
             until_s, {_ALL: mean}, self._capacity
         )
 
     def schedule(self, now_s: float) -> None:
-        """Start what can start, unless nothing happened since."""
+        """Start all jobs that can start, if anything changed."""
         if not self._changed or not self._pending:
             return
         self._changed = False
         promise = None
-        for n in self._in_order(now_s)[:DEPTH]:
+        for n in self._jobs_by_priority(now_s)[:DEPTH]:
             late = math.inf if promise is None else promise.at
             limit_at = now_s + float(self._jobs.limit_s[n])
             room = self.free
             if promise is not None and limit_at > late:
                 room = np.minimum(room, promise.late)
-            rows = self._fit(n, room)
+            rows = self._find_hosts(n, room)
             if rows is not None:
-                self._start(n, rows, now_s, limit_at)
+                self._start_job(n, rows, now_s, limit_at)
                 if promise is not None and limit_at > late:
-                    np.subtract.at(promise.late, rows, self._of(n))
+                    np.subtract.at(promise.late, rows, self._cores_per_part(n))
             elif promise is None:
-                promise = self._promise(n, now_s)
+                promise = self._find_earliest_start(n, now_s)
 
-    def _in_order(self, now_s: float) -> list[int]:
-        """Jobs that wait, by priority, those who came first before."""
-        rank = self._fairshare()
+    def _jobs_by_priority(self, now_s: float) -> list[int]:
+        """Jobs that wait, highest priority first, then first come."""
+        rank = self._fair_tree_ranks()
         waiting = np.array(self._pending)
         stream = self._jobs.stream
         age = (now_s - stream.asked_s[waiting]) / LONGEST_AGE_S
@@ -208,7 +215,7 @@ class BatchSide:
         found: list[int] = waiting[order].tolist()
         return found
 
-    def _fairshare(self) -> Floats:
+    def _fair_tree_ranks(self) -> Floats:
         """Ranks of users in the fair tree, (u,), above 0 to 1."""
         owners = dataclasses.replace(
             self._jobs.owners, shares=tuple(self.shares.tolist())
@@ -223,30 +230,34 @@ class BatchSide:
         own[places] = self.use
         members = np.zeros(len(tree), dtype=bool)
         members[places] = True
-        rank = factors.fair_tree(tree, tree.summed(own), members)
+        rank = factors.fair_tree_rank(tree, tree.summed(own), members)
         found: Floats = rank[places]
         return found
 
-    def _of(self, n: int) -> int:
-        return int(self._of_part[self._jobs.stream.size[n]])
+    def _cores_per_part(self, n: int) -> int:
+        return int(self._cores_of_sizes[self._jobs.stream.size[n]])
 
-    def _amount(self, n: int) -> int:
+    def _cores_of_job(self, n: int) -> int:
         size = self._jobs.stream.size[n]
-        return int(self._of_part[size] * self._parts[size])
+        return int(self._cores_of_sizes[size] * self._part_counts[size])
 
-    def _fit(self, n: int, room: workload.Indices) -> workload.Indices | None:
-        """Hosts of all parts of a job, the fullest first (``CR_Pack``)."""
-        size, cores = self._jobs.stream.size[n], self._of(n)
+    def _find_hosts(
+        self, n: int, room: workload.Indices
+    ) -> workload.Indices | None:
+        """Find hosts for all parts of a job, fullest first (``CR_Pack``)."""
+        size, cores = self._jobs.stream.size[n], self._cores_per_part(n)
         many = np.where(self._open, room, 0) // cores
-        if many.sum() < self._parts[size]:
+        if many.sum() < self._part_counts[size]:
             return None
         order = np.argsort(self.free, kind='stable')
         rows = np.repeat(order, many[order].clip(0))
-        found: workload.Indices = rows[: self._parts[size]]
+        found: workload.Indices = rows[: self._part_counts[size]]
         return found
 
-    def _promise(self, n: int, now_s: float) -> _Promise | None:
-        """The earliest start of a job by the limits of all that runs.
+    def _find_earliest_start(
+        self, n: int, now_s: float
+    ) -> _Reservation | None:
+        """Find the earliest start of a job if running jobs use their limits.
 
         :returns: ``None`` if the hosts that are open can never hold it.
         """
@@ -259,18 +270,18 @@ class BatchSide:
             if not self._open[part.row]:
                 continue
             late[part.row] += part.cores
-            rows = self._fit(n, late)
+            rows = self._find_hosts(n, late)
             if rows is not None:
-                np.subtract.at(late, rows, self._of(n))
+                np.subtract.at(late, rows, self._cores_per_part(n))
                 # What ends then too is free for others as well.
-                return _Promise(max(part.limit_at, now_s), late)
+                return _Reservation(max(part.limit_at, now_s), late)
         return None
 
-    def _start(
+    def _start_job(
         self, n: int, rows: workload.Indices, now_s: float, limit_at: float
     ) -> None:
         self._pending.remove(n)
-        cores = self._of(n)
+        cores = self._cores_per_part(n)
         counts = collections.Counter(rows.tolist())
         parts = [
             JobPart(n, row, cores * count, limit_at)
@@ -280,25 +291,25 @@ class BatchSide:
             self.free[part.row] -= part.cores
             self._by_host[part.row][n] = part
         self._running[n] = parts
-        self._used[self._jobs.stream.user[n]] += self._amount(n)
+        self._used[self._jobs.stream.user[n]] += self._cores_of_job(n)
         self.started_s[n] = now_s
         end_s = now_s + float(self._jobs.stream.lifetime_s[n])
         heapq.heappush(self._ends, (end_s, n))
 
-    def _end(self, n: int) -> None:
+    def _end_job(self, n: int) -> None:
         for part in self._running.pop(n):
             self.free[part.row] += part.cores
             del self._by_host[part.row][n]
-        self._used[self._jobs.stream.user[n]] -= self._amount(n)
+        self._used[self._jobs.stream.user[n]] -= self._cores_of_job(n)
         self._changed = True
 
-    def _pass(self, until_s: float) -> None:
-        self.area += self._used * (until_s - self._at)
-        self._at = until_s
+    def _count_use_until(self, until_s: float) -> None:
+        self.area += self._used * (until_s - self._counted_until_s)
+        self._counted_until_s = until_s
 
 
 def by_group(owners: workload.Owners, amounts: Floats) -> Mapping[str, float]:
-    """Sums of the users of each group."""
+    """Sum amounts of users by group."""
     found = dict.fromkeys(owners.projects, 0.0)
     for at, amount in zip(owners.project, amounts.tolist(), strict=True):
         found[owners.projects[at]] += amount

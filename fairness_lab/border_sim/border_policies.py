@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Movers of the border: demand, as the service does it, and an operator."""
+"""Movers of the border: the planner of the service, and an operator."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from nova_fairness.planners.border import planner
 
 
 class Mover(Protocol):
-    """Says what is done with hosts."""
+    """Plans which hosts change their side."""
 
     def plan(
         self, snapshot: border.Snapshot, now_s: float
@@ -26,7 +26,7 @@ class Mover(Protocol):
 
 
 class DemandMover:
-    """The planner of the service, by what waits on both sides.
+    """Moves hosts as the service does, by what waits on both sides.
 
     :param rules: what an operator allows.
     """
@@ -42,7 +42,7 @@ class DemandMover:
 
 
 class Operator:
-    """Partition Director's way: requests by hand, a TTL, then servers die.
+    """Moves hosts as Partition Director does: by hand, with a TTL.
 
     At some hours of the day the operator asks for as many hosts to go to the
     side with more cores waiting as fill half of the difference: then both
@@ -50,32 +50,34 @@ class Operator:
     is moved away; those that are left after the time to live are deleted.
     Jobs are waited for.
 
-    :param office: hours and time to live.
-    :param begins: number of hosts of the cloud at the begin.
+    :param settings: hours and time to live.
+    :param hosts: number of hosts of the cloud at the begin.
     """
 
-    def __init__(self, office: world_module.Office, begins: int) -> None:
-        self._office = office
-        self._target = begins
-        self._looked = -math.inf
+    def __init__(
+        self, settings: world_module.OperatorSettings, hosts: int
+    ) -> None:
+        self._settings = settings
+        self._target_hosts = hosts
+        self._last_look_s = -math.inf
 
     def plan(
         self, snapshot: border.Snapshot, now_s: float
     ) -> border.BorderPlan:
         """See :class:`Mover`."""
         if self._is_due(now_s):
-            self._target = self._wanted(snapshot)
-            self._looked = now_s
+            self._target_hosts = self._wanted_cloud_hosts(snapshot)
+            self._last_look_s = now_s
         return planner.plan(
             dataclasses.replace(
-                snapshot, target=border.CloudTarget(self._target)
+                snapshot, target=border.CloudTarget(self._target_hosts)
             ),
             now_s,
             demand.BorderRules(
                 stay_s=0.0,
                 most_moving=len(snapshot.nodes),
                 most_per_day=len(snapshot.nodes),
-                ttl_s=self._office.ttl_s,
+                ttl_s=self._settings.ttl_s,
                 end_vms=True,
             ),
         )
@@ -84,12 +86,12 @@ class Operator:
         midnight = now_s - now_s % workload.DAY_S
         past = [
             midnight + hour * workload.HOUR_S
-            for hour in self._office.hours
+            for hour in self._settings.hours
             if midnight + hour * workload.HOUR_S <= now_s
         ]
-        return bool(past) and past[-1] > self._looked
+        return bool(past) and past[-1] > self._last_look_s
 
-    def _wanted(self, snapshot: border.Snapshot) -> int:
+    def _wanted_cloud_hosts(self, snapshot: border.Snapshot) -> int:
         waits = {
             side: sum(each.cores for each in seen.wants)
             for side in border.BorderSide
@@ -99,5 +101,5 @@ class Operator:
         each = sum(node.host.cores for node in snapshot.nodes) / len(
             snapshot.nodes
         )
-        hosts = self._target + math.trunc(more / 2 / each)
+        hosts = self._target_hosts + math.trunc(more / 2 / each)
         return min(max(hosts, 0), len(snapshot.nodes))

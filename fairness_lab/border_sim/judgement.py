@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Results of a run of both sides."""
+"""Results of a simulated run of a batch system and a cloud."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -37,7 +37,7 @@ class BorderJudgement:
 
 
 class BorderJudge:
-    """Looks at a run.
+    """Collects moments of a run, and computes its results.
 
     :param world: what is simulated.
     """
@@ -54,9 +54,9 @@ class BorderJudge:
     def see(
         self, moment: engine.BorderMoment, pledges: workload.Floats
     ) -> None:
-        """Take note of a moment."""
+        """Add a moment to the results."""
         if moment.at_s >= self._settled_s:
-            self._errors.append(_error(moment.parts, pledges))
+            self._errors.append(_pledge_error(moment.use_by_group, pledges))
         self._rows.append(moment)
 
     def result(self, border: engine.BorderRun) -> BorderJudgement:
@@ -64,17 +64,17 @@ class BorderJudge:
 
         :param border: whose run has ended.
         """
-        work = _work(self._world, border)
+        work = _work_hours(self._world, border)
         summary = {
             'work': work,
-            'moves': _moves(self._world, border),
-            'in_both': border.both,
+            'moves': _move_counts(self._world, border),
+            'in_both': border.hosts_on_both_sides,
             'migrations': border.cloud.moved,
             'killed': border.cloud.killed,
             'expired': int(
                 (border.cloud.fate == queue_engine.Fate.EXPIRED).sum()
             ),
-            'waiting': _waits(self._world, border),
+            'waiting': _waits_by_side(self._world, border),
             'settled_s': self._settled_s,
             'pledge_error': {
                 'mean': _rounded(np.mean(self._errors)),
@@ -85,8 +85,8 @@ class BorderJudge:
             else None,
         }
         tables = {
-            'series': _series(self._rows),
-            'groups': _groups(border, self._world.cloud.duration_s),
+            'series': _series_columns(self._rows),
+            'groups': _group_columns(border, self._world.cloud.duration_s),
         }
         return BorderJudgement(summary, tables)
 
@@ -95,8 +95,8 @@ def _rounded(number: Any) -> float:
     return round(float(number), 6)
 
 
-def _error(parts: workload.Floats, pledges: workload.Floats) -> float:
-    """Largest distance of a group's part of all use from its pledge."""
+def _pledge_error(parts: workload.Floats, pledges: workload.Floats) -> float:
+    """Largest difference of a group's fraction of all use and its pledge."""
     use = parts.sum(axis=1)
     total = use.sum()
     if not total:
@@ -104,9 +104,9 @@ def _error(parts: workload.Floats, pledges: workload.Floats) -> float:
     return float(np.abs(use / total - pledges).max())
 
 
-def _work(world: world_module.World, border: engine.BorderRun) -> Json:
-    """Core-hours that were of use, and lost ones apart."""
-    cloud = border.cloud.core_seconds - border.cloud.wasted.sum()
+def _work_hours(world: world_module.World, border: engine.BorderRun) -> Json:
+    """Core-hours of useful work by side, and of lost work."""
+    cloud = border.cloud.core_seconds - border.cloud.lost_core_seconds.sum()
     hours = {
         'batch': float(border.batch.area.sum()) / workload.HOUR_S,
         'cloud': float(cloud) / workload.HOUR_S,
@@ -117,12 +117,14 @@ def _work(world: world_module.World, border: engine.BorderRun) -> Json:
         **{name: _rounded(each) for name, each in hours.items()},
         'total': _rounded(total),
         'part': _rounded(total / capacity),
-        'lost': _rounded(border.cloud.wasted.sum() / workload.HOUR_S),
+        'lost': _rounded(
+            border.cloud.lost_core_seconds.sum() / workload.HOUR_S
+        ),
     }
 
 
-def _moves(world: world_module.World, border: engine.BorderRun) -> Json:
-    """Moves that ended, and their number per host and day."""
+def _move_counts(world: world_module.World, border: engine.BorderRun) -> Json:
+    """Number of moved hosts: in all, per host and day, and the most."""
     days = world.cloud.duration_s / workload.DAY_S
     by_day = [
         len(list(group))
@@ -140,18 +142,20 @@ def _moves(world: world_module.World, border: engine.BorderRun) -> Json:
     }
 
 
-def _waits(world: world_module.World, border: engine.BorderRun) -> Json:
+def _waits_by_side(
+    world: world_module.World, border: engine.BorderRun
+) -> Json:
     streams = {
         'batch': (world.jobs.stream, border.batch.started_s),
         'cloud': (world.cloud.stream, border.cloud.started_s),
     }
     return {
-        name: _waited(started_s - stream.asked_s)
+        name: _wait_statistics(started_s - stream.asked_s)
         for name, (stream, started_s) in streams.items()
     }
 
 
-def _waited(wait_s: workload.Floats) -> Json:
+def _wait_statistics(wait_s: workload.Floats) -> Json:
     known = wait_s[np.isfinite(wait_s)]
     if not len(known):
         return {'started': 0, 'mean_s': None, 'p95_s': None}
@@ -162,7 +166,7 @@ def _waited(wait_s: workload.Floats) -> Json:
     }
 
 
-def _series(rows: Sequence[engine.BorderMoment]) -> Columns:
+def _series_columns(rows: Sequence[engine.BorderMoment]) -> Columns:
     return {
         'time_s': np.array([each.at_s for each in rows]),
         'cloud_hosts': [each.hosts[_Side.CLOUD] for each in rows],
@@ -180,9 +184,9 @@ def _series(rows: Sequence[engine.BorderMoment]) -> Columns:
     }
 
 
-def _groups(border: engine.BorderRun, now_s: float) -> Columns:
-    """Pledges, and decayed parts of all use at the end."""
-    parts = border.parts(now_s)
+def _group_columns(border: engine.BorderRun, now_s: float) -> Columns:
+    """Pledges, and the decayed use of groups at the end."""
+    parts = border.use_by_group(now_s)
     parts = parts / max(parts.sum(), 1e-12)
     return {
         'group': list(border.groups),

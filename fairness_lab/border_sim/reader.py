@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Scenarios of a border: YAML to both sides and what is asked of them."""
+"""Read scenarios of a border from YAML: hosts, both sides, rules."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -45,7 +45,7 @@ def find(
     :raises BadScenario: if there is none, or it is wrong; says file and line.
     :raises BadTrace: if a trace is wrong; says file, line and column.
     """
-    whole = reader.found_at(name, FOLDER, overrides)
+    whole = reader.load_scenario(name, FOLDER, overrides)
     section = whole.section()
     description = section.need('description', yaml.YamlValue.text)
     seed = section.take('seed', yaml.YamlValue.integer, 1)
@@ -56,9 +56,11 @@ def find(
     )
     hosts = section.need('hosts', reader.read_hosts)
     cloud = section.need(
-        'cloud', lambda value: _cloud(value, hosts, days, seed)
+        'cloud', lambda value: _read_cloud(value, hosts, days, seed)
     )
-    jobs = section.need('batch', lambda value: _jobs(value, hosts, days, seed))
+    jobs = section.need(
+        'batch', lambda value: _read_jobs(value, hosts, days, seed)
+    )
     border = section.take('border', lambda value: value, None)
     section.finish()
     world = world_module.World(
@@ -74,10 +76,10 @@ def find(
         demand.BorderRules(),
     )
     _check_pledges(whole, world)
-    return _bordered(border, world) if border else world
+    return _with_border_settings(border, world) if border else world
 
 
-def _cloud(
+def _read_cloud(
     value: yaml.YamlValue, hosts: cluster.Amounts, days: float, seed: int
 ) -> workload.QueuedCloud:
     section = value.section()
@@ -86,7 +88,9 @@ def _cloud(
         'backfill_patience_hours', yaml.YamlValue.number, _PATIENCE_H
     )
     notice_s = section.take('notice_s', yaml.YamlValue.number, 600.0)
-    owners, stream = reader.read_asked(section, hosts, days, seed)
+    owners, stream = reader.read_owners_and_requests(
+        section, hosts, days, seed
+    )
     return workload.QueuedCloud(
         name='',
         description='',
@@ -104,12 +108,14 @@ def _cloud(
     )
 
 
-def _jobs(
+def _read_jobs(
     value: yaml.YamlValue, hosts: cluster.Amounts, days: float, seed: int
 ) -> world_module.Jobs:
     section = value.section()
-    most = section.take('largest_limit_factor', _factor, 3.0)
-    owners, stream = reader.read_asked(section, hosts, days, seed + _JOBS)
+    most = section.take('largest_limit_factor', _read_limit_factor, 3.0)
+    owners, stream = reader.read_owners_and_requests(
+        section, hosts, days, seed + _JOBS
+    )
     # Users ask for more time than they need, some for much more.
     drawn = chance.uniform(seed, _LIMITS, np.arange(len(stream)))
     limit_s = stream.lifetime_s * (1.0 + (most - 1.0) * drawn)
@@ -119,12 +125,12 @@ def _jobs(
     return world_module.Jobs(owners, stream, limit_s)
 
 
-def _factor(value: yaml.YamlValue) -> float:
+def _read_limit_factor(value: yaml.YamlValue) -> float:
     return value.number(1.0)
 
 
 def _check_pledges(whole: yaml.YamlValue, world: world_module.World) -> None:
-    """A group has one pledge, whichever side names it."""
+    """Refuse a group that has different shares on the two sides."""
     known: dict[str, float] = {}
     for owners in (world.jobs.owners, world.cloud.owners):
         for name, share in zip(owners.projects, owners.shares, strict=True):
@@ -135,7 +141,7 @@ def _check_pledges(whole: yaml.YamlValue, world: world_module.World) -> None:
                 )
 
 
-def _bordered(
+def _with_border_settings(
     value: yaml.YamlValue, world: world_module.World
 ) -> world_module.World:
     section, usual = value.section(), world.rules
@@ -154,16 +160,18 @@ def _bordered(
             'contended', lambda each: each.integer(0, hosts), None
         ),
     )
-    office = world_module.Office(
-        section.take('operator_hours', _hours, world.office.hours),
+    office = world_module.OperatorSettings(
+        section.take('operator_hours', _read_hours, world.operator.hours),
         section.take(
             'operator_time_to_live_s',
             yaml.YamlValue.positive,
-            world.office.ttl_s,
+            world.operator.ttl_s,
         ),
     )
     begins = section.take(
-        'cloud_hosts', lambda each: each.integer(0, hosts), world.begins
+        'cloud_hosts',
+        lambda each: each.integer(0, hosts),
+        world.cloud_hosts_at_start,
     )
     boot_s = section.take('boot_s', yaml.YamlValue.number, world.boot_s)
     migrate_s = section.take(
@@ -173,16 +181,16 @@ def _bordered(
     section.finish()
     return dataclasses.replace(
         world,
-        begins=begins,
+        cloud_hosts_at_start=begins,
         rules=rules,
-        office=office,
+        operator=office,
         boot_s=boot_s,
         migrate_s=migrate_s,
         adjust_s=world.adjust_s if adjusts else None,
     )
 
 
-def _hours(value: yaml.YamlValue) -> tuple[float, ...]:
+def _read_hours(value: yaml.YamlValue) -> tuple[float, ...]:
     found = tuple(each.number() for each in value.items())
     if not found or sorted(found) != [*found] or found[-1] >= 24:
         raise value.wrong('hours of a day, ascending, below 24')

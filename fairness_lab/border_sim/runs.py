@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run both sides under every mover of the border, and write the outcome."""
+"""Run both sides with every mover of the border, and write results."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def compare(
     :param directory: that exists; gets ``border.json`` and tables.
     :returns: what ``border.json`` holds.
     """
-    runs = list(_runs(world, names))
+    runs = list(_worlds_and_movers(world, names))
     looks = math.ceil(world.cloud.duration_s / workload.DAY_S)
     if meter is not None:
         meter.begin(world.cloud.name, looks * len(runs))
@@ -58,17 +58,25 @@ def compare(
                 file.add(columns)
                 file.close()
             found.append(
-                {'name': name, **_about(one, mover), **judged.summary}
+                {
+                    'name': name,
+                    **_hosts_of_fixed_border(one, mover),
+                    **judged.summary,
+                }
             )
     finally:
         if meter is not None:
             meter.end()
-    result = {**_head(world), 'best_fixed': _best(found), 'runs': found}
+    result = {
+        **_result_head(world),
+        'best_fixed': _best_fixed_border(found),
+        'runs': found,
+    }
     files.write_json(directory / 'border.json', result)
     return result
 
 
-def _runs(
+def _worlds_and_movers(
     world: world_module.World, names: Sequence[str]
 ) -> Iterator[tuple[str, world_module.World, border_policies.Mover | None]]:
     if 'demand' in names:
@@ -77,11 +85,13 @@ def _runs(
         yield (
             'operator',
             world,
-            border_policies.Operator(world.office, world.begins),
+            border_policies.Operator(
+                world.operator, world.cloud_hosts_at_start
+            ),
         )
     if 'fixed' in names:
         for hosts in range(len(world.cloud.hosts) + 1):
-            fixed = dataclasses.replace(world, begins=hosts)
+            fixed = dataclasses.replace(world, cloud_hosts_at_start=hosts)
             yield f'fixed-{hosts:03d}', fixed, None
 
 
@@ -100,14 +110,14 @@ def _run(
     return judge.result(border)
 
 
-def _about(
+def _hosts_of_fixed_border(
     world: world_module.World, mover: border_policies.Mover | None
 ) -> Json:
-    return {'cloud_hosts': None if mover else world.begins}
+    return {'cloud_hosts': None if mover else world.cloud_hosts_at_start}
 
 
-def _best(found: Sequence[Json]) -> str | None:
-    """Name of the fixed border with most work done; the first of equals."""
+def _best_fixed_border(found: Sequence[Json]) -> str | None:
+    """Name of the fixed border with most work; the first of equals."""
     fixed = [each for each in found if each['cloud_hosts'] is not None]
     if not fixed:
         return None
@@ -115,7 +125,7 @@ def _best(found: Sequence[Json]) -> str | None:
     return str(best['name'])
 
 
-def _head(world: world_module.World) -> Json:
+def _result_head(world: world_module.World) -> Json:
     cloud = world.cloud
     return {
         'version': VERSION,
@@ -131,8 +141,8 @@ def _head(world: world_module.World) -> Json:
         'jobs': len(world.jobs.stream),
         'requests': len(cloud.stream),
         'wanted': {
-            'batch': _wanted(world.jobs.stream),
-            'cloud': _wanted(cloud.stream),
+            'batch': _wanted_core_hours(world.jobs.stream),
+            'cloud': _wanted_core_hours(cloud.stream),
         },
         'boot_s': world.boot_s,
         'migrate_s': world.migrate_s,
@@ -140,8 +150,8 @@ def _head(world: world_module.World) -> Json:
     }
 
 
-def _wanted(stream: workload.Stream) -> float:
-    """Core-hours of all that is asked for."""
+def _wanted_core_hours(stream: workload.Stream) -> float:
+    """Core-hours that all requests of a stream want."""
     cores = np.array([size.vcpus * size.servers for size in stream.sizes])
     hours = cores[stream.size] @ stream.lifetime_s / workload.HOUR_S
     return round(float(hours), 3)

@@ -31,8 +31,8 @@ class Jobs:
 
 
 @dataclasses.dataclass(frozen=True)
-class Office:
-    """Hours at which an operator looks at both queues.
+class OperatorSettings:
+    """Hours at which an operator moves the border, and the TTL of servers.
 
     :ivar hours: of each day, ascending, 0 to 24.
     :ivar ttl_s: time to live of servers on a host that goes to the batch
@@ -45,13 +45,13 @@ class Office:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World:
-    """Everything that is simulated.
+    """Everything that is simulated: hosts, both sides, the border's rules.
 
     :ivar cloud: all hosts, and what is asked of the cloud.
     :ivar jobs: what is asked of the batch system.
-    :ivar begins: number of hosts that the cloud has at the begin.
+    :ivar cloud_hosts_at_start: number of hosts of the cloud at the begin.
     :ivar rules: by which demand moves the border.
-    :ivar office: of the operator who moves it by hand.
+    :ivar operator: settings of the operator who moves it by hand.
     :ivar boot_s: from when a side may open a host until it takes work.
     :ivar migrate_s: for which a live migration of one server takes; those of
         one host come one after the other.
@@ -61,14 +61,14 @@ class World:
 
     cloud: workload.QueuedCloud
     jobs: Jobs
-    begins: int
+    cloud_hosts_at_start: int
     rules: demand.BorderRules
-    office: Office = Office()
+    operator: OperatorSettings = OperatorSettings()
     boot_s: float = 300.0
     migrate_s: float = 60.0
     adjust_s: float | None = 300.0
 
     @property
     def cores(self) -> int:
-        """Of all hosts."""
+        """Number of cores of all hosts."""
         return int(self.cloud.capacity[VCPU])

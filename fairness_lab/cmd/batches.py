@@ -69,7 +69,7 @@ def compare(
     content = {
         'version': VERSION,
         'runs': [
-            {**row(result), 'directory': place.as_posix()}
+            {**compared_values(result), 'directory': place.as_posix()}
             for result, place in zip(results, places, strict=True)
         ],
     }
@@ -95,7 +95,7 @@ def _pairs(asked: ComparedRuns) -> Iterator[tuple[running.RunOptions, str]]:
         )
 
 
-def check(asked: ComparedRuns) -> None:
+def check_scenarios_and_plugins(asked: ComparedRuns) -> None:
     """Read everything once, so that nothing fails after hours.
 
     :raises BadScenario: if a scenario is wrong.
@@ -118,20 +118,23 @@ def sweep(
     :returns: what ``sweep.json`` holds.
     """
     runs: list[Json] = []
-    for place in points(asked, grid):
+    for place in sweep_points(asked, grid):
         for choice, name in _pairs(place.asked):
             scenario = experiment.find(name, place.asked.overrides)
             result = running.run(
-                scenario, choice, _numbered(directory, len(runs)), meter
+                scenario,
+                choice,
+                _numbered_directory(directory, len(runs)),
+                meter,
             )
-            runs.append({'set': place.values, **row(result)})
+            runs.append({'set': place.values, **compared_values(result)})
     content = {'version': VERSION, 'swept': list(grid), 'runs': runs}
     files.write_json(directory / 'sweep.json', content)
     _write_table(directory, grid, runs)
     return content
 
 
-def _numbered(directory: pathlib.Path, number: int) -> pathlib.Path:
+def _numbered_directory(directory: pathlib.Path, number: int) -> pathlib.Path:
     made = directory / 'runs' / f'{number + 1:04d}'
     made.mkdir(parents=True)
     return made
@@ -149,7 +152,7 @@ class SweepPoint:
     asked: ComparedRuns
 
 
-def points(
+def sweep_points(
     asked: ComparedRuns, grid: Mapping[str, Sequence[str]]
 ) -> Iterator[SweepPoint]:
     """All combinations, the last key fastest."""
@@ -178,7 +181,7 @@ def points(
         )
 
 
-def row(result: Mapping[str, Any]) -> Json:
+def compared_values(result: Mapping[str, Any]) -> Json:
     """Values of a run that are compared."""
     return {
         'scenario': result['scenario'],
@@ -211,7 +214,7 @@ def _write_table(
     table.close()
 
 
-def text(runs: Sequence[Mapping[str, Any]]) -> str:
+def runs_table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Write runs as a table for people."""
     shown = compare_simulated.QUANTITIES
     head = ['scenario', 'metric', 'policy', *(item.says for item in shown)]
@@ -227,4 +230,4 @@ def text(runs: Sequence[Mapping[str, Any]]) -> str:
         name = f'{run["scenario"]} {swept}'.strip()
         lines.append([name, run['metric'], run['policy'], *said])
     numeric = [False] * 3 + [True] * len(shown)
-    return wording.aligned(lines, numeric)
+    return wording.format_table(lines, numeric)

@@ -59,20 +59,20 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return int(options.do(options))
     except (exception.BadScenario, exception.UnknownPlugin) as error:
-        return _complain(error, BAD_USAGE)
+        return _print_error(error, BAD_USAGE)
     except exception.LabEnvironmentError as error:
-        return _complain(error, LACKING)
+        return _print_error(error, LACKING)
     except (exception.FairnessError, errors.MessagingError) as error:
-        return _complain(error, FAILED)
+        return _print_error(error, FAILED)
     except KeyboardInterrupt:
-        return _complain('interrupted', INTERRUPTED)
+        return _print_error('interrupted', INTERRUPTED)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(_bounded_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _complain(error: object, code: int) -> int:
+def _print_error(error: object, code: int) -> int:
     sys.stderr.write(f'nova-fairness-lab: {error}\n')
     return code
 
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
     listing = commands.add_parser('list', help='list the scenarios')
-    listing.set_defaults(do=_list)
+    listing.set_defaults(do=_list_scenarios)
     _add_run(commands.add_parser('run', help='run a scenario'))
     comparing = commands.add_parser('compare', help='compare two runs')
     comparing.add_argument('first', type=pathlib.Path, metavar='A')
@@ -162,7 +162,7 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _number(what: str, low: float, high: float, text: str) -> float:
+def _bounded_number(what: str, low: float, high: float, text: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -174,11 +174,11 @@ def _number(what: str, low: float, high: float, text: str) -> float:
     return number
 
 
-_seconds = functools.partial(_number, 'seconds', 0.2, 1e6)
-_weight = functools.partial(_number, 'times', 1, 100)
+_seconds = functools.partial(_bounded_number, 'seconds', 0.2, 1e6)
+_weight = functools.partial(_bounded_number, 'times', 1, 100)
 
 
-def _list(_options: argparse.Namespace) -> int:
+def _list_scenarios(_options: argparse.Namespace) -> int:
     for name in programs.LABORATORY.names():
         found = reader.find(name, programs.LABORATORY)
         sys.stdout.write(
@@ -187,7 +187,7 @@ def _list(_options: argparse.Namespace) -> int:
     return DONE
 
 
-def _chosen(options: argparse.Namespace) -> scenario_module.Scenario:
+def _chosen_scenario(options: argparse.Namespace) -> scenario_module.Scenario:
     """Scenario with the options of the command line."""
     found = reader.find(options.scenario, programs.LABORATORY)
     agents = dataclasses.replace(
@@ -199,9 +199,9 @@ def _chosen(options: argparse.Namespace) -> scenario_module.Scenario:
         found, agents=agents, interval_s=options.interval or found.interval_s
     )
     if options.full:
-        found = found.stretched(10 * found.duration_s)
+        found = found.with_duration(10 * found.duration_s)
     if options.duration:
-        found = found.stretched(options.duration)
+        found = found.with_duration(options.duration)
     _check_plugin('metric', agents.metric, plugins.metric_names())
     _check_plugin('policy', agents.policy, plugins.policy_names())
     return found
@@ -217,7 +217,7 @@ def _check_plugin(noun: str, name: str, known: tuple[str, ...]) -> None:
 def _run(options: argparse.Namespace) -> int:
     from fairness_lab.testbed import running  # needs libvirt, list does not
 
-    found = _chosen(options)
+    found = _chosen_scenario(options)
     warning = plugins.warning(found.agents.metric, found.agents.policy)
     if warning and not options.no_agents:
         sys.stderr.write(f'nova-fairness-lab: warning: {warning}\n')

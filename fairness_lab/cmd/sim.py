@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = sim_options.parser(
         {
-            'list': _list,
+            'list': _list_scenarios,
             'run': _run,
             'compare': _compare,
             'sweep': _sweep,
@@ -68,13 +68,13 @@ def main(arguments: list[str] | None = None) -> int:
             return int(options.do(options))
     except exception.UnknownPlugin as error:
         # What is installed in another environment is not found.
-        return _complain(f'{error}; looked in {sys.prefix}', BAD_USAGE)
+        return _print_error(f'{error}; looked in {sys.prefix}', BAD_USAGE)
     except _WRONG as error:
-        return _complain(error, BAD_USAGE)
+        return _print_error(error, BAD_USAGE)
     except exception.FairnessError as error:
-        return _complain(error, FAILED)
+        return _print_error(error, FAILED)
     except KeyboardInterrupt:
-        return _complain('interrupted', INTERRUPTED)
+        return _print_error('interrupted', INTERRUPTED)
 
 
 @contextlib.contextmanager
@@ -90,7 +90,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _complain(error: object, code: int) -> int:
+def _print_error(error: object, code: int) -> int:
     sys.stderr.write(f'nova-fairness-sim: {error}\n')
     return code
 
@@ -103,7 +103,7 @@ def _overrides(options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
-def _list(_options: argparse.Namespace) -> int:
+def _list_scenarios(_options: argparse.Namespace) -> int:
     found = [experiment.find(name) for name in programs.SIMULATOR.names()]
     known = {
         'scenarios': {item.name: item.cloud.description for item in found},
@@ -136,17 +136,17 @@ def _run(options: argparse.Namespace) -> int:
     made = running.setup(scenario, choice)
     if warning := plugins.warning(made.metric, made.policy):
         sys.stderr.write(f'nova-fairness-sim: warning: {warning}\n')
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         result = running.run(
             scenario, choice, directory, progress.BatchProgress()
         )
         if not options.no_report and options.format == 'csv':
             page.write_run(directory, result, directory)
-    _say([batches.row(result)], options.out)
+    _print_runs([batches.compared_values(result)], options.out)
     return DONE
 
 
-def _asked(options: argparse.Namespace) -> batches.ComparedRuns:
+def _runs_to_compare(options: argparse.Namespace) -> batches.ComparedRuns:
     return batches.ComparedRuns(
         scenarios=options.scenarios or programs.SIMULATOR.names(),
         metrics=options.metrics,
@@ -157,34 +157,34 @@ def _asked(options: argparse.Namespace) -> batches.ComparedRuns:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    asked = _asked(options)
+    asked = _runs_to_compare(options)
     asked = dataclasses.replace(
         asked,
         choice=dataclasses.replace(
             asked.choice, kind=options.format, detail=options.detail
         ),
     )
-    batches.check(asked)
-    with files.whole(options.out) as directory:
+    batches.check_scenarios_and_plugins(asked)
+    with files.new_directory(options.out) as directory:
         content = batches.compare(asked, directory, progress.BatchProgress())
-    _say(content['runs'], options.out)
+    _print_runs(content['runs'], options.out)
     return DONE
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    asked, grid = _asked(options), dict(options.vary)
-    for point in batches.points(asked, grid):
-        batches.check(point.asked)
-    with files.whole(options.out) as directory:
+    asked, grid = _runs_to_compare(options), dict(options.vary)
+    for point in batches.sweep_points(asked, grid):
+        batches.check_scenarios_and_plugins(point.asked)
+    with files.new_directory(options.out) as directory:
         content = batches.sweep(
             asked, grid, directory, progress.BatchProgress()
         )
-    _say(content['runs'], options.out)
+    _print_runs(content['runs'], options.out)
     return DONE
 
 
-def _say(runs: Sequence[batches.Json], where: pathlib.Path) -> None:
-    sys.stdout.write(f'{batches.text(runs)}{where}\n')
+def _print_runs(runs: Sequence[batches.Json], where: pathlib.Path) -> None:
+    sys.stdout.write(f'{batches.runs_table(runs)}{where}\n')
 
 
 if __name__ == '__main__':

@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     cloud = reader.find(options.scenario, _overrides(options))
     order_texts.load_order(options.order)
     order_texts.load_victims(options.victims)
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         result = queue_runs.run(
             cloud,
             options.order,
@@ -84,7 +84,7 @@ def _compare(options: argparse.Namespace) -> int:
     for victims in options.victims:
         order_texts.load_victims(victims)
     runs = []
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         every = itertools.product(
             clouds, orders, options.victims or [queue_runs.VICTIMS]
         )
@@ -130,7 +130,7 @@ def _attack(options: argparse.Namespace) -> int:
     meter.begin(first.name, len(names) * len(clouds))
     for name, cloud in itertools.product(names, clouds):
         attack = attacks.ATTACKS[name]
-        outcome = attacks.tried(cloud, attack, order)
+        outcome = attacks.simulate_attack(cloud, attack, order)
         found.append(
             {
                 'attack': name,
@@ -142,7 +142,7 @@ def _attack(options: argparse.Namespace) -> int:
         )
         meter.tick(len(found))
     meter.end()
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         content = {
             'version': VERSION,
             'scenario': first.name,
@@ -182,7 +182,7 @@ def _say_gains(
 ) -> None:
     lines = [[*columns], *map(list, zip(*columns.values(), strict=True))]
     numeric = [False] + [True] * len(_GAINED)
-    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+    sys.stdout.write(f'{wording.format_table(lines, numeric)}{options.out}\n')
 
 
 def _market(options: argparse.Namespace) -> int:
@@ -224,7 +224,7 @@ def _tenants(options: argparse.Namespace) -> int:
 
 def _border(options: argparse.Namespace) -> int:
     world = border_reader.find(options.scenario, _overrides(options))
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         result = border_runs.compare(
             world,
             options.mover or border_runs.MOVERS,
@@ -238,7 +238,7 @@ def _border(options: argparse.Namespace) -> int:
         table.close()
     lines = [[*rows[0]], *([*row.values()] for row in rows)]
     numeric = [False] + [True] * (len(rows[0]) - 1)
-    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+    sys.stdout.write(f'{wording.format_table(lines, numeric)}{options.out}\n')
     return 0
 
 
@@ -249,7 +249,7 @@ def _write_tables(
     tables: Mapping[str, list[Json]],
 ) -> int:
     """Write and print tables, and a file of JSON beside them."""
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         about = {'version': VERSION, 'seed': options.seed, **content}
         files.write_json(directory / f'{stem}.json', about)
         for name, rows in tables.items():
@@ -259,7 +259,7 @@ def _write_tables(
             table.close()
             lines = [[*columns], *([*map(str, r.values())] for r in rows)]
             numeric = [not isinstance(each, str) for each in rows[0].values()]
-            sys.stdout.write(f'{wording.aligned(lines, numeric)}\n')
+            sys.stdout.write(f'{wording.format_table(lines, numeric)}\n')
     sys.stdout.write(f'{options.out}\n')
     return 0
 
@@ -330,7 +330,7 @@ def _say(results: Sequence[Json], options: argparse.Namespace) -> None:
         cells = [read(result) for read in shown.values()]
         lines.append([*(result[key] for key in first), *cells])
     numeric = [False] * len(first) + [True] * len(shown)
-    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+    sys.stdout.write(f'{wording.format_table(lines, numeric)}{options.out}\n')
 
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {

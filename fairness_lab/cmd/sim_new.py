@@ -20,7 +20,7 @@ def create(options: argparse.Namespace) -> int:
     package = packages.PluginPackage(options.kind, options.name)
     package.check()
     out = options.out or pathlib.Path(package.distribution)
-    with files.whole(out) as directory:
+    with files.new_directory(out) as directory:
         packages.write(package, directory)
     for path in sorted(package.files()):
         sys.stdout.write(f'{out / path}\n')

@@ -28,7 +28,7 @@ def reproduce(options: argparse.Namespace) -> int:
         sys.stdout.write(_listed(evidence, chosen))
         return 0
     meter = progress.BatchProgress()
-    with files.whole(options.out) as directory:
+    with files.new_directory(options.out) as directory:
         meter.begin('claims', len({each.command for each in chosen}))
         try:
             found = reproduction.reproduce(
@@ -78,7 +78,7 @@ def _table(rows: Sequence[Json]) -> str:
     titles = [key for key in cells[0] if key in seen]
     lines = [titles, *([each[key] for key in titles] for each in cells)]
     words = ('claim', 'of', 'holds', 'beside published')
-    return wording.aligned(lines, [key not in words for key in titles])
+    return wording.format_table(lines, [key not in words for key in titles])
 
 
 def _cells(outcome: str, number: Mapping[str, Any]) -> dict[str, str]:

@@ -104,7 +104,7 @@ class Claim:
         return float(content)
 
     def holds(self, label: Label, number: float) -> bool:
-        """Whether a number is the declared one within the tolerance.
+        """Whether a number equals the declared one, within the tolerance.
 
         The edge belongs to the tolerance, also where rounding puts it
         beyond: 0.8 is 0.1 from 0.7.
@@ -114,11 +114,15 @@ class Claim:
         return abs(number - declared) <= self.within + rounding
 
     def is_on_record(self, label: Label, number: float) -> bool:
-        """Whether a number of the result file is the declared one."""
+        """Whether a number of a recorded result is the declared one."""
         return math.isclose(number, self.recorded[label], rel_tol=_SAME)
 
     def verdict(self, label: Label, number: float) -> str:
-        """The number beside that of the document; empty without one."""
+        """Compare a number with the published one, in a word.
+
+        :returns: ``equal``, ``better``, ``worse`` or ``not comparable``; empty
+            if the document has no number for this label.
+        """
         published = self.published.get(label)
         if published is None:
             return ''

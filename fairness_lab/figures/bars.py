@@ -40,7 +40,9 @@ class Bar:
 def draw_settled(axes: panel.Axes, result: panel.Result) -> None:
     """Draw what each user got in the settled half."""
     window = result['window']
-    panel.title(axes, f'Settled, {window["from_s"]:g} to {window["to_s"]:g} s')
+    panel.write_title(
+        axes, f'Settled, {window["from_s"]:g} to {window["to_s"]:g} s'
+    )
     shades = panel.colours(result)
     text = '{:.1f} %' if len(shades) <= WIDE else '{:.0f}'
     for x, (user, shade) in enumerate(shades.items()):
@@ -53,7 +55,9 @@ def draw_settled(axes: panel.Axes, result: panel.Result) -> None:
 def draw_settled_vms(axes: panel.Axes, result: panel.Result) -> None:
     """Draw what each VM got of its node in the settled half."""
     window = result['window']
-    panel.title(axes, f'Settled, {window["from_s"]:g} to {window["to_s"]:g} s')
+    panel.write_title(
+        axes, f'Settled, {window["from_s"]:g} to {window["to_s"]:g} s'
+    )
     shades = panel.colours(result)
     vms = result['instances']
     names = sorted(vms, key=lambda name: (vms[name]['node'], name))
@@ -63,7 +67,7 @@ def draw_settled_vms(axes: panel.Axes, result: panel.Result) -> None:
         _draw(axes, Bar(x, 0.7, vm['cpu_share'], shades[vm['user']]), text)
         _draw_fair(axes, x, vm['max_min_share'])
     shown = [f'{name}\n{vms[name]["node"]}' for name in names]
-    _finish(axes, shown if text else _ends(vms, names))
+    _finish(axes, shown if text else _names_of_owners(vms, names))
     axes.set_ylabel('part of its node [%]')
 
 
@@ -78,7 +82,7 @@ def draw_before_after(
     :param kind: ``users`` or ``instances``.
     """
     what = 'Users' if kind == 'users' else 'VMs'
-    panel.title(axes, f'{what}, settled: A pale, B full')
+    panel.write_title(axes, f'{what}, settled: A pale, B full')
     shades = panel.colours(first)
     names = [name for name in first[kind] if name in second[kind]]
     names.sort(key=lambda name: (first[kind][name].get('user', name), name))
@@ -92,7 +96,7 @@ def draw_before_after(
         ):
             _draw(axes, bar, text)
         _draw_fair(axes, x, after['max_min_share'])
-    _finish(axes, names if text else _ends(first[kind], names))
+    _finish(axes, names if text else _names_of_owners(first[kind], names))
 
 
 def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
@@ -100,13 +104,13 @@ def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
 
     :param found: ``uncontended`` of a result.
     """
-    panel.title(axes, 'Change of the work')
+    panel.write_title(axes, 'Change of the work')
     changes = [100 * pair['difference'] for pair in found['pairs']]
     numbers = range(1, len(changes) + 1)
     if found['confidence_95']:
         low, high = (100 * end for end in found['confidence_95'])
         axes.axhspan(low, high, color=panel.PALETTE[0], alpha=0.25, lw=0)
-        panel.note(axes, 'band: 95 % confidence')
+        panel.write_note(axes, 'band: 95 % confidence')
     axes.axhline(0, color=panel.FAIR, lw=1)
     size = 6 if len(changes) <= 2 * panel.MANY_EVENTS else 3
     axes.plot(numbers, changes, 'o', ms=size, color=panel.PALETTE[0])
@@ -115,10 +119,10 @@ def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
     axes.locator_params(axis='x', nbins=10, integer=True)
     axes.set_xlabel('pair of phases')
     axes.set_ylabel('with the agent against without [%]')
-    panel.tidy(axes)
+    panel.remove_ornaments(axes)
 
 
-def _ends(
+def _names_of_owners(
     vms: Mapping[str, Mapping[str, Any]], names: Sequence[str]
 ) -> list[str]:
     """Owner's name in the middle of each owner's many VMs."""
@@ -174,5 +178,5 @@ def _finish(axes: panel.Axes, names: Sequence[str]) -> None:
     axes.set_ylim(0, 1.12 * axes.get_ylim()[1])
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.set_ylabel('part of the CPU [%]')
-    panel.note(axes, 'dashed: max-min fair')
-    panel.tidy(axes)
+    panel.write_note(axes, 'dashed: max-min fair')
+    panel.remove_ornaments(axes)

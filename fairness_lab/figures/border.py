@@ -80,7 +80,7 @@ def write(directory: pathlib.Path, result: Result) -> None:
     (directory / 'border.png').write_bytes(image)
     title = f'{result["scenario"]}: a border between batch and cloud'
     settings = [
-        (says, page.said(result[key]))
+        (says, page.value_html(result[key]))
         for key, says in _SETTINGS
         if key in result
     ]
@@ -89,8 +89,8 @@ def write(directory: pathlib.Path, result: Result) -> None:
         f'<p>{html.escape(str(result["description"]))}</p>',
         _table(result),
         page.pictures([('Both sides over time', image)]),
-        f'<h2>What was simulated</h2>\n{page.defined(settings)}',
-        f'<h2>What the words mean</h2>\n{page.defined(MEANINGS)}',
+        f'<h2>What was simulated</h2>\n{page.definition_list(settings)}',
+        f'<h2>What the words mean</h2>\n{page.definition_list(MEANINGS)}',
     )
     (directory / 'report.html').write_text(text, encoding='utf-8')
 
@@ -153,8 +153,8 @@ def picture(directory: pathlib.Path, result: Result) -> bytes:
         axes = drawn.add_subplot(grid[place, 0])
         _draw_run(axes, name, directory, result)
     _draw_work(drawn.add_subplot(grid[len(shown), 0]), result)
-    style.headline(drawn, f'{result["scenario"]}: who moves the border')
-    return style.png(drawn)
+    style.write_headline(drawn, f'{result["scenario"]}: who moves the border')
+    return style.to_png(drawn)
 
 
 def _draw_run(
@@ -168,7 +168,7 @@ def _draw_run(
         return [series.number(row[key]) for row in table]
 
     cores = result['cores']
-    style.title(axes, f'{name}: cores in use')
+    style.write_title(axes, f'{name}: cores in use')
     axes.stackplot(
         days,
         column('cloud_used'),
@@ -184,16 +184,16 @@ def _draw_run(
     axes.margins(x=0)
     axes.set_xlabel('day')
     axes.legend(fontsize=style.SMALL, frameon=False, loc='upper right')
-    style.tidy(axes)
+    style.remove_ornaments(axes)
 
 
 def _draw_work(axes: style.Axes, result: Result) -> None:
     """Draw work done with each fixed border, and lines of the movers."""
-    style.title(axes, 'Work done, of all cores [%]')
+    style.write_title(axes, 'Work done, of all cores [%]')
     fixed = [run for run in result['runs'] if run['cloud_hosts'] is not None]
     x = [run['cloud_hosts'] for run in fixed]
-    lower = [_part(result, run, 'cloud') for run in fixed]
-    upper = [_part(result, run, 'batch') for run in fixed]
+    lower = [_used_fraction(result, run, 'cloud') for run in fixed]
+    upper = [_used_fraction(result, run, 'batch') for run in fixed]
     axes.bar(x, lower, 0.7, color=style.PALETTE[0], label='cloud')
     axes.bar(
         x, upper, 0.7, bottom=lower, color=style.PALETTE[1], label='batch'
@@ -209,9 +209,9 @@ def _draw_work(axes: style.Axes, result: Result) -> None:
     axes.set_xlabel('hosts of the cloud, if the border is fixed')
     axes.set_ylim(0, 103)
     axes.legend(fontsize=style.SMALL, frameon=False, ncols=4)
-    style.tidy(axes)
+    style.remove_ornaments(axes)
 
 
-def _part(result: Result, run: Result, side: str) -> float:
+def _used_fraction(result: Result, run: Result, side: str) -> float:
     capacity = float(result['cores'] * result['duration_s']) / HOUR_S
     return 100 * float(run['work'][side]) / capacity

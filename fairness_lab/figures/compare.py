@@ -43,7 +43,7 @@ def compare(
             )
     content = build(first, second)
     sides = tuple(
-        panel.PanelSide(title, result, _points(directory))
+        panel.PanelSide(title, result, _read_points(directory))
         for title, result, directory in (
             (content['first']['title'], first, first_dir),
             (content['second']['title'], second, second_dir),
@@ -62,10 +62,12 @@ def build(first: Mapping[str, Any], second: Mapping[str, Any]) -> Json:
         'version': VERSION,
         'scenario': first['scenario'],
         'backend': first['backend'],
-        'first': _side(titles[0], first),
-        'second': _side(titles[1], second),
-        'users': _both(first['users'], second['users']),
-        'instances': _both(first['instances'], second['instances']),
+        'first': _run_summary(titles[0], first),
+        'second': _run_summary(titles[1], second),
+        'users': _parts_in_both_runs(first['users'], second['users']),
+        'instances': _parts_in_both_runs(
+            first['instances'], second['instances']
+        ),
     }
 
 
@@ -83,7 +85,7 @@ def _titles(
     return f'first run, {titles[0]}', f'second run, {titles[1]}'
 
 
-def _side(title: str, result: Mapping[str, Any]) -> Json:
+def _run_summary(title: str, result: Mapping[str, Any]) -> Json:
     kept = ('agents', 'metric', 'policy', 'interval_s', 'duration_s', 'rounds')
     return {
         'title': title,
@@ -99,7 +101,7 @@ def _side(title: str, result: Mapping[str, Any]) -> Json:
     }
 
 
-def _both(
+def _parts_in_both_runs(
     first: Mapping[str, Json], second: Mapping[str, Json]
 ) -> dict[str, Json]:
     return {
@@ -114,7 +116,7 @@ def _both(
     }
 
 
-def _points(directory: pathlib.Path) -> tuple[series.SeriesPoint, ...]:
+def _read_points(directory: pathlib.Path) -> tuple[series.SeriesPoint, ...]:
     path = directory / report.SERIES
     try:
         with path.open(newline='') as stream:

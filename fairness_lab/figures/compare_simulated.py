@@ -106,10 +106,10 @@ def compare(sides: Sequence[simulated.SimulatedRun]) -> bytes:
     if drawn_lines:
         _draw_lines(drawn, upper.subgridspec(rows, columns), scenarios, shades)
     _draw_bars(drawn.add_subplot(lower), scenarios, shades)
-    style.headline(
+    style.write_headline(
         drawn, 'Lack of the worst user below the ideal within the weights'
     )
-    return style.png(drawn)
+    return style.to_png(drawn)
 
 
 def _by_scenario(
@@ -130,7 +130,7 @@ def _draw_lines(
 ) -> None:
     for number, (name, sides) in enumerate(scenarios.items()):
         axes = drawn.add_subplot(places[divmod(number, places.ncols)])
-        style.title(axes, name)
+        style.write_title(axes, name)
         for side in sides:
             x, y = series.curve(side.series.measures, 'worst_bounded')
             percent = [100 * value for value in y]
@@ -141,7 +141,7 @@ def _draw_lines(
         axes.set_xlabel('round')
         if number % places.ncols == 0:
             axes.set_ylabel('worst user lacks [%]')
-        style.tidy(axes)
+        style.remove_ornaments(axes)
         if len(scenarios) == 1:
             labels.name_curves(axes, _names(sides, shades))
 
@@ -166,7 +166,7 @@ def _draw_bars(
     scenarios: Mapping[str, Sequence[simulated.SimulatedRun]],
     shades: Mapping[str, str],
 ) -> None:
-    style.title(axes, 'Settled: what the worst user lacks')
+    style.write_title(axes, 'Settled: what the worst user lacks')
     titles = list(shades)
     width = 0.8 / max(1, len(titles))
     for place, title in enumerate(titles):
@@ -192,4 +192,4 @@ def _draw_bars(
     axes.set_ylabel('lacking [%]')
     axes.legend(fontsize=style.SMALL, frameon=False, ncols=4)
     axes.set_ylim(0, 1.2 * max(5.0, axes.get_ylim()[1]))
-    style.tidy(axes)
+    style.remove_ornaments(axes)

@@ -54,8 +54,8 @@ def name_curves(axes: Any, labels: Iterable[Label]) -> None:
         )
         for label in labels
     ]
-    joined = join(placed, 1 / LINES)
-    places = apart([label.place for label in joined], 1 / LINES)
+    joined = join_overlapping(placed, 1 / LINES)
+    places = spread_places([label.place for label in joined], 1 / LINES)
     for place, label in zip(places, joined, strict=True):
         axes.annotate(
             label.text,
@@ -71,7 +71,7 @@ def name_curves(axes: Any, labels: Iterable[Label]) -> None:
         )
 
 
-def join(labels: Iterable[Label], gap: float) -> list[Label]:
+def join_overlapping(labels: Iterable[Label], gap: float) -> list[Label]:
     """Put labels of one look that would overlap into one.
 
     :param gap: distance below which two would.
@@ -91,10 +91,10 @@ def join(labels: Iterable[Label], gap: float) -> list[Label]:
             groups[-1].append(label)
         else:
             groups.append([label])
-    return sorted(map(_joined, groups), key=lambda item: item.place)
+    return sorted(map(_join_group, groups), key=lambda item: item.place)
 
 
-def _joined(group: Sequence[Label]) -> Label:
+def _join_group(group: Sequence[Label]) -> Label:
     return dataclasses.replace(
         group[0],
         place=mean([label.place for label in group]),
@@ -102,7 +102,7 @@ def _joined(group: Sequence[Label]) -> Label:
     )
 
 
-def apart(places: Sequence[float], gap: float) -> list[float]:
+def spread_places(places: Sequence[float], gap: float) -> list[float]:
     """Move ascending places until none is closer than a gap to the next.
 
     Those that would overlap stand around their common middle.
@@ -110,18 +110,20 @@ def apart(places: Sequence[float], gap: float) -> list[float]:
     groups: list[list[float]] = []
     for place in places:
         groups.append([place])
-        while len(groups) > 1 and _overlap(groups[-2], groups[-1], gap):
+        while len(groups) > 1 and _do_overlap(groups[-2], groups[-1], gap):
             last = groups.pop()
             groups[-1].extend(last)
-    return list(itertools.chain(*(_spread(group, gap) for group in groups)))
+    return list(
+        itertools.chain(*(_spread_group(group, gap) for group in groups))
+    )
 
 
-def _spread(group: Sequence[float], gap: float) -> list[float]:
+def _spread_group(group: Sequence[float], gap: float) -> list[float]:
     bottom = mean(group) - gap * (len(group) - 1) / 2
     return [bottom + gap * number for number in range(len(group))]
 
 
-def _overlap(
+def _do_overlap(
     lower: Sequence[float], upper: Sequence[float], gap: float
 ) -> bool:
-    return _spread(upper, gap)[0] - _spread(lower, gap)[-1] < gap
+    return _spread_group(upper, gap)[0] - _spread_group(lower, gap)[-1] < gap

@@ -131,38 +131,40 @@ def scenarios(results: Sequence[Result]) -> str:
     return '\n'.join(
         f'<h2>Scenario {html.escape(name)}</h2>\n'
         f'<p>{html.escape(str(result.get("description", "")))}</p>\n'
-        f'{defined(_settings(result))}'
+        f'{definition_list(_settings(result))}'
         for name, result in first.items()
     )
 
 
-def meanings() -> str:
+def glossary_html() -> str:
     """Words of a report with their meanings."""
-    return f'<h2>What the words mean</h2>\n{defined(MEANINGS)}'
+    return f'<h2>What the words mean</h2>\n{definition_list(MEANINGS)}'
 
 
 def _settings(result: Result) -> Iterator[tuple[str, str]]:
     for key, says in _SETTINGS:
         if key in result:
-            yield says, said(result[key])
+            yield says, value_html(result[key])
     agents = result.get('agents', {})
     for key, says in _OF_AGENTS:
         if agents.get(key) is not None:
-            yield says, said(agents[key])
+            yield says, value_html(agents[key])
     for name, value in result.get('parameters', {}).items():
-        yield f'parameter {name} of the policy', said(value)
+        yield f'parameter {name} of the policy', value_html(value)
 
 
-def said(value: Any) -> str:
+def value_html(value: Any) -> str:
     """A value of a result for people; nested ones with commas."""
     if isinstance(value, Mapping):
-        return ', '.join(f'{key} {said(item)}' for key, item in value.items())
+        return ', '.join(
+            f'{key} {value_html(item)}' for key, item in value.items()
+        )
     if isinstance(value, list):
-        return ', '.join(map(said, value))
+        return ', '.join(map(value_html, value))
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 
-def defined(pairs: Iterable[tuple[str, str]]) -> str:
+def definition_list(pairs: Iterable[tuple[str, str]]) -> str:
     """Words and what they mean, as a list in HTML."""
     rows = '\n'.join(
         f'<dt>{html.escape(word)}</dt><dd>{html.escape(text)}</dd>'
@@ -267,10 +269,10 @@ def page(
     return document(
         title,
         _table(results),
-        concluded(_conclusions(results)),
+        conclusion_section(_conclusions(results)),
         pictures(images),
         scenarios(results),
-        meanings(),
+        glossary_html(),
     )
 
 
@@ -298,7 +300,7 @@ def document(title: str, *parts: str) -> str:
     )
 
 
-def concluded(sentences: Iterable[str]) -> str:
+def conclusion_section(sentences: Iterable[str]) -> str:
     """Conclusions as a part of a page; '' without."""
     items = ''.join(f'<li>{html.escape(each)}</li>\n' for each in sentences)
     return f'<h2>Conclusion</h2>\n<ul>\n{items}</ul>' if items else ''
@@ -316,7 +318,7 @@ def _conclusions(results: Sequence[Result]) -> Iterator[str]:
     for scenario, runs in found.items():
         least, most = min(runs), max(runs)
         if len(runs) == 1:
-            yield f'{scenario}: {_lacks(*least)}'
+            yield f'{scenario}: {_lack_sentence(*least)}'
         else:
             yield (
                 f'{scenario}: the worst user lacks least with {least[1]}'
@@ -325,7 +327,7 @@ def _conclusions(results: Sequence[Result]) -> Iterator[str]:
             )
 
 
-def _lacks(value: float, name: str) -> str:
+def _lack_sentence(value: float, name: str) -> str:
     word = compare_simulated.QUANTITIES[0].judge(value)
     verdict = f', which is {word}' if word else ''
     return (

@@ -18,10 +18,10 @@ DASHES = style.DASHES
 SMALL = style.SMALL
 LARGE = style.LARGE
 
-title = style.title
-tidy = style.tidy
-note = style.note
-say = style.say
+write_title = style.write_title
+remove_ornaments = style.remove_ornaments
+write_note = style.write_note
+write_reason = style.write_reason
 
 FEW = 8
 """More VMs than this are drawn, but not named one by one."""
@@ -85,17 +85,17 @@ def draw_shares(axes: Axes, side: PanelSide, *, explain: bool = True) -> None:
     axes.set_ylim(-2, 103)
     axes.set_xlim(0, side.result['duration_s'])
     names = [*_draw_vms(axes, side), *_draw_users(axes, side)]
-    for from_s, to_s, value in _fair_stretches(side):
+    for from_s, to_s, value in _fair_periods(side):
         axes.plot(
             (from_s, to_s), (value, value), color=FAIR, lw=1.2, ls=DASHES
         )
     if explain:
-        note(axes, 'dashed: max-min fair part of each user')
+        write_note(axes, 'dashed: max-min fair part of each user')
     mark_events(axes, side.result)
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('part of the CPU [%]')
-    tidy(axes)
+    remove_ornaments(axes)
 
 
 def _draw_vms(axes: Axes, side: PanelSide) -> list[labels.Label]:
@@ -129,7 +129,7 @@ def _draw_users(axes: Axes, side: PanelSide) -> list[labels.Label]:
     return names
 
 
-def _fair_stretches(side: PanelSide) -> list[tuple[float, float, float]]:
+def _fair_periods(side: PanelSide) -> list[tuple[float, float, float]]:
     """Begin, end and value of the stretches in which a part is fair.
 
     Users with the same part share a stretch: dashes upon dashes would look
@@ -189,11 +189,11 @@ def mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
 
 def draw_weights(axes: Axes, side: PanelSide) -> None:
     """Draw the weight of each VM, round by round."""
-    title(axes, 'Weight that the agent gave each VM')
+    write_title(axes, 'Weight that the agent gave each VM')
     axes.set_xlim(0, side.result['duration_s'])
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('weight (higher: more CPU)')
-    tidy(axes)
+    remove_ornaments(axes)
     names = []
     for name, vm in side.result['instances'].items():
         x, y = side.curve('instance', name, 'weight')
@@ -202,7 +202,7 @@ def draw_weights(axes: Axes, side: PanelSide) -> None:
         if x:
             names.append(labels.Label.at_end(y, name, shade, SMALL))
     if not names:
-        say(axes, 'no agents, no weights')
+        write_reason(axes, 'no agents, no weights')
         return
     axes.set_ylim(0, axes.get_ylim()[1])
     mark_events(axes, side.result, named=False)
@@ -233,14 +233,14 @@ def draw_node_shares(
     drawn = 0
     for name, vm in side.result['instances'].items():
         shade = shades[vm['user']]
-        x, y = _while_there(side, name, node, 'cpu_share')
+        x, y = _curve_on_node(side, name, node, 'cpu_share')
         if not x:
             continue
         width = max(THINNEST, THICKEST - 1.6 * drawn)
         drawn += 1
         axes.plot(x, y, color=shade, lw=width, alpha=0.8)
         axes.step(
-            *_while_there(side, name, node, 'max_min_share'),
+            *_curve_on_node(side, name, node, 'max_min_share'),
             where='pre',
             color=shade,
             lw=1.2,
@@ -250,15 +250,15 @@ def draw_node_shares(
             text = f'{name} ({vm["user"]})'
             names.append(labels.Label.at_end(y, text, shade, SMALL + 1))
     if explain:
-        note(axes, 'dashed: max-min fair')
+        write_note(axes, 'dashed: max-min fair')
     mark_events(axes, side.result)
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel(f'part of {node} [%]')
-    tidy(axes)
+    remove_ornaments(axes)
 
 
-def _while_there(
+def _curve_on_node(
     side: PanelSide, name: str, node: str, quantity: str
 ) -> tuple[list[float], list[float]]:
     """Part of a VM in percent while it is on a node."""
@@ -280,7 +280,7 @@ def _node_at(stays: Sequence[Result], t_s: float) -> str:
 
 def draw_known(axes: Axes, side: PanelSide) -> None:
     """Draw what part of all CPUs each agent reckoned with."""
-    title(axes, 'Part of all CPUs that each agent knows of')
+    write_title(axes, 'Part of all CPUs that each agent knows of')
     axes.set_xlim(0, side.result['duration_s'])
     axes.set_ylim(-2, 108)
     names = []
@@ -291,10 +291,10 @@ def draw_known(axes: Axes, side: PanelSide) -> None:
         if x:
             names.append(labels.Label.at_end(y, node, FAIR, SMALL))
     if not names:
-        say(axes, 'no agents, nothing known')
+        write_reason(axes, 'no agents, nothing known')
         return
     mark_events(axes, side.result, named=False)
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('part [%]')
-    tidy(axes)
+    remove_ornaments(axes)

@@ -23,7 +23,7 @@ class ProgressBar:
         self._progress: rich_progress.Progress | None = None
         self._task = rich_progress.TaskID(0)
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
         self._console.print(text, markup=False)
 
@@ -82,7 +82,9 @@ class BatchProgress:
             return
         if time.monotonic() - self._last_s >= _PLAIN_EVERY_S:
             self._last_s = time.monotonic()
-            self._bar.say(f'{self._title}: round {done} of {self._rounds}')
+            self._bar.print_line(
+                f'{self._title}: round {done} of {self._rounds}'
+            )
 
     def end(self) -> None:
         """End the bar."""
@@ -97,14 +99,14 @@ class RunProgress:
         self._started = time.monotonic()
         self._last_s = -_PLAIN_EVERY_S
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Say something that happened."""
         elapsed_s = time.monotonic() - self._started
-        self._bar.say(f'[{elapsed_s:6.1f} s] {text}')
+        self._bar.print_line(f'[{elapsed_s:6.1f} s] {text}')
 
     def begin(self, duration_s: float) -> None:
         """Begin the load."""
-        self.say(f'load begins, {duration_s:g} s')
+        self.print_line(f'load begins, {duration_s:g} s')
         self._bar.begin('load', duration_s)
 
     def tick(self, t_s: float, parts: Mapping[str, float]) -> None:
@@ -120,7 +122,7 @@ class RunProgress:
             return
         if t_s - self._last_s >= _PLAIN_EVERY_S:
             self._last_s = t_s
-            self.say(f'{t_s:5.0f} s of load: {text}')
+            self.print_line(f'{t_s:5.0f} s of load: {text}')
 
     def end(self) -> None:
         """End the bar."""

@@ -78,8 +78,8 @@ def run(side: QueueRun) -> bytes:
     _draw_waits(lower[0], side.users, ('project', 'user'))
     _draw_waits(lower[1], side.sizes, ('size',))
     _draw_projects(lower[2], side)
-    style.headline(drawn, f'{side.result["scenario"]}, {side.title}')
-    return style.png(drawn)
+    style.write_headline(drawn, f'{side.result["scenario"]}, {side.title}')
+    return style.to_png(drawn)
 
 
 def compare(sides: Sequence[QueueRun]) -> bytes:
@@ -102,9 +102,11 @@ def compare(sides: Sequence[QueueRun]) -> bytes:
     grid = lower.subgridspec(len(bars), 1)
     for number, bar in enumerate(bars):
         axes = drawn.add_subplot(grid[number, 0])
-        _draw_compared(axes, bar, sides, shades)
-    style.headline(drawn, 'Error of shares over time, and results of runs')
-    return style.png(drawn)
+        _draw_bars_by_cloud(axes, bar, sides, shades)
+    style.write_headline(
+        drawn, 'Error of shares over time, and results of runs'
+    )
+    return style.to_png(drawn)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +123,7 @@ class _Bar:
     line: float | None = None
 
 
-def _number(
+def _number_of_run(
     times: float, group: str, name: str
 ) -> Callable[[QueueRun], float]:
     def of(side: QueueRun) -> float:
@@ -134,12 +136,14 @@ def _number(
 _COMPARED = (
     _Bar(
         'Error of shares, mean [%]',
-        _number(100, 'share_error', 'mean'),
+        _number_of_run(100, 'share_error', 'mean'),
         100 * WITHIN,
     ),
-    _Bar('Utilisation [%]', _number(100, 'utilisation', 'settled_mean')),
-    _Bar('Wait, p95 [h]', _number(1 / HOUR_S, 'waiting', 'p95_s')),
-    _Bar('Work lost [%]', _number(100, 'made_room', 'lost_part')),
+    _Bar(
+        'Utilisation [%]', _number_of_run(100, 'utilisation', 'settled_mean')
+    ),
+    _Bar('Wait, p95 [h]', _number_of_run(1 / HOUR_S, 'waiting', 'p95_s')),
+    _Bar('Work lost [%]', _number_of_run(100, 'made_room', 'lost_part')),
 )
 """Measures that runs are compared by; those that are 0 for all are left
 out."""
@@ -180,11 +184,11 @@ def _finish(axes: style.Axes) -> None:
     axes.set_ylim(bottom=0)
     axes.margins(x=0)
     axes.set_xlabel('day')
-    style.tidy(axes)
+    style.remove_ornaments(axes)
 
 
 def _draw_errors(axes: style.Axes, side: QueueRun) -> None:
-    style.title(axes, 'Error of shares')
+    style.write_title(axes, 'Error of shares')
     axes.axhline(100 * WITHIN, color=style.QUIET, lw=0.9, ls=':')
     _draw_curves(
         axes,
@@ -198,14 +202,14 @@ def _draw_errors(axes: style.Axes, side: QueueRun) -> None:
 
 
 def _draw_use(axes: style.Axes, side: QueueRun) -> None:
-    style.title(axes, 'Utilisation')
+    style.write_title(axes, 'Utilisation')
     _draw_curves(axes, side, {'utilisation': 'allocated'})
     axes.set_ylim(0, 103)
     axes.set_ylabel('of the cloud [%]')
 
 
 def _draw_fairness(axes: style.Axes, side: QueueRun) -> None:
-    style.title(axes, 'Fairness among users')
+    style.write_title(axes, 'Fairness among users')
     _draw_curves(
         axes,
         side,
@@ -234,13 +238,13 @@ def _draw_waits(
         for row in table
         if row['mean_s']
     )
-    style.title(axes, f'Waits by {key[-1]}')
+    style.write_title(axes, f'Waits by {key[-1]}')
     if not found:
-        style.say(axes, 'no request started')
+        style.write_reason(axes, 'no request started')
         return
-    chosen = _spread(found)
+    chosen = _choose_evenly(found)
     if len(chosen) < len(found):
-        style.note(axes, f'{len(chosen)} of {len(found)}')
+        style.write_note(axes, f'{len(chosen)} of {len(found)}')
     for shift, place, alpha, says in (
         (-0.2, 0, 1.0, 'mean'),
         (0.2, 1, _PALE, 'p95'),
@@ -258,7 +262,7 @@ def _draw_waits(
     axes.legend(fontsize=style.SMALL, frameon=False)
 
 
-def _spread(found: Sequence[Any]) -> list[Any]:
+def _choose_evenly(found: Sequence[Any]) -> list[Any]:
     """Entries of a list spread evenly, as many as fit."""
     places = np.linspace(0, len(found) - 1, min(_BARS, len(found))).round()
     return [found[int(place)] for place in places]
@@ -275,12 +279,12 @@ def _name_bars(axes: style.Axes, names: Sequence[str]) -> None:
         rotation_mode='anchor',
     )
     axes.tick_params(axis='x', length=0)
-    style.tidy(axes)
+    style.remove_ornaments(axes)
 
 
 def _draw_projects(axes: style.Axes, side: QueueRun) -> None:
     """Draw what projects had beside what they were entitled to."""
-    style.title(axes, 'Parts of projects')
+    style.write_title(axes, 'Parts of projects')
     found = sorted(
         (
             series.number(row['entitled_part']),
@@ -289,10 +293,10 @@ def _draw_projects(axes: style.Axes, side: QueueRun) -> None:
         )
         for row in side.projects
     )
-    chosen = _spread(found)
+    chosen = _choose_evenly(found)
     some = f'{len(chosen)} of {len(found)}; '
     few = len(chosen) == len(found)
-    style.note(axes, ('' if few else some) + 'line: entitled to')
+    style.write_note(axes, ('' if few else some) + 'line: entitled to')
     for x, (entitled, held, _) in enumerate(chosen):
         axes.bar(x, 100 * held, 0.6, color=style.PALETTE[2])
         axes.plot(
@@ -311,7 +315,7 @@ def _draw_orders(
     sides: Sequence[QueueRun],
     shades: Mapping[str, str],
 ) -> None:
-    style.title(axes, cloud)
+    style.write_title(axes, cloud)
     for side in sides:
         x, y = _curve(side, 'share_error')
         axes.plot(x, y, color=shades[side.title], lw=1.6, label=side.title)
@@ -321,14 +325,14 @@ def _draw_orders(
     axes.set_ylabel('error of shares [%]')
 
 
-def _draw_compared(
+def _draw_bars_by_cloud(
     axes: style.Axes,
     bar: _Bar,
     sides: Sequence[QueueRun],
     shades: Mapping[str, str],
 ) -> None:
     """Draw a number of every run, clouds side by side."""
-    style.title(axes, bar.says)
+    style.write_title(axes, bar.says)
     clouds = list(dict.fromkeys(side.result['scenario'] for side in sides))
     width = 0.8 / len(shades)
     for place, (title, shade) in enumerate(shades.items()):
@@ -356,4 +360,4 @@ def _draw_compared(
         )
     axes.set_xticks(range(len(clouds)), clouds)
     axes.tick_params(axis='x', length=0)
-    style.tidy(axes)
+    style.remove_ornaments(axes)

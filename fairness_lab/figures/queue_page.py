@@ -128,7 +128,7 @@ def write_run(directory: pathlib.Path, title: str, result: Result) -> None:
     text = page.document(
         f'{result["scenario"]}, {title}',
         _table([(title, result)]),
-        page.concluded(_conclusions([(title, result)])),
+        page.conclusion_section(_conclusions([(title, result)])),
         page.pictures([('This run', image)]),
         *_clouds([result]),
         _meanings(),
@@ -156,7 +156,7 @@ def write_compare(
     text = page.document(
         f'{len(runs)} runs of the queue compared',
         _table(runs),
-        page.concluded(_conclusions(runs)),
+        page.conclusion_section(_conclusions(runs)),
         page.pictures([('All runs', image)]),
         *_clouds(results),
         _meanings(),
@@ -258,15 +258,20 @@ def _clouds(results: Sequence[Result]) -> Iterator[str]:
     first = {result['scenario']: result for result in reversed(results)}
     for name, result in reversed(first.items()):
         settings = [
-            (says, 'never' if result[key] is None else page.said(result[key]))
+            (
+                says,
+                'never'
+                if result[key] is None
+                else page.value_html(result[key]),
+            )
             for key, says in _SETTINGS
         ]
         yield (
             f'<h2>Cloud {html.escape(name)}</h2>\n'
             f'<p>{html.escape(str(result["description"]))}</p>\n'
-            f'{page.defined(settings)}'
+            f'{page.definition_list(settings)}'
         )
 
 
 def _meanings() -> str:
-    return f'<h2>What the words mean</h2>\n{page.defined(MEANINGS)}'
+    return f'<h2>What the words mean</h2>\n{page.definition_list(MEANINGS)}'

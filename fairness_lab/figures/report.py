@@ -118,14 +118,14 @@ def load(directory: pathlib.Path) -> dict[str, Any]:
     return dict(content)
 
 
-def passed(result: Result) -> bool:
+def has_passed(result: Result) -> bool:
     """Whether every check of a result passed."""
     return all(item['passed'] for item in result['checks'])
 
 
 def table(result: Result) -> str:
     """Result for the terminal: users, VMs, fairness, checks."""
-    return '\n'.join(_lines(result)) + '\n'
+    return '\n'.join(_table_lines(result)) + '\n'
 
 
 def headline(result: Result) -> str:
@@ -140,7 +140,7 @@ def headline(result: Result) -> str:
     return f'{result["scenario"]} ({result["backend"]}) {how}'
 
 
-def _lines(result: Result) -> Iterator[str]:
+def _table_lines(result: Result) -> Iterator[str]:
     window = result['window']
     yield headline(result)
     yield (
@@ -150,7 +150,7 @@ def _lines(result: Result) -> Iterator[str]:
     yield ''
     yield f'{"":16}{"got":>9}{"fair":>9}{"weight":>9}'
     for name, user in sorted(result['users'].items()):
-        yield f'{name:16}{_part(user["cpu_share"])}' + _part(
+        yield f'{name:16}{_percent_text(user["cpu_share"])}' + _percent_text(
             user['max_min_share']
         )
         for vm_name, vm in sorted(result['instances'].items()):
@@ -159,19 +159,19 @@ def _lines(result: Result) -> Iterator[str]:
     yield ''
     index = result['jain']['cpu']
     yield f"Jain's index of the users: {value_text(index)}"
-    yield from _comparison(result)
+    yield from _reference_lines(result)
     yield from _check_lines(result)
 
 
 def _vm_line(name: str, vm: Mapping[str, Any]) -> str:
     weights = vm['weights'].get('cpu') or [None]
     return (
-        f'  {name:14}{_part(vm["cpu_share"])}'
-        f'{_part(vm["max_min_share"])}{value_text(weights[-1]):>9}'
+        f'  {name:14}{_percent_text(vm["cpu_share"])}'
+        f'{_percent_text(vm["max_min_share"])}{value_text(weights[-1]):>9}'
     )
 
 
-def _part(value: float) -> str:
+def _percent_text(value: float) -> str:
     return f'{100 * value:7.1f} %'
 
 
@@ -180,7 +180,7 @@ def value_text(value: float | None) -> str:
     return '-' if value is None else f'{value:.3g}'
 
 
-def _comparison(result: Result) -> Iterator[str]:
+def _reference_lines(result: Result) -> Iterator[str]:
     found = result['uncontended']
     if not found:
         return

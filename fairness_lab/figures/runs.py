@@ -25,8 +25,8 @@ def _draw_network(figure: panel.Axes, side: panel.PanelSide) -> None:
     axes = None
     for column, (quantity, what) in enumerate(_NETWORK_COLUMNS):
         axes = figure.add_subplot(grid[0, column], sharex=axes, sharey=axes)
-        panel.title(axes, f'Each VM {what}')
-        panel.note(axes, 'dashed: rate of its class')
+        panel.write_title(axes, f'Each VM {what}')
+        panel.write_note(axes, 'dashed: rate of its class')
         _draw_rates(axes, side, quantity)
 
 
@@ -52,7 +52,7 @@ def _draw_rates(
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('Mbit/s')
-    panel.tidy(axes)
+    panel.remove_ornaments(axes)
 
 
 _DISK_COLUMNS = (
@@ -74,10 +74,10 @@ def _draw_disks(figure: panel.Axes, side: panel.PanelSide) -> None:
     for column, (quantity, what, weight) in enumerate(_DISK_COLUMNS):
         for row, node in enumerate(nodes):
             axes = figure.add_subplot(grid[row, column])
-            panel.title(axes, f'Part of the {what} of {node}')
+            panel.write_title(axes, f'Part of the {what} of {node}')
             _draw_disk_parts(axes, side, node, quantity)
         axes = figure.add_subplot(grid[len(nodes), column])
-        panel.title(axes, f'Weight of the {what} that each VM has')
+        panel.write_title(axes, f'Weight of the {what} that each VM has')
         _draw_disk_weights(axes, side, weight)
 
 
@@ -106,7 +106,7 @@ def _draw_disk_parts(
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('part [%]')
-    panel.tidy(axes)
+    panel.remove_ornaments(axes)
 
 
 def _draw_disk_weights(
@@ -122,13 +122,13 @@ def _draw_disk_weights(
         if x:
             names.append(labels.Label.at_end(y, name, shade, panel.SMALL))
     if not names:
-        panel.say(axes, 'no agents, no weights')
+        panel.write_reason(axes, 'no agents, no weights')
         return
     axes.set_ylim(0, axes.get_ylim()[1])
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('weight')
-    panel.tidy(axes)
+    panel.remove_ornaments(axes)
 
 
 COLUMNS = 2
@@ -149,11 +149,13 @@ def run(side: panel.PanelSide) -> bytes:
     left, right = lower.subgridspec(1, 2, width_ratios=(3, 2))
     shares = figure.add_subplot(upper)
     panel.draw_shares(shares, side)
-    panel.title(shares, 'Part of the CPU that each user (thick) and VM got')
+    panel.write_title(
+        shares, 'Part of the CPU that each user (thick) and VM got'
+    )
     panel.draw_weights(figure.add_subplot(left), side)
     bars.draw_settled(figure.add_subplot(right), side.result)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def disks(side: panel.PanelSide) -> bytes:
@@ -163,8 +165,8 @@ def disks(side: panel.PanelSide) -> bytes:
     """
     figure = style.figure(13, _DISK_ROW_INCHES * _disk_rows(side))
     _draw_disks(figure, side)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def network(side: panel.PanelSide) -> bytes:
@@ -174,8 +176,8 @@ def network(side: panel.PanelSide) -> bytes:
     """
     figure = style.figure(13, 5)
     _draw_network(figure, side)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def _has_nodes(side: panel.PanelSide) -> bool:
@@ -188,8 +190,8 @@ def _run_of_pairs(side: panel.PanelSide) -> bytes:
     figure = style.figure(11, 5.5)
     axes = figure.add_subplot()
     bars.draw_pairs(axes, side.result['uncontended'])
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def _run_of_nodes(side: panel.PanelSide) -> bytes:
@@ -202,13 +204,13 @@ def _run_of_nodes(side: panel.PanelSide) -> bytes:
     for number, node in enumerate(nodes):
         axes = figure.add_subplot(places[divmod(number, COLUMNS)])
         panel.draw_node_shares(axes, side, node, explain=not number)
-        panel.title(axes, f'Part of {node} that each VM got')
+        panel.write_title(axes, f'Part of {node} that each VM got')
     left, middle, right = lower.subgridspec(1, 3, width_ratios=(4, 4, 4))
     panel.draw_weights(figure.add_subplot(left), side)
     panel.draw_known(figure.add_subplot(middle), side)
     bars.draw_settled_vms(figure.add_subplot(right), side.result)
-    style.headline(figure, side.title)
-    return style.png(figure)
+    style.write_headline(figure, side.title)
+    return style.to_png(figure)
 
 
 def _comparison_of_nodes(
@@ -231,14 +233,14 @@ def _comparison_of_nodes(
             explain = not row and side is first
             panel.draw_node_shares(axes, side, node, explain=explain)
             if not row:
-                panel.title(axes, f'{name}: {side.title}')
+                panel.write_title(axes, f'{name}: {side.title}')
     _draw_before_after(figure, lower, first, second)
-    style.headline(
+    style.write_headline(
         figure,
         f'{first.result["scenario"]}: part of each node that each VM got '
         f'({first.result["backend"]})',
     )
-    return style.png(figure)
+    return style.to_png(figure)
 
 
 def _draw_before_after(
@@ -266,11 +268,11 @@ def comparison(first: panel.PanelSide, second: panel.PanelSide) -> bytes:
     ):
         axes = figure.add_subplot(place, sharex=axes, sharey=axes)
         panel.draw_shares(axes, side, explain=side is first)
-        panel.title(axes, f'{name}: {side.title}')
+        panel.write_title(axes, f'{name}: {side.title}')
     _draw_before_after(figure, lower, first, second)
-    style.headline(
+    style.write_headline(
         figure,
         f'{first.result["scenario"]}: part of the CPU that each user (thick) '
         f'and VM got ({first.result["backend"]})',
     )
-    return style.png(figure)
+    return style.to_png(figure)

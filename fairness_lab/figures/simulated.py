@@ -28,8 +28,8 @@ _TICKS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 def draw_weights(axes: style.Axes, series: series_module.Series) -> None:
     """Draw the weights of VMs, on a scale of factors."""
     rows = series.weights
-    moved = _moved_control(rows)
-    style.title(axes, f'Weights of VMs ({moved or "all controls"})')
+    moved = _name_of_steered_control(rows)
+    style.write_title(axes, f'Weights of VMs ({moved or "all controls"})')
     shades = style.colours(series_module.names(rows, 'user'))
     vms = {row['vm']: row['user'] for row in rows}
     plain = len(set(vms.values())) > FEW_WEIGHTS
@@ -55,16 +55,16 @@ def draw_weights(axes: style.Axes, series: series_module.Series) -> None:
     axes.set_ylim(min(low, 0.45), max(high, 2.2))
     axes.set_xlabel('round')
     axes.set_ylabel('weight (1: neutral)')
-    style.tidy(axes)
+    style.remove_ornaments(axes)
     if not plain:
-        labels.name_curves(axes, _ends(ends))
+        labels.name_curves(axes, _end_labels(ends))
     if not moved:
-        style.note(axes, 'no weight was ever moved')
+        style.write_note(axes, 'no weight was ever moved')
     elif plain:
-        style.note(axes, 'a curve per VM')
+        style.write_note(axes, 'a curve per VM')
 
 
-def _ends(
+def _end_labels(
     values: Mapping[tuple[str, str], Sequence[float]],
 ) -> list[labels.Label]:
     """Names beside the middle of where their curves end.
@@ -83,7 +83,7 @@ def _ends(
     ]
 
 
-def _moved_control(rows: Sequence[series_module.Row]) -> str:
+def _name_of_steered_control(rows: Sequence[series_module.Row]) -> str:
     """Name the control whose weights were moved most; empty if none was."""
     most, found = 0.0, ''
     for control in resources.CONTROLS:
@@ -124,25 +124,25 @@ def run(side: SimulatedRun) -> bytes:
 
     :returns: a PNG image.
     """
-    users = _shown(side.series)
+    users = _users_to_draw(side.series)
     many = len(users) > FEW
     rows = math.ceil(len(users) / 6) if many else 1
     height = 1.7 * rows + 0.4 if many else 4.4
     drawn = style.figure(13, height + 4.3)
     upper, lower = drawn.add_gridspec(2, 1, height_ratios=(height, 3.9))
     if many:
-        _draw_small(drawn, upper.subgridspec(rows, 6), side, users)
+        _draw_small_multiples(drawn, upper.subgridspec(rows, 6), side, users)
     else:
         _draw_users(drawn.add_subplot(upper), side, users)
     left, middle, right = lower.subgridspec(1, 3)
     draw_distance(drawn.add_subplot(left), side)
     draw_weights(drawn.add_subplot(middle), side.series)
     draw_resources(drawn.add_subplot(right), side, users)
-    style.headline(drawn, side.title)
-    return style.png(drawn)
+    style.write_headline(drawn, side.title)
+    return style.to_png(drawn)
 
 
-def _shown(series: series_module.Series) -> list[str]:
+def _users_to_draw(series: series_module.Series) -> list[str]:
     """Choose users, in the order of what would be ideal for them."""
     best: dict[str, float] = {}
     for row in series.ideals:
@@ -159,8 +159,10 @@ def _draw_users(
     axes: style.Axes, side: SimulatedRun, users: Sequence[str]
 ) -> None:
     share = side.result.get('measures', {}).get('share', 'dominant')
-    style.title(axes, f'Share of each user ({share}; 1 is a whole quota)')
-    style.note(axes, IDEAL)
+    style.write_title(
+        axes, f'Share of each user ({share}; 1 is a whole quota)'
+    )
+    style.write_note(axes, IDEAL)
     shades = style.colours(users)
     names = []
     for user in users:
@@ -183,7 +185,7 @@ def _draw_ideals(
         axes.step(x, y, where='mid', color=shade, lw=width, ls=line)
 
 
-def _draw_small(
+def _draw_small_multiples(
     drawn: Any, places: Any, side: SimulatedRun, users: Sequence[str]
 ) -> None:
     """Draw small multiples: one user each, all on the same scale."""
@@ -201,10 +203,10 @@ def _draw_small(
         axes.set_ylim(bottom=0)
         axes.tick_params(labelsize=style.SMALL)
         axes.label_outer()
-        style.tidy(axes)
+        style.remove_ornaments(axes)
     if first is not None:
         first.annotate(
-            'share of ' + _count(side, users) + '; ' + IDEAL,
+            'share of ' + _count_text(side, users) + '; ' + IDEAL,
             (0, 1),
             xycoords='axes fraction',
             xytext=(0, 20),
@@ -214,7 +216,7 @@ def _draw_small(
         )
 
 
-def _count(side: SimulatedRun, users: Sequence[str]) -> str:
+def _count_text(side: SimulatedRun, users: Sequence[str]) -> str:
     total = int(side.result.get('measures', {}).get('users', len(users)))
     if total > len(users):
         return f'{len(users)} of {total} users, poorest ideal first'
@@ -223,7 +225,7 @@ def _count(side: SimulatedRun, users: Sequence[str]) -> str:
 
 def draw_distance(axes: style.Axes, side: SimulatedRun) -> None:
     """Draw how far users are from the bounded ideal, round by round."""
-    style.title(axes, 'Distance from the ideal within the weights')
+    style.write_title(axes, 'Distance from the ideal within the weights')
     names = []
     for quantity, text, shade in (
         ('worst_bounded', 'worst user', style.PALETTE[1]),
@@ -234,7 +236,9 @@ def draw_distance(axes: style.Axes, side: SimulatedRun) -> None:
         percent = [100 * value for value in y]
         axes.plot(x, percent, color=shade, lw=1.8)
         names.append(
-            labels.Label.at_end(_finite(percent), text, shade, style.SMALL + 1)
+            labels.Label.at_end(
+                _known_values(percent), text, shade, style.SMALL + 1
+            )
         )
     axes.axhline(100 * distance.WITHIN, color=style.QUIET, lw=0.9, ls=':')
     _finish(axes, 'part of the ideal that users lack [%]')
@@ -245,7 +249,7 @@ def draw_resources(
     axes: style.Axes, side: SimulatedRun, users: Sequence[str]
 ) -> None:
     """Draw what users had of each resource in the second half."""
-    style.title(axes, 'Parts of the quota by resource, settled')
+    style.write_title(axes, 'Parts of the quota by resource, settled')
     chosen = list(users)
     if len(chosen) > BARS:
         places = np.linspace(0, len(chosen) - 1, BARS).round()
@@ -255,7 +259,7 @@ def draw_resources(
         name for name, values in parts.items() if max(values, default=0.0) > 0
     ]
     if not used:
-        style.say(axes, 'no resource was recorded')
+        style.write_reason(axes, 'no resource was recorded')
         return
     width = 0.8 / len(used)
     for number, name in enumerate(used):
@@ -274,7 +278,7 @@ def draw_resources(
     axes.set_ylabel('part of the quota')
     axes.legend(fontsize=style.SMALL, frameon=False, ncols=2)
     axes.set_ylim(0, 1.25 * axes.get_ylim()[1])
-    style.tidy(axes)
+    style.remove_ornaments(axes)
 
 
 def _settled_parts(
@@ -304,8 +308,8 @@ def _finish(axes: style.Axes, text: str) -> None:
     axes.margins(x=0)
     axes.set_xlabel('round')
     axes.set_ylabel(text)
-    style.tidy(axes)
+    style.remove_ornaments(axes)
 
 
-def _finite(values: Sequence[float]) -> list[float]:
+def _known_values(values: Sequence[float]) -> list[float]:
     return [value for value in values if math.isfinite(value)]

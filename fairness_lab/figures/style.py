@@ -36,19 +36,19 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     }
 
 
-def title(axes: Axes, text: str) -> None:
+def write_title(axes: Axes, text: str) -> None:
     """Write a title at the left, where reading begins."""
     axes.set_title(text, loc='left', fontsize=LARGE)
 
 
-def tidy(axes: Axes) -> None:
+def remove_ornaments(axes: Axes) -> None:
     """Leave nothing on the axes that does not help to read a value."""
     axes.spines[['top', 'right']].set_visible(False)
     axes.grid(axis='y', color='#dddddd', lw=0.7)
     axes.set_axisbelow(True)
 
 
-def note(axes: Axes, text: str) -> None:
+def write_note(axes: Axes, text: str) -> None:
     """Write a remark at the right above the axes."""
     axes.annotate(
         text,
@@ -62,7 +62,7 @@ def note(axes: Axes, text: str) -> None:
     )
 
 
-def say(axes: Axes, text: str) -> None:
+def write_reason(axes: Axes, text: str) -> None:
     """Write why there is nothing to draw."""
     axes.set_yticks([])
     axes.text(
@@ -90,12 +90,12 @@ def figure(width: float, height: float) -> Any:
     return drawn
 
 
-def headline(drawn: Any, text: str) -> None:
+def write_headline(drawn: Any, text: str) -> None:
     """Write what the whole picture shows, at its left."""
     drawn.suptitle(text, x=0.012, ha='left', fontsize=13, fontweight='bold')
 
 
-def png(drawn: Any) -> bytes:
+def to_png(drawn: Any) -> bytes:
     """Picture as a PNG image."""
     stream = io.BytesIO()
     drawn.savefig(stream, format='png', dpi=120, facecolor='white')

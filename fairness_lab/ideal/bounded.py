@@ -66,7 +66,7 @@ _NO_SHARE = 1e-9
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Bounds:
-    """How weights bound the uses of what is scarce.
+    """Bounds that weights set on the uses of scarce resources.
 
     :ivar cell: (k,) number of each use's node and resource.
     :ivar part: (k,) of what there is, at full progress.
@@ -100,7 +100,7 @@ class BoundedDivision:
     is_strict: bool = True
 
 
-def divided(
+def divide_within_ratio(
     wishes: columns_module.Wishes,
     found: Columns,
     ratio: float,
@@ -108,30 +108,30 @@ def divided(
     counts: Floats,
     clear: float = CLEAR,
 ) -> BoundedDivision:
-    """Divide within what weights can reach.
+    """Find the best division that weights within a ratio can reach.
 
     :param ratio: of the largest to the smallest weight, >= 1.
-    :param counts: as in :func:`.filling.users_raised`.
+    :param counts: as in :func:`.filling.raise_users`.
     :param clear: difference of shares below which two are equal, relative.
     :returns: for more than :data:`_MOST` columns the parts of the free ideal,
         which weights may not reach.
     :raises SolverFailed: if turns do not end, and there is no guess.
     """
-    rows, cells = columns_module.limits(found, wishes.capacity)
+    rows, cells = columns_module.capacity_limits(found, wishes.capacity)
     program = filling.program_of(
         found, wishes.quota, rows, np.ones(len(cells))
     )
-    unbounded, _ = filling.users_raised(program, counts, solver)
+    unbounded, _ = filling.raise_users(program, counts, solver)
     if len(found.node) > _MOST or _weights_reach(wishes, unbounded, ratio):
         return BoundedDivision(unbounded)
     first = _first_bounds(found, rows, len(cells), ratio)
-    guess = _content_at_first(wishes, found, ratio, counts)
+    guess = _guess_satisfied_columns(wishes, found, ratio, counts)
     begins = [first.full] if guess is None else [first.full, guess[0]]
     ends, failed = [], None
     for full in begins:
         bounds = dataclasses.replace(first, full=full)
         try:
-            ends.append(_ended(program, rows, bounds, counts, solver))
+            ends.append(_settle_sides(program, rows, bounds, counts, solver))
         except exception.SolverFailed as error:
             failed = error
     if failed is not None and not ends:
@@ -142,13 +142,13 @@ def divided(
     if guess is not None:
         # Weights reach it as it is.
         ends.append(guess[1])
-    return _best(ends, counts, clear)
+    return _choose_best_end(ends, counts, clear)
 
 
-def _best(
+def _choose_best_end(
     ends: Sequence[Floats], counts: Floats, clear: float
 ) -> BoundedDivision:
-    """Choose the end with most for the poorest users who clearly differ."""
+    """Choose the result in which the poorest users have most."""
     strict = max(ends, key=lambda parts: filling.rank(parts, counts))
     best = strict
     for parts in ends:
@@ -162,18 +162,18 @@ def _best(
     return BoundedDivision(best, best is strict)
 
 
-def around(
+def program_around(
     wishes: columns_module.Wishes,
     found: Columns,
     progress: Floats,
     ratio: float,
 ) -> program_module.IdealProgram:
-    """The bounded program in which VMs are on the sides they have now.
+    """The program in which each VM stays within or at the bounds as now.
 
     :param progress: (c,) of the columns now, which weights gave them.
     :param ratio: of the largest to the smallest weight, >= 1.
     """
-    rows, cells = columns_module.limits(found, wishes.capacity)
+    rows, cells = columns_module.capacity_limits(found, wishes.capacity)
     first = _first_bounds(found, rows, len(cells), ratio)
     level = np.zeros(len(cells))
     np.maximum.at(
@@ -191,14 +191,14 @@ def around(
     return _with_bounds(program, rows, bounds)[0]
 
 
-def _ended(
+def _settle_sides(
     program: program_module.IdealProgram,
     rows: program_module.SparseEntries,
     bounds: _Bounds,
     counts: Floats,
     solver: filling.Solver,
 ) -> Floats:
-    """Make turns until no VM changes sides.
+    """Solve again until no VM changes its bounds.
 
     :returns: (u, r) parts of the quotas.
     :raises SolverFailed: if turns do not end.
@@ -206,8 +206,10 @@ def _ended(
     cells = len(bounds.watched)
     for _ in range(_MOST_TURNS):
         inner, free = _with_bounds(program, rows, bounds)
-        parts, held = filling.users_raised(inner, counts, solver)
-        value = filling.solution(held, solver, _worth(inner, bounds))
+        parts, held = filling.raise_users(inner, counts, solver)
+        value = filling.columns_at_floors(
+            held, solver, _column_costs(inner, bounds)
+        )
         progress, level = np.ones(len(bounds.full)), np.zeros(cells)
         count = int(free.sum())
         progress[free] = value[:count]
@@ -246,7 +248,7 @@ def _first_bounds(
         part=rows.value,
         least=low,
         most=most,
-        low=_narrowest(rows, cells),
+        low=_is_scarcest_use(rows, cells),
         watched=np.full(cells, few),
         full=full,
     )
@@ -255,7 +257,7 @@ def _first_bounds(
 def _least_levels(
     rows: program_module.SparseEntries, steep: Floats, cells: int
 ) -> Floats:
-    """Level at which all with the largest weight use all there is.
+    """Level at which VMs, all with the largest weight, use all capacity.
 
     The root of ``sum(min(part, level x steep)) = 1`` for each cell.
     """
@@ -276,8 +278,8 @@ def _least_levels(
     return result
 
 
-def _narrowest(rows: program_module.SparseEntries, cells: int) -> Bools:
-    """Choose of each column the use that is scarcest on its node."""
+def _is_scarcest_use(rows: program_module.SparseEntries, cells: int) -> Bools:
+    """Whether a use is the scarcest one of its column."""
     load = np.bincount(rows.row, rows.value, cells)[rows.row]
     order = np.lexsort((-load, rows.column))
     _, first = np.unique(rows.column[order], return_index=True)
@@ -291,7 +293,7 @@ def _with_bounds(
     rows: program_module.SparseEntries,
     bounds: _Bounds,
 ) -> tuple[program_module.IdealProgram, Bools]:
-    """Add levels as columns, and the rows they make.
+    """Add levels of cells as columns, and rows that bound uses by them.
 
     :returns: the program, and which columns it still has.
     """
@@ -332,8 +334,10 @@ def _with_bounds(
     ), ~bounds.full
 
 
-def _worth(program: program_module.IdealProgram, bounds: _Bounds) -> Floats:
-    """Worth of columns: the parts of scarce resources that they use."""
+def _column_costs(
+    program: program_module.IdealProgram, bounds: _Bounds
+) -> Floats:
+    """Cost of each column: the fractions of scarce resources it uses."""
     cells = program.limits.row < len(bounds.watched)
     return np.bincount(
         program.limits.column[cells],
@@ -345,11 +349,11 @@ def _worth(program: program_module.IdealProgram, bounds: _Bounds) -> Floats:
 def _next_bounds(
     column: Places, bounds: _Bounds, progress: Floats, level: Floats
 ) -> _Bounds | None:
-    """Bound more cells, or let more columns have all they want.
+    """Bounds for more cells, or with more columns that are satisfied.
 
     :returns: ``None`` when weights can reach it and nothing holds it back.
     """
-    beyond = _beyond(column, bounds, progress) & ~bounds.watched
+    beyond = _is_beyond_ratio(column, bounds, progress) & ~bounds.watched
     if beyond.any():
         return dataclasses.replace(bounds, watched=bounds.watched | beyond)
     content = progress[column] >= _FULL
@@ -369,8 +373,10 @@ def _next_bounds(
     return dataclasses.replace(bounds, full=full)
 
 
-def _beyond(column: Places, bounds: _Bounds, progress: Floats) -> Bools:
-    """Tell where no level within the ratio gives what was found."""
+def _is_beyond_ratio(
+    column: Places, bounds: _Bounds, progress: Floats
+) -> Bools:
+    """Whether no level within the ratio gives the found progress."""
     cells = len(bounds.watched)
     had = progress[column] * bounds.part
     least = np.zeros(cells)
@@ -381,13 +387,13 @@ def _beyond(column: Places, bounds: _Bounds, progress: Floats) -> Bools:
     return np.asarray(least > most * (1 + _CLOSE))
 
 
-def _content_at_first(
+def _guess_satisfied_columns(
     wishes: columns_module.Wishes,
     found: Columns,
     ratio: float,
     counts: Floats,
 ) -> tuple[Bools, Floats] | None:
-    """A guess which columns have all they want, and what users have then.
+    """Guess which columns are satisfied, and the parts of users then.
 
     The agents' own method (:mod:`nova_fairness.shares.maxmin`) makes it.
 
@@ -422,7 +428,7 @@ def _content_at_first(
     )
     progress = np.ones(len(found.node))
     progress[found.column[use]] = division.got / found.amount[use]
-    shares = columns_module.shares(found, wishes.quota)
+    shares = columns_module.quota_entries(found, wishes.quota)
     parts = shares.times(progress, wishes.quota.size)
     return progress >= 1.0, parts.reshape(wishes.quota.shape)
 
@@ -430,7 +436,7 @@ def _content_at_first(
 def _weights_reach(
     wishes: columns_module.Wishes, parts: Floats, max_weight_ratio: float
 ) -> bool:
-    """Tell whether weights are found that give these parts.
+    """Whether some weights within the ratio give users these parts.
 
     If weights within the ratio give every user what they have in the free
     ideal, that is the bounded one too, and no large program is needed to say
@@ -447,13 +453,15 @@ def _weights_reach(
         return False
     reach = float(np.log(max_weight_ratio)) / 2
     return all(
-        _weights_reach_one(_OneResource(wishes, place), parts[:, place], reach)
+        _weights_reach_parts_of_resource(
+            _ResourceDivision(wishes, place), parts[:, place], reach
+        )
         for place in range(len(resources.RESOURCES))
     )
 
 
-class _OneResource:
-    """One resource of the VMs that are there."""
+class _ResourceDivision:
+    """Division of one resource among the VMs that exist."""
 
     def __init__(self, wishes: columns_module.Wishes, place: int) -> None:
         there = wishes.node >= 0
@@ -465,16 +473,16 @@ class _OneResource:
         self.quota = wishes.quota[:, place]
 
     def parts(self, log: Floats) -> Floats:
-        """Parts of their quotas that users have with these weights."""
+        """(u,) fractions of their quotas that users get with these weights."""
         got, _ = shares_filling.fill(
             self.capacity, self.node, self.demand, self.size * np.exp(log)
         )
         total = np.bincount(self.user, got, len(self.quota))
-        return columns_module.parts_of(self.quota, total)
+        return columns_module.fractions_of_quota(self.quota, total)
 
 
-def _weights_reach_one(
-    one: _OneResource, wanted: Floats, reach: float
+def _weights_reach_parts_of_resource(
+    one: _ResourceDivision, wanted: Floats, reach: float
 ) -> bool:
     log = np.zeros(len(one.node))
     step = np.zeros(len(one.node))
@@ -493,8 +501,8 @@ def _weights_reach_one(
     return False
 
 
-def _centred_weights(one: _OneResource, log: Floats) -> Floats:
-    """Shift each node's weights so that as many as can are in reach."""
+def _centred_weights(one: _ResourceDivision, log: Floats) -> Floats:
+    """Shift the weights of each node so that most are within the bounds."""
     nodes = len(one.capacity)
     high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
     np.maximum.at(high, one.node, log)

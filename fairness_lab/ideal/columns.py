@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Wants of VMs, as columns and limits of a linear program.
+"""Turn wants of VMs into columns and limits of a linear program.
 
 A column is the progress, 0..1, of VMs that are alike: of those of one user
 on one node with one resource, or of one VM that uses several resources in
@@ -46,7 +46,7 @@ class Wishes:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns, and what each uses at a progress of 1.
+    """Columns of a linear program, and their uses at a progress of 1.
 
     :ivar node: (c,).
     :ivar user: (c,).
@@ -74,8 +74,8 @@ class Columns:
         return self.node[self.column]
 
 
-def parts_of(quota: Floats, used: Floats | Places) -> Floats:
-    """Amounts of users, as parts of their quotas.
+def fractions_of_quota(quota: Floats, used: Floats | Places) -> Floats:
+    """Amounts of users as fractions of their quotas, (u, r).
 
     :param quota: (u, r) or (u,) >= 0.
     :param used: of the same shape, in the same units.
@@ -86,7 +86,7 @@ def parts_of(quota: Floats, used: Floats | Places) -> Floats:
 
 
 def columns(wishes: Wishes, *, alike: bool) -> Columns:
-    """Make columns of all VMs that are there and want something.
+    """Create columns of all VMs that exist and want something.
 
     :param alike: join only VMs that want the same per unit of their size,
         as is right where their weights are bounded.
@@ -102,7 +102,7 @@ def columns(wishes: Wishes, *, alike: bool) -> Columns:
     vm, resource = np.nonzero(together)
     _, place = np.unique(vm, return_inverse=True)
     one_vm, one = np.nonzero(wanted & ~wishes.coupled)
-    key, first = _joined(wishes, one_vm, one, alike=alike)
+    key, first = _column_of_uses(wishes, one_vm, one, alike=alike)
     count = int(place.max()) + 1 if len(place) else 0
     vms = np.concatenate([np.unique(vm), one_vm[first]]).astype(np.intp)
     everything = (vm, resource), (one_vm, one)
@@ -124,7 +124,7 @@ def columns(wishes: Wishes, *, alike: bool) -> Columns:
         resource=resources,
         amount=amount,
         size=size,
-        scarce=_scarce(
+        scarce=_is_scarce(
             wishes.capacity, wishes.node[vms][column], resources, amount
         ),
         steered=~wishes.exempt[vms],
@@ -141,7 +141,7 @@ def progress(wishes: Wishes, received: Floats) -> Floats:
     there = (wishes.node >= 0)[:, np.newaxis]
     possible = wishes.capacity[wishes.node] > 0
     vm, resource = np.nonzero(there & possible & (wishes.demand > 0))
-    key, first = _joined(wishes, vm, resource, alike=True)
+    key, first = _column_of_uses(wishes, vm, resource, alike=True)
     had, wanted = (
         np.bincount(key, values[vm, resource], len(first))
         for values in (received, wishes.demand)
@@ -149,10 +149,10 @@ def progress(wishes: Wishes, received: Floats) -> Floats:
     return np.asarray(had / wanted)
 
 
-def _joined(
+def _column_of_uses(
     wishes: Wishes, vm: Places, resource: Places, *, alike: bool
 ) -> tuple[Places, Places]:
-    """Say which independent uses are one column: its number, its first."""
+    """Number the columns of uses: (k,) column of each, and first uses."""
     keys = [wishes.node[vm], wishes.user[vm], resource]
     if alike:
         per_unit = wishes.demand[vm, resource] / wishes.size[vm, resource]
@@ -168,7 +168,7 @@ def _joined(
     return key.reshape(-1), first
 
 
-def _scarce(
+def _is_scarce(
     capacity: Floats, node: Places, resource: Places, amount: Floats
 ) -> Bools:
     nodes, kinds = capacity.shape
@@ -177,10 +177,10 @@ def _scarce(
     return np.asarray(total[cell] > capacity.ravel()[cell] * (1 + 1e-12))
 
 
-def limits(
+def capacity_limits(
     found: Columns, capacity: Floats
 ) -> tuple[program_module.SparseEntries, Places]:
-    """Rows that say what a node has of what is scarce there.
+    """Rows that limit the use of scarce resources to the capacity.
 
     :returns: entries, as parts of what there is; and the cell
         (node x resources + resource) of each row. Bounds are 1.
@@ -194,8 +194,10 @@ def limits(
     ), cells
 
 
-def shares(found: Columns, quota: Floats) -> program_module.SparseEntries:
-    """Use of each user and resource as parts of the quota.
+def quota_entries(
+    found: Columns, quota: Floats
+) -> program_module.SparseEntries:
+    """Entries of users' fractions of their quotas, by resource.
 
     :returns: (u x r, c) entries, row = user x resources + resource.
     """

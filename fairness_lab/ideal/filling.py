@@ -45,7 +45,7 @@ _MOST_STEPS = 200
 
 
 class SolverModel(Protocol):
-    """The part of a solver that is used; see :class:`.highs.Model`."""
+    """The needed methods of a solved model; see :class:`.highs.Model`."""
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
         """Set other bounds of a row."""
@@ -55,7 +55,7 @@ class SolverModel(Protocol):
 
 
 class Solver(Protocol):
-    """Makes models."""
+    """Creates models of linear programs."""
 
     def __call__(
         self, cost: Floats, upper: Floats, matrix: highs.Matrix
@@ -63,7 +63,7 @@ class Solver(Protocol):
         """Make the model of a linear program."""
 
 
-def levels(program: program_module.IdealProgram, solver: Solver) -> Floats:
+def raise_all(program: program_module.IdealProgram, solver: Solver) -> Floats:
     """Raise all open entities, the poorest first.
 
     :returns: (e,) what each entity has; where one has a floor, the floor.
@@ -75,7 +75,7 @@ def levels(program: program_module.IdealProgram, solver: Solver) -> Floats:
     ]
     while waiting:
         whole, where = waiting.pop()
-        for inner, places in program_module.parts(whole):
+        for inner, places in program_module.split_program(whole):
             at = where[places]
             raised = _raise_poorest(inner, solver)
             # Who is open and has no column left stays at what it has.
@@ -85,7 +85,7 @@ def levels(program: program_module.IdealProgram, solver: Solver) -> Floats:
     return found
 
 
-def solution(
+def columns_at_floors(
     program: program_module.IdealProgram, solver: Solver, worth: Floats
 ) -> Floats:
     """Columns with which all entities reach their floors.
@@ -97,18 +97,18 @@ def solution(
     """
 
     def solved(slack: float) -> Floats:
-        rows = _rows(program, program.floor, slack)
+        rows = _rows_with_floors(program, program.floor, slack)
         model = solver(-worth, program.upper, rows)
         return np.clip(model.solve().value, 0.0, program.upper)
 
-    return _patiently(solved)
+    return _with_growing_slack(solved)
 
 
 _Found = TypeVar('_Found')
 
 
-def _patiently(find: Callable[[float], _Found]) -> _Found:
-    """Try with more and more slack.
+def _with_growing_slack(find: Callable[[float], _Found]) -> _Found:
+    """Call a search with more and more slack, until it succeeds.
 
     :raises SolverFailed: if even the last is not enough.
     """
@@ -120,7 +120,7 @@ def _patiently(find: Callable[[float], _Found]) -> _Found:
     return find(_SLACKS[-1])
 
 
-def _rows(
+def _rows_with_floors(
     program: program_module.IdealProgram, floor: Floats, slack: float
 ) -> highs.Matrix:
     count = len(program.bound)
@@ -162,40 +162,42 @@ class _Cut:
 def _raise_poorest(
     program: program_module.IdealProgram, solver: Solver
 ) -> program_module.IdealProgram:
-    """Find the least level and who stays at it.
+    """Raise all entities to the level of the poorest, and fix the latter.
 
     :returns: with floors for those, and without their columns.
     """
-    return _patiently(lambda slack: _raised(program, solver, slack))
+    return _with_growing_slack(
+        lambda slack: _raise_with_slack(program, solver, slack)
+    )
 
 
-def _raised(
+def _raise_with_slack(
     program: program_module.IdealProgram, solver: Solver, slack: float
 ) -> program_module.IdealProgram:
     wants, open_ = program.most(), program.open
-    model = _elastic(program, solver, slack)
+    model = _elastic_model(program, solver, slack)
     level, cut = float(wants[open_].max()), None
     for _ in range(_MOST_STEPS):
         goal = np.minimum(level, wants)
-        found = _shortage(program, model, goal)
+        found = _find_cut(program, model, goal)
         if found is None:
-            return _settled(program, level, cut)
+            return _with_new_floors(program, level, cut)
         cut = found
         lower = _level_of(cut, np.where(open_, wants, -np.inf), program.floor)
         if lower >= level * (1 - 1e-12):
-            return _settled(program, lower, cut)
+            return _with_new_floors(program, lower, cut)
         level = lower
     raise exception.SolverFailed(
         f'the ideal was not found: no common level after {_MOST_STEPS} steps'
     )
 
 
-def _elastic(
+def _elastic_model(
     program: program_module.IdealProgram, solver: Solver, slack: float
 ) -> SolverModel:
-    """Make the model that asks by how much a goal is out of reach."""
+    """Create the model that finds by how much a goal is out of reach."""
     floor = np.where(program.open, -np.inf, program.floor)
-    rows = _rows(program, floor, slack)
+    rows = _rows_with_floors(program, floor, slack)
     count, last = len(program.bound), len(program.upper)
     open_rows = count + np.flatnonzero(program.open)
     missing = program_module.SparseEntries(
@@ -213,10 +215,10 @@ def _elastic(
     )
 
 
-def _shortage(
+def _find_cut(
     program: program_module.IdealProgram, model: SolverModel, goal: Floats
 ) -> _Cut | None:
-    """Say who competes if a goal is out of reach, else nothing."""
+    """Find the cut of a goal that is out of reach; ``None`` if it is not."""
     count = len(program.bound)
     for row in np.flatnonzero(program.open):
         model.change_row(
@@ -253,10 +255,10 @@ def _level_of(cut: _Cut, wants: Floats, floor: Floats) -> float:
     )
 
 
-def _settled(
+def _with_new_floors(
     program: program_module.IdealProgram, level: float, cut: _Cut | None
 ) -> program_module.IdealProgram:
-    """Floors of those at the level and those who have all they want."""
+    """Set floors of entities at the level or with all they want."""
     wants, open_ = program.most(), program.open
     margin = _SAME * max(1.0, abs(level))
     content = open_ & (wants <= level + margin)
@@ -286,18 +288,18 @@ def program_of(
     rows: program_module.SparseEntries,
     bound: Floats,
 ) -> program_module.IdealProgram:
-    """The program of (u x r) entities, of columns and limits."""
+    """Create the program of (u x r) entities from columns and limits."""
     return program_module.IdealProgram(
         upper=np.ones(len(found.node)),
         limits=rows,
         bound=bound,
-        entities=columns_module.shares(found, quota),
+        entities=columns_module.quota_entries(found, quota),
         base=np.zeros(quota.size),
         floor=np.full(quota.size, np.nan),
     )
 
 
-def of_shares(
+def program_of_shares(
     program: program_module.IdealProgram, counts: Floats
 ) -> program_module.IdealProgram:
     """The program whose entities are the users' shares, all open.
@@ -321,15 +323,15 @@ def of_shares(
     )
 
 
-def reach(
+def reach_test(
     program: program_module.IdealProgram, solver: Solver
 ) -> Callable[[Floats], bool]:
-    """Make the test whether all open entities can have a goal at once."""
-    model = _elastic(program, solver, _SLACKS[0])
-    return lambda goal: _shortage(program, model, goal) is None
+    """Create a test whether all open entities can have a goal at once."""
+    model = _elastic_model(program, solver, _SLACKS[0])
+    return lambda goal: _find_cut(program, model, goal) is None
 
 
-def users_raised(
+def raise_users(
     program: program_module.IdealProgram, counts: Floats, solver: Solver
 ) -> tuple[Floats, program_module.IdealProgram]:
     """Raise the users' shares, then their parts of each resource.
@@ -340,24 +342,24 @@ def users_raised(
         are held.
     """
     users, kinds = counts.shape
-    first = of_shares(program, counts)
-    share = levels(first, solver)
-    both = _after(program, first, share, counts)
+    first = program_of_shares(program, counts)
+    share = raise_all(first, solver)
+    both = _program_of_other_parts(program, first, share, counts)
     try:
-        parts = levels(both, solver)
+        parts = raise_all(both, solver)
     except exception.SolverFailed:
-        parts = _some_parts(first, share, both, solver)
+        parts = _feasible_parts(first, share, both, solver)
     held = dataclasses.replace(both, floor=parts)
     return parts[users:].reshape(users, kinds), held
 
 
-def _some_parts(
+def _feasible_parts(
     first: program_module.IdealProgram,
     share: Floats,
     both: program_module.IdealProgram,
     solver: Solver,
 ) -> Floats:
-    """Parts with which shares are reached, where no best are found.
+    """Parts that reach the shares, if no best parts are found.
 
     Levels that many others depend on can be out of reach by rounding; then
     all floors are lowered a little.
@@ -369,7 +371,7 @@ def _some_parts(
     for part in (1.0, 0.999, 0.99, 0.97):
         held = dataclasses.replace(first, floor=share * part)
         try:
-            value = solution(held, solver, worth)
+            value = columns_at_floors(held, solver, worth)
         except exception.SolverFailed:
             continue
         return both.base + both.entities.times(value, len(both.base))
@@ -379,13 +381,13 @@ def _some_parts(
     )
 
 
-def _after(
+def _program_of_other_parts(
     program: program_module.IdealProgram,
     first: program_module.IdealProgram,
     share: Floats,
     counts: Floats,
 ) -> program_module.IdealProgram:
-    """Hold the shares, and open the parts that are not a share."""
+    """Keep the shares, and open the parts that are not a share."""
     users = len(share)
     is_share = (counts == 1.0) & ((counts > 0).sum(axis=1) == 1)[:, np.newaxis]
     known = np.where(is_share, share[:, np.newaxis], np.nan).ravel()

@@ -68,7 +68,7 @@ class LinearProgram:
             ) from None
 
         self._optimal = highspy.HighsModelStatus.kOptimal
-        self._solver = _quiet(highspy.Highs)
+        self._solver = _create_silent_solver(highspy.Highs)
         for name, value in (
             ('output_flag', False),
             ('threads', 1),
@@ -83,7 +83,7 @@ class LinearProgram:
             raise exception.SolverFailed('HiGHS refuses the linear program')
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
-        """Set other bounds of a row; a solution starts from the last."""
+        """Set new bounds of a row; the solver keeps its last solution."""
         self._solver.changeRowBounds(row, lower, upper)
 
     def solve(self) -> Solution:
@@ -107,8 +107,8 @@ class LinearProgram:
         )
 
 
-def _quiet(solver: Any) -> Any:
-    """A solver that writes no banner when it is made."""
+def _create_silent_solver(solver: Any) -> Any:
+    """Create a solver without the output of a banner."""
 
     class QuietSolver(solver):  # type: ignore[misc]  # it has no types
         def enableCallbacks(self) -> None:  # noqa: N802 - the name is theirs
@@ -121,7 +121,7 @@ def _quiet(solver: Any) -> Any:
 def _linear_program(
     highspy: Any, cost: Floats, upper: Floats, matrix: Matrix
 ) -> Any:
-    entries = matrix.entries.summed()
+    entries = matrix.entries.with_unique_places()
     counts = np.bincount(entries.column, minlength=len(cost))
     result = highspy.HighsLp()
     result.num_col_, result.num_row_ = len(cost), len(matrix.lower)

@@ -51,8 +51,8 @@ class Ideal:
     is_strict: bool = True
 
 
-def checked(share: str) -> str:
-    """Name of a share, if there is one.
+def check_share(share: str) -> str:
+    """Return the name of a share if it is known.
 
     :raises UnknownShare: otherwise; names those there are.
     """
@@ -105,13 +105,15 @@ def ideal(
     :raises UnknownShare: if there is no such share.
     :raises SolverFailed: if the solver gives up.
     """
-    checked(share)
+    check_share(share)
     found = columns_module.columns(wishes, alike=max_weight_ratio is not None)
     if max_weight_ratio is None:
-        divide = functools.partial(_divided, wishes, found, solver)
+        divide = functools.partial(
+            _divide_without_limits, wishes, found, solver
+        )
     else:
         divide = functools.partial(
-            bounded.divided,
+            bounded.divide_within_ratio,
             wishes,
             found,
             max_weight_ratio,
@@ -119,16 +121,16 @@ def ideal(
             clear=clear,
         )
     if share != DOMINANT:
-        return _of(divide(_fixed(wishes, share)), share)
-    return _dominant(wishes, divide)
+        return _to_ideal(divide(_fixed_share_factors(wishes, share)), share)
+    return _dominant_ideal(wishes, divide)
 
 
-def _of(division: bounded.BoundedDivision, share: str) -> Ideal:
+def _to_ideal(division: bounded.BoundedDivision, share: str) -> Ideal:
     parts = division.parts
     return Ideal(share_of(parts, share), parts, division.is_strict)
 
 
-def _fixed(wishes: Wishes, share: str) -> Floats:
+def _fixed_share_factors(wishes: Wishes, share: str) -> Floats:
     """Factor by which each resource counts, (u, r)."""
     users, kinds = wishes.quota.shape
     if share == ASSET:
@@ -136,13 +138,15 @@ def _fixed(wishes: Wishes, share: str) -> Floats:
     return np.tile(resources.RESOURCES.vector(**{share: 1.0}), (users, 1))
 
 
-def _dominant(
+def _dominant_ideal(
     wishes: Wishes, divide: Callable[[Floats], bounded.BoundedDivision]
 ) -> Ideal:
     chosen = _wanted_parts(wishes).argmax(axis=1)
     best: Ideal | None = None
     for _ in range(_MOST_TURNS):
-        found = _of(divide(np.eye(wishes.quota.shape[1])[chosen]), DOMINANT)
+        found = _to_ideal(
+            divide(np.eye(wishes.quota.shape[1])[chosen]), DOMINANT
+        )
         parts = found.parts
         if best is not None and not _is_better(found.share, best.share):
             return best
@@ -175,26 +179,26 @@ def _wanted_parts(wishes: Wishes) -> Floats:
             cell, wishes.demand[there, kind], users * nodes
         ).reshape(users, nodes)
         most[:, kind] = np.minimum(total, wishes.capacity[:, kind]).sum(axis=1)
-    return columns_module.parts_of(wishes.quota, most)
+    return columns_module.fractions_of_quota(wishes.quota, most)
 
 
-def _divided(
+def _divide_without_limits(
     wishes: Wishes,
     found: columns_module.Columns,
     solver: filling.Solver,
     counts: Floats,
 ) -> bounded.BoundedDivision:
-    """Divide freely; see :func:`.filling.users_raised` for what is raised."""
-    rows, cells = columns_module.limits(found, wishes.capacity)
+    """Divide without bounds of weights: raise users' shares and parts."""
+    rows, cells = columns_module.capacity_limits(found, wishes.capacity)
     program = filling.program_of(
         found, wishes.quota, rows, np.ones(len(cells))
     )
-    parts, _ = filling.users_raised(program, counts, solver)
+    parts, _ = filling.raise_users(program, counts, solver)
     return bounded.BoundedDivision(parts)
 
 
-class Remembered:
-    """Finds the ideal again only when the wants have changed.
+class CachedIdeal:
+    """Computes ideals, and keeps those of wants it has seen.
 
     :param share: as in :func:`ideal`.
     :param max_weight_ratio: as in :func:`ideal`.
@@ -209,7 +213,7 @@ class Remembered:
         clear: float = bounded.CLEAR,
         most: int = 512,
     ) -> None:
-        self._share = checked(share)
+        self._share = check_share(share)
         self._ratio = max_weight_ratio
         self._clear = clear
         self._most = most
@@ -217,7 +221,7 @@ class Remembered:
 
     def __call__(self, wishes: Wishes) -> Ideal:
         """Ideal of these wishes."""
-        key = _digest(wishes)
+        key = _digest_of_wishes(wishes)
         found = self._known.pop(key, None)
         if found is None:
             found = ideal(wishes, self._share, self._ratio, clear=self._clear)
@@ -228,16 +232,16 @@ class Remembered:
 
 
 @functools.lru_cache(maxsize=8)
-def remembered(
+def cached_ideal(
     share: str,
     max_weight_ratio: float | None,
     clear: float = bounded.CLEAR,
-) -> Remembered:
-    """One that all runs share: many see the same cloud."""
-    return Remembered(share, max_weight_ratio, clear)
+) -> CachedIdeal:
+    """The cache that all runs share, because many have the same cloud."""
+    return CachedIdeal(share, max_weight_ratio, clear)
 
 
-def _digest(wishes: Wishes) -> bytes:
+def _digest_of_wishes(wishes: Wishes) -> bytes:
     digest = hashlib.sha256()
     for field in dataclasses.fields(wishes):
         values = np.ascontiguousarray(getattr(wishes, field.name))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weights that come late: shares they give when wants have changed since.
+"""Late weights: shares that they give after wants have changed.
 
 An agent reads in one round the wants of the last one. Where wants change in
 every round, even the true wants of the last round lead to weights of another
@@ -22,7 +22,7 @@ _CPU = resources.RESOURCES.index('cpu_time')
 def best_weights(
     wishes: columns_module.Wishes, wanted: Floats, ratio: float
 ) -> Floats:
-    """Weights that divide fairly what VMs are thought to want.
+    """Weights that divide fairly if VMs want these amounts.
 
     Found by the agents' own method (:mod:`nova_fairness.shares.maxmin`), with
     one weight for each user and node.
@@ -32,7 +32,7 @@ def best_weights(
     :returns: (n,) > 0; 1 for VMs that are not there, and on nodes that have
         all that is wanted.
     """
-    rows = _by_node(wishes)
+    rows = _rows_by_node(wishes)
     quota, user = wishes.quota[:, _CPU], wishes.user[rows]
     slope = 1 / np.where(quota > 0, quota, 1.0)
 
@@ -62,7 +62,7 @@ def shares(wishes: columns_module.Wishes, weights: Floats) -> Floats:
     :param weights: (n,) > 0.
     :returns: (u,) a whole quota being 1.
     """
-    rows = _by_node(wishes)
+    rows = _rows_by_node(wishes)
     received = wishes.demand[rows].copy()
     received[:, _CPU], _ = filling.fill(
         wishes.capacity[:, _CPU],
@@ -70,15 +70,15 @@ def shares(wishes: columns_module.Wishes, weights: Floats) -> Floats:
         received[:, _CPU],
         wishes.size[rows, _CPU] * weights[rows],
     )
-    return had(wishes, rows, received)
+    return dominant_shares(wishes, rows, received)
 
 
-def had(
+def dominant_shares(
     wishes: columns_module.Wishes,
     rows: columns_module.Places,
     received: Floats,
 ) -> Floats:
-    """Dominant shares of users.
+    """(u,) dominant shares that users have of the received amounts.
 
     :param rows: (k,) of VMs.
     :param received: (k, r) amounts that each of these got.
@@ -86,11 +86,11 @@ def had(
     """
     used = np.zeros(wishes.quota.shape)
     np.add.at(used, wishes.user[rows], received)
-    parts = columns_module.parts_of(wishes.quota, used)
+    parts = columns_module.fractions_of_quota(wishes.quota, used)
     return np.asarray(parts.max(axis=1))
 
 
-def _by_node(wishes: columns_module.Wishes) -> columns_module.Places:
-    """VMs that are there, by node."""
+def _rows_by_node(wishes: columns_module.Wishes) -> columns_module.Places:
+    """Rows of the VMs that exist, sorted by node."""
     there = np.flatnonzero(wishes.node >= 0)
     return there[np.argsort(wishes.node[there], kind='stable')]

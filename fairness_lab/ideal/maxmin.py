@@ -46,7 +46,7 @@ def water_fill(
 def fill_up(
     capacity: float, demand: Amounts, weight: Amounts, had: Amounts
 ) -> dict[str, float]:
-    """Divide a capacity so that the poorest, what they had included, rise.
+    """Divide a capacity among the poorest first; earlier amounts count.
 
     All who get something and want more end at one level of
     ``(had + got) / weight``; those who had more than that get nothing.
@@ -70,18 +70,18 @@ def fill_up(
     low = 0.0
     for high in sorted(levels):
         if math.fsum(at(high).values()) >= capacity:
-            return at(_between(low, high, capacity, at))
+            return at(_level_between(low, high, capacity, at))
         low = high
     return dict(demand)
 
 
-def _between(
+def _level_between(
     low: float,
     high: float,
     capacity: float,
     at: Callable[[float], Amounts],
 ) -> float:
-    """Find the level in a stretch over which the sum rises evenly."""
+    """Find the level between two levels, where the sum is linear."""
     least = math.fsum(at(low).values())
     most = math.fsum(at(high).values())
     if most <= least:
@@ -91,7 +91,7 @@ def _between(
 
 @dataclasses.dataclass(frozen=True)
 class IdealCloud:
-    """Nodes, and who wants what on them.
+    """Nodes, VMs and their wants.
 
     :ivar capacity: CPUs of each node.
     :ivar demand: CPUs that each VM wants.
@@ -143,7 +143,10 @@ def allocate(cloud: IdealCloud) -> dict[str, float]:
                 cloud.capacity[node],
                 {user: math.fsum(vms.values()) for user, vms in users.items()},
                 weight,
-                {user: _elsewhere(got, node, user) for user in users},
+                {
+                    user: _amount_on_other_nodes(got, node, user)
+                    for user in users
+                },
             )
             changes = [abs(new[user] - got[node][user]) for user in users]
             moved = max(moved, *changes, 0.0)
@@ -158,7 +161,9 @@ def allocate(cloud: IdealCloud) -> dict[str, float]:
     return {vm: parts[vm] for vm in cloud.demand}
 
 
-def _elsewhere(got: Mapping[str, Amounts], node: str, user: str) -> float:
+def _amount_on_other_nodes(
+    got: Mapping[str, Amounts], node: str, user: str
+) -> float:
     return math.fsum(
         users.get(user, 0.0) for name, users in got.items() if name != node
     )
@@ -170,7 +175,7 @@ def bounded(
     vcpus: Mapping[str, int],
     ratio: float,
 ) -> dict[str, float]:
-    """Most that each user can get when weights are bounded.
+    """Largest amount that each user can get if weights are bounded.
 
     The kernel shares the CPU in proportion to vCPUs x weight, without regard
     to owners. The best for one user on a node is the largest weight for all of

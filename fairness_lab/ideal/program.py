@@ -60,8 +60,8 @@ class SparseEntries:
             self.row[chosen], self.column[chosen], self.value[chosen]
         )
 
-    def summed(self) -> 'SparseEntries':
-        """Each place once, by columns and in them by rows.
+    def with_unique_places(self) -> 'SparseEntries':
+        """Sum entries of the same place; sort by column, then by row.
 
         A sum that counts several amounts of a column names it several times.
         """
@@ -123,7 +123,7 @@ class SubProgram(typing.NamedTuple):
 def with_fixed(
     program: IdealProgram, fixed: Bools, value: Floats
 ) -> IdealProgram:
-    """Take columns out whose values are known.
+    """Remove columns whose values are known.
 
     :param fixed: (c,) which.
     :param value: (c,) finite where fixed.
@@ -146,22 +146,22 @@ def with_fixed(
     )
 
 
-def parts(program: IdealProgram) -> Iterator[SubProgram]:
-    """Split a program where no row connects; drop useless parts.
+def split_program(program: IdealProgram) -> Iterator[SubProgram]:
+    """Split a program into parts that no row connects.
 
     Entities without a column are in no part: they have their base.
     """
-    label = _labels(program)
+    label = _component_labels(program)
     entity_label = _row_labels(program.entities, label, len(program.base))
     limit_label = _row_labels(program.limits, label, len(program.bound))
     wanted = np.unique(entity_label[program.open & (entity_label >= 0)])
     for one in wanted:
-        yield _part(
+        yield _extract_part(
             program, label == one, limit_label == one, entity_label == one
         )
 
 
-def _part(
+def _extract_part(
     program: IdealProgram, columns: Bools, limits: Bools, entities: Bools
 ) -> SubProgram:
     if columns.all() and limits.all() and entities.all():
@@ -184,8 +184,8 @@ def _part(
     )
 
 
-def _labels(program: IdealProgram) -> Places:
-    """Number of each column, the same for connected ones, (c,)."""
+def _component_labels(program: IdealProgram) -> Places:
+    """(c,) number of the connected part that each column belongs to."""
     rows = len(program.bound)
     row = np.concatenate([program.limits.row, program.entities.row + rows])
     column = np.concatenate([program.limits.column, program.entities.column])

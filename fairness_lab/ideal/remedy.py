@@ -29,13 +29,13 @@ _HALVINGS = 14
 """Of the range in which a share is sought: to 0.01 % of it."""
 
 
-def could_have(
+def harmless_shares(
     wishes: columns_module.Wishes,
     received: Floats,
     ratio: float,
     solver: filling.Solver = highs.LinearProgram,
 ) -> tuple[Floats, Floats]:
-    """Dominant shares, and to which each could rise without harm to poorer.
+    """Dominant shares, and the shares users could have without harm to poorer.
 
     :param wishes: in which no VM uses resources together.
     :param received: (n, r) what each VM has, given by weights.
@@ -45,30 +45,31 @@ def could_have(
     """
     found = columns_module.columns(wishes, alike=True)
     progress = columns_module.progress(wishes, received)
-    parts = columns_module.shares(found, wishes.quota).times(
+    parts = columns_module.quota_entries(found, wishes.quota).times(
         progress, wishes.quota.size
     )
     parts = parts.reshape(wishes.quota.shape)
     counts = np.eye(wishes.quota.shape[1])[parts.argmax(axis=1)]
-    program = filling.of_shares(
-        bounded.around(wishes, found, progress, ratio), counts
+    program = filling.program_of_shares(
+        bounded.program_around(wishes, found, progress, ratio), counts
     )
-    reaches = filling.reach(program, solver)
+    reaches = filling.reach_test(program, solver)
     had = parts.max(axis=1)
     kept = had * (1 - _ROUNDED)
     if not reaches(kept):
         return had, np.full(len(had), np.inf)
     most = program.most()
     raised = [
-        _raised(reaches, kept, user, most[user]) for user in range(len(had))
+        _largest_harmless_share(reaches, kept, user, most[user])
+        for user in range(len(had))
     ]
     return had, np.maximum(had, raised)
 
 
-def _raised(
+def _largest_harmless_share(
     reaches: Callable[[Floats], bool], kept: Floats, user: int, most: float
 ) -> float:
-    """Halve the range of the share that the user could have."""
+    """Find the largest harmless share of a user by bisection."""
     low, high = float(kept[user]), float(most)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -28,8 +28,8 @@ SWING_ROUNDS = 30
 """Rounds over which weights should rest after settling."""
 
 
-def lacking(share: Floats, ideal: Floats) -> Floats:
-    """Part of the ideal that each user lacks.
+def lacks_of_users(share: Floats, ideal: Floats) -> Floats:
+    """Fraction of the ideal that each user lacks, (k, u).
 
     :returns: (k, u) 0..1; 0 for users who could have nothing, or have more.
     """
@@ -39,13 +39,13 @@ def lacking(share: Floats, ideal: Floats) -> Floats:
     return np.asarray(np.where(np.isnan(ideal), np.nan, below))
 
 
-def worst(share: Floats, ideal: Floats) -> Floats:
-    """Part of the ideal that the user lacks who lacks most, (k,)."""
-    return np.asarray(lacking(share, ideal).max(axis=1, initial=0.0))
+def largest_lack(share: Floats, ideal: Floats) -> Floats:
+    """Fraction of the ideal that the worst-off user lacks, (k,)."""
+    return np.asarray(lacks_of_users(share, ideal).max(axis=1, initial=0.0))
 
 
 def distance(share: Floats, ideal: Floats) -> Floats:
-    """The amount that would have to change hands, as part of all shares, (k,).
+    """Amount to redistribute, as a fraction of all shares, (k,).
 
     Half of the sum of differences, because what one lacks another has.
     """
@@ -74,9 +74,9 @@ def jain_indices(share: Floats, ideal: Floats) -> Floats:
 
 
 def rounds_until(lacking: Floats, within: float = WITHIN) -> int | None:
-    """After how many rounds the worst user is and stays close.
+    """Rounds until the worst-off user is close to the ideal and stays so.
 
-    :param lacking: (k,) of :func:`worst`, of one stretch of constant demand.
+    :param lacking: (k,) of :func:`largest_lack`, while demand is constant.
     :returns: 0 if from the first on; ``None`` if the last round is too far.
     """
     far = np.flatnonzero(~(lacking <= within))
@@ -111,8 +111,8 @@ def oscillation(share: Floats) -> float:
     return float((swing[some] / mean[some]).max(initial=0.0))
 
 
-def swing(weights: Floats) -> float:
-    """Largest peak to peak of a weight, relative.
+def largest_weight_swing(weights: Floats) -> float:
+    """Largest peak-to-peak change of a weight, relative to its mean.
 
     :param weights: (k, n) > 0.
     """
@@ -122,8 +122,10 @@ def swing(weights: Floats) -> float:
     return float(part.max(initial=0.0))
 
 
-def stretches(changed: Sequence[bool]) -> list[tuple[int, int]]:
-    """Begin and end of the rounds between changes of demand.
+def periods_of_constant_demand(
+    changed: Sequence[bool],
+) -> list[tuple[int, int]]:
+    """Begin and end of each period of rounds with constant demand.
 
     :param changed: whether demand differs from the round before.
     """

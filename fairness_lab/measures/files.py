@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Results on disk: a directory that appears whole or not at all."""
+"""Write results to disk: a directory appears complete or not at all."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ Column = Sequence[str] | npt.NDArray[Any]
 
 
 @contextlib.contextmanager
-def whole(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    """New directory under another name; rename it at the end.
+def new_directory(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Create a directory under a temporary name; rename it at the end.
 
     After any error, nothing is left behind.
 
@@ -74,7 +74,7 @@ def write_json(path: pathlib.Path, content: Any) -> None:
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any]:
-    """Read a result again.
+    """Read a JSON file.
 
     :raises SimError: if it cannot be read, or is no result.
     """
@@ -88,7 +88,7 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
 
 
 class GrowingTable(Protocol):
-    """A table on disk that grows."""
+    """A table in a file to which rows are appended."""
 
     def add(self, columns: Mapping[str, Column]) -> None:
         """Append rows, given by column; always the same columns."""

@@ -31,7 +31,7 @@ _Rows = list[Floats]
 
 @dataclasses.dataclass
 class RecordedRounds:
-    """Values kept of each round, a list entry per round.
+    """Recorded values of each round, one list entry per round.
 
     :ivar vms: whose weights are kept.
     :ivar time_s: end of the round.
@@ -55,7 +55,7 @@ class RecordedRounds:
     weights: _Rows = dataclasses.field(default_factory=list)
 
 
-def spread(count: int, most: int) -> list[int]:
+def evenly_chosen_places(count: int, most: int) -> list[int]:
     """Choose places evenly from the first to the last."""
     if count <= most:
         return list(range(count))
@@ -63,7 +63,7 @@ def spread(count: int, most: int) -> list[int]:
 
 
 def number(value: Any) -> float | None:
-    """JSON has no NaN: what is not known is null."""
+    """A number for JSON; ``None`` for NaN."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -84,9 +84,9 @@ def _measures_table(seen: RecordedRounds) -> Table:
     quantities: Mapping[str, Sequence[float] | Floats] = {
         'time_s': seen.time_s,
         'distance_free': distance.distance(share, free),
-        'worst_free': distance.worst(share, free),
+        'worst_free': distance.largest_lack(share, free),
         'distance_bounded': distance.distance(share, bounded),
-        'worst_bounded': distance.worst(share, bounded),
+        'worst_bounded': distance.largest_lack(share, bounded),
         'jain': distance.jain_indices(share, free),
         'idle_while_wanted': np.array(seen.idle).max(axis=1, initial=0.0),
     }
@@ -102,7 +102,7 @@ def _measures_table(seen: RecordedRounds) -> Table:
 
 
 def _ideals_table(cloud: cloud_module.Cloud, seen: RecordedRounds) -> Table:
-    chosen = spread(len(cloud.users), SHOWN_USERS)
+    chosen = evenly_chosen_places(len(cloud.users), SHOWN_USERS)
     parts = [f'{name}.part' for name in resources.RESOURCES.names]
     return {
         'columns': [
@@ -161,7 +161,7 @@ _LITTLE_ROOM = 1e-6
 def idle_while_wanted(
     moment: model.RoundMoment, coupled: resources.Mask
 ) -> resources.Vector:
-    """Part of all capacity that was idle though it was wanted.
+    """Fraction of all capacity that was idle although it was wanted, (r,).
 
     A VM that uses resources together wants more of one only where there is
     more of all of them.
@@ -215,20 +215,24 @@ class Measures:
         few: int | None = None,
     ) -> None:
         self._cloud = cloud
-        self._share = ideal_module.checked(share)
+        self._share = ideal_module.check_share(share)
         # Per second, like everything in a moment.
         self._quota = quota.divide_by_weights(
             cloud.capacity.sum(axis=0), cloud.user_weight
         )
-        self._free = ideal_module.remembered(share, None)
-        self._bounded = ideal_module.remembered(share, setup.max_weight_ratio)
+        self._free = ideal_module.cached_ideal(share, None)
+        self._bounded = ideal_module.cached_ideal(
+            share, setup.max_weight_ratio
+        )
         if few is None and len(cloud.vms) > MANY_VMS:
             few = FEW_IDEALS
         self._rounds = None if few is None else _rounds_with_ideal(cloud, few)
-        self._seen = RecordedRounds(spread(len(cloud.vms), SHOWN_VMS))
+        self._seen = RecordedRounds(
+            evenly_chosen_places(len(cloud.vms), SHOWN_VMS)
+        )
 
     def see(self, moment: model.RoundMoment) -> None:
-        """Look at a round."""
+        """Compare a round with the ideals."""
         seen = self._seen
         seen.time_s.append(moment.time_s)
         seen.changed.append(bool(moment.changed))
@@ -254,7 +258,7 @@ class Measures:
             )
 
     def wishes(self, moment: model.RoundMoment) -> columns.Wishes:
-        """Say who wants how much of what in a round."""
+        """Wants of VMs in a round, as input of the ideals."""
         return columns.Wishes(
             capacity=moment.capacity,
             demand=moment.demand,
@@ -263,7 +267,7 @@ class Measures:
             coupled=self._cloud.coupled,
             size=moment.neutral,
             quota=self._quota,
-            exempt=self._cloud.left_alone,
+            exempt=self._cloud.exempt_vms,
         )
 
     def _parts(self, moment: model.RoundMoment) -> Floats:
@@ -276,7 +280,7 @@ class Measures:
             ],
             axis=1,
         )
-        return columns.parts_of(self._quota, used)
+        return columns.fractions_of_quota(self._quota, used)
 
     def result(self) -> Mapping[str, Any]:
         """Sum up; see ``measures_schema.json``."""
@@ -286,13 +290,13 @@ class Measures:
         return {
             'share': self._share,
             'users': len(self._cloud.users),
-            'free': _against(share, free),
-            'bounded': _against(share, bounded),
-            'jain': _over_time(distance.jain_indices(share, free)),
-            'idle_while_wanted': _over_time(
+            'free': _compare_with_ideal(share, free),
+            'bounded': _compare_with_ideal(share, bounded),
+            'jain': _summarise_over_time(distance.jain_indices(share, free)),
+            'idle_while_wanted': _summarise_over_time(
                 np.array(seen.idle).max(axis=1, initial=0.0)
             ),
-            **_steadiness(seen, share, bounded),
+            **_measure_steadiness(seen, share, bounded),
             'series': tables(self._cloud, seen),
         }
 
@@ -300,23 +304,24 @@ class Measures:
 def _rounds_with_ideal(
     cloud: cloud_module.Cloud, few: int
 ) -> frozenset[int] | None:
-    """Say for which changes the ideal is found; ``None`` is for all."""
+    """Rounds whose ideal is computed; ``None`` for all."""
     changed = np.unique(cloud.changes.round)
     if len(changed) <= few:
         return None
     return frozenset(
-        int(changed[place]) for place in spread(len(changed), few)
+        int(changed[place])
+        for place in evenly_chosen_places(len(changed), few)
     )
 
 
-def _against(share: Floats, ideal: Floats) -> Mapping[str, Any]:
+def _compare_with_ideal(share: Floats, ideal: Floats) -> Mapping[str, Any]:
     return {
-        'distance': _over_time(distance.distance(share, ideal)),
-        'worst': _over_time(distance.worst(share, ideal)),
+        'distance': _summarise_over_time(distance.distance(share, ideal)),
+        'worst': _summarise_over_time(distance.largest_lack(share, ideal)),
     }
 
 
-def _over_time(values: Floats) -> Mapping[str, float | None]:
+def _summarise_over_time(values: Floats) -> Mapping[str, float | None]:
     """Sum up a quantity of every round; settled is the second half."""
     known = values[np.isfinite(values)]
     later = values[len(values) // 2 :]
@@ -329,15 +334,15 @@ def _over_time(values: Floats) -> Mapping[str, float | None]:
     }
 
 
-def _steadiness(
+def _measure_steadiness(
     seen: RecordedRounds, share: Floats, bounded: Floats
 ) -> Mapping[str, Any]:
-    """Judge each stretch of constant demand by itself."""
-    lacking = distance.worst(share, bounded)
+    """Measure how steady shares are in each period of constant demand."""
+    lacking = distance.largest_lack(share, bounded)
     weights = np.array(seen.weights)
     needed: list[int | None] = []
     swings, oscillations, overshoots = [], [], []
-    for begin, end in distance.stretches(seen.changed):
+    for begin, end in distance.periods_of_constant_demand(seen.changed):
         long_enough = end - begin >= distance.LONG_ENOUGH
         if not long_enough or np.isnan(lacking[begin]):
             continue
@@ -348,7 +353,9 @@ def _steadiness(
         late = max(begin + (end - begin) // 2, end - distance.SWING_ROUNDS)
         oscillations.append(distance.oscillation(share[late:end]))
         swings.append(
-            distance.swing(weights[late:end].reshape(end - late, -1))
+            distance.largest_weight_swing(
+                weights[late:end].reshape(end - late, -1)
+            )
         )
     reached = [rounds for rounds in needed if rounds is not None]
     return {

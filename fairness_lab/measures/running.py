@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""A run: a scenario, its agents, and what is written of it."""
+"""Run a scenario with its agents, and write the results."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -33,21 +33,21 @@ Json = dict[str, Any]
 
 
 class ProgressMeter(Protocol):
-    """Is told how far a run is."""
+    """Receives the progress of a run."""
 
     def begin(self, title: str, rounds: int) -> None:
         """Begin a run."""
 
     def tick(self, done: int) -> None:
-        """Say that some rounds are done."""
+        """Report the number of rounds that are done."""
 
     def end(self) -> None:
-        """End it."""
+        """End the report of a run."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """Options of a run beside the scenario.
+    """Options of a run that the scenario does not have.
 
     :ivar metric: name; ``None`` for the scenario's.
     :ivar policy: name of a policy or reference; ``None`` for the scenario's.
@@ -70,7 +70,7 @@ class RunOptions:
 def setup(
     scenario: cloud_module.Experiment, choice: RunOptions
 ) -> model.Setup:
-    """Make the agents of a scenario.
+    """Create the settings of the agents of a scenario.
 
     :raises UnknownPlugin: if there is no such metric, policy or reference.
     :raises UnknownParameter: if the policy has no such parameter.
@@ -100,7 +100,7 @@ def setup(
         chosen = references.ALLOCATORS[policy]
         return dataclasses.replace(plain, allocator=chosen)
     plugin = _policy(policy)
-    _set(plugin, policy, choice.parameters)
+    _set_parameters(plugin, policy, choice.parameters)
     return dataclasses.replace(plain, policy_plugin=plugin)
 
 
@@ -114,20 +114,20 @@ def _policy(name: str) -> policy_base.Policy:
     return plugins.load_policy(name)
 
 
-def _set(
+def _set_parameters(
     plugin: policy_base.Policy, name: str, parameters: Mapping[str, float]
 ) -> None:
-    """Set numbers of a policy; only those that it has."""
+    """Set parameters of a policy; unknown ones are errors."""
     for parameter, value in parameters.items():
-        if parameter not in _parameters(plugin):
-            known = ', '.join(_parameters(plugin)) or 'none'
+        if parameter not in _names_of_parameters(plugin):
+            known = ', '.join(_names_of_parameters(plugin)) or 'none'
             raise exception.UnknownParameter(
                 f'policy {name} has no parameter {parameter}: it has {known}'
             )
         setattr(plugin, parameter, value)
 
 
-def _parameters(plugin: policy_base.Policy) -> list[str]:
+def _names_of_parameters(plugin: policy_base.Policy) -> list[str]:
     return sorted(
         attribute
         for attribute in dir(plugin)
@@ -142,7 +142,7 @@ def observe(
     observers: Iterable[model.Observer],
     meter: ProgressMeter | None = None,
 ) -> None:
-    """Simulate, and show every round to the observers."""
+    """Simulate, and give every round to the observers."""
     seeing = tuple(observers)
     if meter is not None:
         meter.begin(
@@ -192,7 +192,7 @@ def run(
     if choice.tables:
         _write_series(directory, drawn)
     result = {
-        **_head(scenario, made, choice),
+        **_result_head(scenario, made, choice),
         **total.result(),
         'measures': judged,
     }
@@ -200,7 +200,7 @@ def run(
     return result
 
 
-def _head(
+def _result_head(
     scenario: cloud_module.Experiment, made: model.Setup, choice: RunOptions
 ) -> Json:
     cloud, agents = scenario.cloud, scenario.agents

@@ -46,19 +46,19 @@ class SeriesWriter:
 
     def see(self, moment: model.RoundMoment) -> None:
         """Write a round."""
-        self._users.add(self._of_users(moment))
-        self._nodes.add(self._of_nodes(moment))
+        self._users.add(self._user_rows(moment))
+        self._nodes.add(self._node_rows(moment))
         if self._vms is not None:
-            self._vms.add(self._of_vms(moment))
+            self._vms.add(self._vm_rows(moment))
 
     def result(self) -> Mapping[str, Any]:
-        """End the files; nothing goes into the result."""
+        """Close the files; the result gets no entry."""
         for table in (self._users, self._nodes, self._vms):
             if table is not None:
                 table.close()
         return {}
 
-    def _of_users(self, moment: model.RoundMoment) -> dict[str, files.Column]:
+    def _user_rows(self, moment: model.RoundMoment) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         user = self._cloud.user_of_vm[rows]
         count = len(self._cloud.users)
@@ -67,10 +67,10 @@ class SeriesWriter:
             'user': self._cloud.users,
             'instances': np.bincount(user, minlength=count),
             'heaviness': moment.user_heaviness,
-            **_summed(user, rows, moment, count),
+            **_sums_by_group(user, rows, moment, count),
         }
 
-    def _of_nodes(self, moment: model.RoundMoment) -> dict[str, files.Column]:
+    def _node_rows(self, moment: model.RoundMoment) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         node = moment.node[rows]
         count = len(self._cloud.nodes)
@@ -83,11 +83,11 @@ class SeriesWriter:
             **_head(moment, count),
             'node': self._cloud.nodes,
             'instances': np.bincount(node, minlength=count),
-            **_summed(node, rows, moment, count),
+            **_sums_by_group(node, rows, moment, count),
             **capacity,
         }
 
-    def _of_vms(self, moment: model.RoundMoment) -> dict[str, files.Column]:
+    def _vm_rows(self, moment: model.RoundMoment) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         cloud = self._cloud
         weights = {
@@ -112,7 +112,7 @@ def _head(moment: model.RoundMoment, count: int) -> dict[str, files.Column]:
     }
 
 
-def _summed(
+def _sums_by_group(
     group: model.Indices,
     rows: model.Indices,
     moment: model.RoundMoment,
@@ -139,7 +139,7 @@ Row = Mapping[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Values that were written round by round.
+    """Recorded values of a run, round by round.
 
     :ivar ideals: of users: round, time_s, user, share, ideal, bounded_ideal,
         and ``<resource>.part`` of the quota for each resource.
@@ -188,7 +188,7 @@ def rows(path: pathlib.Path) -> Sequence[Row]:
 def curve(
     rows: Sequence[Row], quantity: str, **wanted: str
 ) -> tuple[list[float], list[float]]:
-    """Rounds and values of one thing; NaN where it is not known.
+    """Rounds and values of a quantity; NaN where it is unknown.
 
     :param wanted: what the other columns must say.
     """
@@ -209,7 +209,7 @@ def names(rows: Sequence[Row], column: str) -> list[str]:
 
 
 def number(text: str | None) -> float:
-    """An entry of a table; NaN where it is none."""
+    """A number from an entry of a table; NaN if it is empty."""
     try:
         return float(text) if text else math.nan
     except ValueError:

@@ -14,7 +14,7 @@ from nova_fairness.model import resources
 
 
 class Summary:
-    """An observer that means over the second half of a run.
+    """An observer that averages over the second half of a run.
 
     :param cloud: that is simulated.
     """
@@ -55,22 +55,24 @@ class Summary:
                 'from_round': self._from,
                 'to_round': cloud.rounds,
             },
-            'used': _named(
+            'used': _by_resource_name(
                 self._used / rounds / np.maximum(cloud.capacity.sum(0), 1e-300)
             ),
             'users': {
                 user: {
                     'weight': float(cloud.user_weight[row]),
                     'heaviness': _rounded(self._heaviness[row] / rounds),
-                    'demand': _named(self._demand[row] / rounds),
-                    'received': _named(self._received[row] / rounds),
+                    'demand': _by_resource_name(self._demand[row] / rounds),
+                    'received': _by_resource_name(
+                        self._received[row] / rounds
+                    ),
                 }
                 for row, user in enumerate(cloud.users)
             },
         }
 
 
-def _named(amounts: resources.Vector) -> dict[str, float]:
+def _by_resource_name(amounts: resources.Vector) -> dict[str, float]:
     names = resources.RESOURCES.names
     return dict(zip(names, map(_rounded, amounts), strict=True))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""The laboratory's recorded runs beside the simulator's of the same files.
+"""Compare recorded runs of the laboratory with simulated ones.
 
 The simulator reads the laboratory's own scenario files; metric, policy,
 interval and length are those of the recording.
@@ -56,7 +56,7 @@ class Row:
 
     @property
     def difference(self) -> float:
-        """Relative to the simulator."""
+        """Difference of the laboratory, relative to the simulator."""
         return self.laboratory / self.simulator - 1
 
 
@@ -76,7 +76,7 @@ def compare(recorded: pathlib.Path) -> tuple[Row, ...]:
 
 def _rows(name: str, result: dict[str, Any]) -> Iterator[Row]:
     policy = result['policy'] if result['agents'] else references.NONE
-    simulated = _simulated(result, policy)
+    simulated = _simulate(result, policy)
     for user, entry in sorted(result['users'].items()):
         yield Row(
             recording=name,
@@ -89,8 +89,8 @@ def _rows(name: str, result: dict[str, Any]) -> Iterator[Row]:
         )
 
 
-def _simulated(result: dict[str, Any], policy: str) -> dict[str, float]:
-    """Part of the CPU time by user in the second half."""
+def _simulate(result: dict[str, Any], policy: str) -> dict[str, float]:
+    """Simulate: fraction of the CPU time by user in the second half."""
     scenario = experiment.read(
         programs.LABORATORY.folder / f'{result["scenario"]}.yaml',
         {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readings of a real kernel for each kind of load, beside the simulator.
+"""Compare readings of a real kernel with the simulator, by kind of load.
 
 ``run_delay`` of the vCPUs' threads is all that agents know of what VMs lack.
 How long the simulator's VMs wait follows from the way of their work
@@ -53,12 +53,12 @@ class TrueLoad:
 
     @property
     def judged(self) -> float:
-        """CPUs that it wants if it is a closed loop."""
+        """CPUs that the VM wants if its load is a closed loop."""
         return self.used / (1 - self.waited)
 
 
-class Waits:
-    """An observer that means over what VMs used, and for how long they waited.
+class WaitObserver:
+    """An observer that averages the use and the waiting of VMs.
 
     :param cloud: that is simulated.
     """
@@ -111,7 +111,7 @@ def compare(recorded: pathlib.Path) -> tuple[TrueLoad, ...]:
     """
     result = files.read_json(recorded / RECORDING / files.RESULT)
     length_s = result['window']['to_s'] - result['window']['from_s']
-    simulated = _simulated(result)
+    simulated = _simulate(result)
     return tuple(
         TrueLoad(
             vm=name,
@@ -125,7 +125,7 @@ def compare(recorded: pathlib.Path) -> tuple[TrueLoad, ...]:
     )
 
 
-def _simulated(result: Mapping[str, Any]) -> Mapping[str, Any]:
+def _simulate(result: Mapping[str, Any]) -> Mapping[str, Any]:
     options = {
         'interval': str(result['interval_s']),
         'duration': str(result['duration_s']),
@@ -134,7 +134,7 @@ def _simulated(result: Mapping[str, Any]) -> Mapping[str, Any]:
     choice = running.RunOptions(
         metric=result['metric'], policy=references.NONE
     )
-    waits = Waits(scenario.cloud)
+    waits = WaitObserver(scenario.cloud)
     running.observe(scenario.cloud, running.setup(scenario, choice), [waits])
     return waits.result()
 

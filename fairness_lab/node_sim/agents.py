@@ -24,7 +24,7 @@ _CPU = resources.CONTROLS.index(resources.ResourceControl.CPU)
 
 
 class AgentFleet:
-    """Memory and actions of all agents in a round.
+    """All agents of a simulated cloud: their memory and their rounds.
 
     :param cloud: the nodes and VMs.
     :param setup: of the agents.
@@ -36,7 +36,7 @@ class AgentFleet:
         self._cloud = cloud
         self._setup = setup
         self._controls = setup.controls
-        self._knowledge = _knowledge(cloud, setup)
+        self._knowledge = _create_knowledge(cloud, setup)
         self._meters = meters.Meters(cloud, setup.decay_factor)
         self.net = safety.SimulatedSafetyNet(cloud, setup, self._knowledge)
         self.steering = steering.Steering(cloud, setup)
@@ -45,13 +45,13 @@ class AgentFleet:
         self.wanting = np.zeros((count, controls), dtype=np.bool_)
 
     def user_heaviness(self) -> model.Scalars:
-        """Weigh all users by what is really used, (u,)."""
+        """Heaviness of all users by their real use, (u,)."""
         return self._knowledge.of_users()
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
-        """Meet VMs that start, or start again elsewhere.
+        """Start to measure VMs that start or move to another node.
 
-        :param at_s: when their counters were read for the first time;
+        :param at_s: time of the first reading of their counters, seconds;
             ``None``: not yet.
         """
         self._meters.begin(rows, at_s)
@@ -59,14 +59,14 @@ class AgentFleet:
         self.end(rows)
 
     def end(self, rows: model.Indices) -> None:
-        """Forget what was found of VMs."""
+        """Forget the heaviness and wants of VMs."""
         self.heaviness[rows] = np.nan
         self.wanting[rows] = False
 
-    def act(
+    def run_rounds(
         self, acting: model.Indices, tick: int, readings: meters.Readings
     ) -> None:
-        """Let some agents make a round.
+        """Run a round of some agents.
 
         :param acting: (k,) indices of their nodes, ascending.
         :param tick: ascending number of the moment.
@@ -93,13 +93,13 @@ class AgentFleet:
                 self._cloud.vcpus[rows],
                 self._cloud.memory_bytes[rows],
                 local,
-                self._meters.supplies(acting),
+                self._meters.supply_of_nodes(acting),
             ),
             newest=usage.newest,
             wanted=wanted,
         )
         self.heaviness[rows] = self._knowledge.weigh(batch, tick)
-        self._meters.remember(batch, readings)
+        self._meters.store_readings(batch, readings)
         self._steer(batch, load, tick)
 
     def _steer(
@@ -108,16 +108,16 @@ class AgentFleet:
         load: contention.ContentionLoad,
         tick: int,
     ) -> None:
-        contended, wanting = decide_round.judged(
+        contended, wanting = decide_round.judge_load(
             load, self._controls, self.steering.weights[batch.rows]
         )
         self.contended[batch.acting] = contended
         self.wanting[batch.rows] = wanting
-        neutral = self._neutral(batch, load)
+        neutral = self._neutral_nodes(batch, load)
         # A node at rest does not divide its CPUs by weights.
         contended = contended.copy()
         contended[neutral, _CPU] = False
-        crowd = array_policy.Crowd(
+        crowd = array_policy.SituationArrays(
             node=load.node,
             nodes=len(batch.acting),
             heaviness=self.heaviness[batch.rows],
@@ -125,16 +125,18 @@ class AgentFleet:
             vcpus=load.vcpus,
             contended=contended,
             wanting=wanting,
-            foresight=self._foresight(batch, tick),
+            foresight=self._foresight_input(batch, tick),
         )
         self.steering.steer(
-            steering.Scene(batch.acting, batch.rows, crowd, neutral[load.node])
+            steering.DecidingVms(
+                batch.acting, batch.rows, crowd, neutral[load.node]
+            )
         )
 
-    def _neutral(
+    def _neutral_nodes(
         self, batch: knowledge.ActingNodes, load: contention.ContentionLoad
     ) -> resources.Mask:
-        """Tell which nodes are to be neutral, (k,)."""
+        """Whether each acting node must have neutral weights, (k,)."""
         plugin = self._setup.policy_plugin
         if (
             plugin is None
@@ -151,10 +153,10 @@ class AgentFleet:
             neutral[batch.rows, _CPU].astype(np.float64),
         )
 
-    def _foresight(
+    def _foresight_input(
         self, batch: knowledge.ActingNodes, tick: int
     ) -> foresight_model.Foresight | None:
-        """Foresight, for policies that use it."""
+        """Input of policies that use foresight; ``None`` for other ones."""
         plugin = self._setup.policy_plugin
         if plugin is None or not plugin.uses_foresight:
             return None
@@ -165,17 +167,17 @@ class AgentFleet:
             user=batch.user,
             ratio=np.full(len(resources.CONTROLS), ratio),
             views=self._knowledge.views(batch, tick),
-            exempt=self._cloud.left_alone[batch.rows],
+            exempt=self._cloud.exempt_vms[batch.rows],
         )
 
 
-def _knowledge(
+def _create_knowledge(
     cloud: cloud_module.Cloud, setup: model.Setup
 ) -> knowledge.SimulatedKnowledge:
     if setup.links is None and cloud.cut is None:
-        return knowledge.Shared(cloud, setup)
+        return knowledge.SharedKnowledge(cloud, setup)
     nodes = len(cloud.nodes)
     ways = setup.links or cloud_module.Links(
         np.zeros((nodes, nodes), dtype=np.int64), np.zeros((nodes, nodes))
     )
-    return links.Linked(cloud, setup, ways)
+    return links.LinkedKnowledge(cloud, setup, ways)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""The simulation itself: rounds of VMs that run and agents that steer.
+"""Simulate rounds in which VMs run and agents steer.
 
 Pure: the same cloud and the same agents give the same rounds, bit by bit. A
 round is divided into ticks, at which agents can act; demand and place of VMs
@@ -68,12 +68,12 @@ class _World:
 
     def round(self, number: int) -> model.RoundMoment:
         """Run one round."""
-        changed = self._change(number)
+        changed = self._apply_changes(number)
         rows = np.flatnonzero(self._node != cloud_module.ABSENT)
         mean = np.zeros(self._demand.shape)
         down = self._cloud.silent
         for part in range(self._setup.ticks):
-            outcome = self._run(rows)
+            outcome = self._run_kernels(rows)
             mean[rows] += outcome.received / self._setup.ticks
             self._now_s = self._cloud.interval_s * (
                 number + (part + 1) / self._setup.ticks
@@ -81,15 +81,15 @@ class _World:
             acts = self._phase == part
             if down is not None:
                 acts = acts & ~down[number]
-            self._fleet.act(
+            self._fleet.run_rounds(
                 np.flatnonzero(acts),
                 number * self._setup.ticks + part,
                 self._readings(),
             )
         return self._moment(number, changed, mean)
 
-    def _change(self, number: int) -> bool:
-        """Let VMs come, go, move and want something else."""
+    def _apply_changes(self, number: int) -> bool:
+        """Apply the changes of a round: places and demands of VMs."""
         every = self._cloud.changes
         begin, end = np.searchsorted(every.round, [number, number + 1])
         if begin == end:
@@ -101,24 +101,24 @@ class _World:
         came = self._node[vm] != every.node[place]
         self._node[vm] = every.node[place]
         self._asked[vm] = every.demand[place]
-        self._start(vm[came], number)
-        self._demand = self._wanted()
+        self._start_vms(vm[came], number)
+        self._demand = self._bounded_demand()
         return True
 
-    def _start(self, rows: model.Indices, number: int) -> None:
+    def _start_vms(self, rows: model.Indices, number: int) -> None:
         self._counters[rows] = 0.0
         self._stall_s[rows] = 0.0
         if self._backlog is not None:
             self._backlog.clear(rows)
         self._fleet.begin(rows, 0.0 if number == 0 else None)
 
-    def _wanted(self) -> resources.Vector:
-        """Demand of each VM, bounded by what it could ever use."""
+    def _bounded_demand(self) -> resources.Vector:
+        """Demand of each VM, at most what it could use alone."""
         cloud, cpu = self._cloud, resources.RESOURCES.index('cpu_time')
         rows = np.flatnonzero(self._node != cloud_module.ABSENT)
         node = self._node[rows]
         most = cloud.capacity[node].copy()
-        most[:, cpu] = self._most(rows)
+        most[:, cpu] = self._usable_cpu_rates(rows)
         memory = resources.RESOURCES.index('memory')
         most[:, memory] = cloud.memory_bytes[rows]
         asked = self._asked[rows].copy()
@@ -128,31 +128,33 @@ class _World:
         return result
 
     def _shares(self, rows: model.Indices) -> resources.Vector:
-        return kernel.by_resource(
+        return kernel.shares_by_resource(
             self._fleet.steering.held[rows], self._cloud.memory_bytes[rows]
         )
 
-    def _run(self, rows: model.Indices) -> kernel.KernelResults:
-        """Let a tick pass."""
+    def _run_kernels(self, rows: model.Indices) -> kernel.KernelResults:
+        """Run the VMs for a tick, and update their counters."""
         cloud, node, demand = self._cloud, self._node[rows], self._demand[rows]
         tick_s = cloud.interval_s / self._setup.ticks
         if self._backlog is not None:
-            demand = self._backlog.wanted(
-                rows, demand, self._most(rows), tick_s
+            demand = self._backlog.add_backlog(
+                rows, demand, self._usable_cpu_rates(rows), tick_s
             )
         if self._setup.allocator is None:
             outcome = kernel.run(
                 cloud, rows, node, demand, self._shares(rows), self._protected
             )
         else:
-            received = self._setup.allocator(self._request(rows, demand))
-            outcome = kernel.measured(cloud.capacity, node, received, demand)
+            received = self._setup.allocator(self._round_demand(rows, demand))
+            outcome = kernel.measure_results(
+                cloud.capacity, node, received, demand
+            )
         if self._backlog is not None:
-            self._backlog.work(
+            self._backlog.advance(
                 rows, self._demand[rows], outcome.received, tick_s
             )
-            outcome = self._looped(
-                rows, self._backlog.loops.picked(rows), demand, outcome
+            outcome = self._apply_loops(
+                rows, self._backlog.loops.of_rows(rows), demand, outcome
             )
         time_shared = resources.RESOURCES.time_shared
         cpu = resources.RESOURCES.index('cpu_time')
@@ -165,27 +167,27 @@ class _World:
         self._busy_s += outcome.busy * tick_s
         return outcome
 
-    def _most(self, rows: model.Indices) -> model.Scalars:
-        """The CPU time per second that VMs could use."""
+    def _usable_cpu_rates(self, rows: model.Indices) -> model.Scalars:
+        """CPU time per second that each VM could use, (p,)."""
         cloud, node = self._cloud, self._node[rows]
         cpus = np.minimum(cloud.vcpus[rows], cloud.cpus[node])
         return np.asarray(cpus * cloud.speed[node])
 
-    def _looped(
+    def _apply_loops(
         self,
         rows: model.Indices,
         loop: cloud_module.Loops,
         demand: resources.Vector,
         outcome: kernel.KernelResults,
     ) -> kernel.KernelResults:
-        """Let VMs wait for the CPU as their loops do."""
+        """Compute how long VMs wait for the CPU, by their kind of loop."""
         cloud, node = self._cloud, self._node[rows]
         speed, cpu = cloud.speed[node], resources.RESOURCES.index('cpu_time')
         tick = loops.Tick(
             node=node,
             wanted=demand[:, cpu] / speed,
             received=outcome.received[:, cpu] / speed,
-            vcpus=self._most(rows) / speed,
+            vcpus=self._usable_cpu_rates(rows) / speed,
             share=self._shares(rows)[:, cpu],
             cpus=cloud.cpus,
         )
@@ -195,7 +197,7 @@ class _World:
         stall[alone, column] = tick.stall(loop)[alone]
         return dataclasses.replace(outcome, stall=stall)
 
-    def _request(
+    def _round_demand(
         self, rows: model.Indices, demand: resources.Vector
     ) -> model.RoundDemand:
         cloud, node = self._cloud, self._node[rows]
@@ -235,8 +237,8 @@ class _World:
             demand=self._demand,
             received=received,
             weights=fleet.steering.weights,
-            shares=kernel.by_resource(fleet.steering.held, memory),
-            neutral=kernel.by_resource(fleet.steering.neutral, memory),
+            shares=kernel.shares_by_resource(fleet.steering.held, memory),
+            neutral=kernel.shares_by_resource(fleet.steering.neutral, memory),
             heaviness=fleet.heaviness,
             user_heaviness=fleet.user_heaviness(),
             contended=fleet.contended,

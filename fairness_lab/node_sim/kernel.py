@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Simulated kernels: effects of weights, and amounts that VMs receive."""
+"""Simulate kernels: turn weights into the amounts that VMs receive."""
 
 import dataclasses
 
@@ -44,9 +44,11 @@ def factors(
 
     :param node: (n,) of each VM.
     """
-    exact = _bases(resources.ResourceControl.CPU, vcpus) * weights[:, _CPU]
+    exact = (
+        _unit_bases(resources.ResourceControl.CPU, vcpus) * weights[:, _CPU]
+    )
     nodes = int(node.max(initial=-1)) + 1
-    return cpu.factors(exact, node, nodes, RANGE)[node]
+    return cpu.scale_factors(exact, node, nodes, RANGE)[node]
 
 
 def units(
@@ -62,13 +64,13 @@ def units(
     :param factor: (n,) of :func:`factors`.
     """
     if preset is policy.Preset.THESIS:
-        return _units_of_thesis(weights)
-    result = neutral(vcpus) * weights
+        return _thesis_units(weights)
+    result = neutral_units(vcpus) * weights
     result[:, _CPU] *= factor
-    return np.asarray(cpu.fitting(result, RANGE))
+    return np.asarray(cpu.nearest_units(result, RANGE))
 
 
-def _units_of_thesis(weights: allocation.Weights) -> Units:
+def _thesis_units(weights: allocation.Weights) -> Units:
     result = np.empty(weights.shape)
     for column, control in enumerate(resources.CONTROLS):
         smallest, largest = _THESIS[control]
@@ -82,24 +84,24 @@ def _units_of_thesis(weights: allocation.Weights) -> Units:
 def weights_of(
     held: Units, vcpus: npt.NDArray[np.int64], factor: model.Scalars
 ) -> allocation.Weights:
-    """Weights for which units of the default preset stand."""
-    result = held / neutral(vcpus)
+    """Turn units of the default preset into weights."""
+    result = held / neutral_units(vcpus)
     result[:, _CPU] /= factor
     return np.asarray(result)
 
 
-def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
-    """Units of VMs at weight 1, as if the range had no end."""
-    bases = [_bases(control, vcpus) for control in resources.CONTROLS]
+def neutral_units(vcpus: npt.NDArray[np.int64]) -> Units:
+    """Units of VMs at weight 1, without the limits of the range."""
+    bases = [_unit_bases(control, vcpus) for control in resources.CONTROLS]
     return np.stack(bases, axis=1)
 
 
-def found(vcpus: npt.NDArray[np.int64]) -> Units:
-    """Units that a VM has at first."""
-    return np.asarray(cpu.fitting(neutral(vcpus), RANGE))
+def initial_units(vcpus: npt.NDArray[np.int64]) -> Units:
+    """Units that a VM has when it starts."""
+    return np.asarray(cpu.nearest_units(neutral_units(vcpus), RANGE))
 
 
-def _bases(
+def _unit_bases(
     control: resources.ResourceControl, vcpus: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     if control is resources.ResourceControl.CPU:
@@ -107,8 +109,10 @@ def _bases(
     return np.full(len(vcpus), float(RANGE.base))
 
 
-def by_resource(held: Units, memory_bytes: model.Scalars) -> resources.Vector:
-    """Sizes in proportion to which each resource is divided.
+def shares_by_resource(
+    held: Units, memory_bytes: model.Scalars
+) -> resources.Vector:
+    """Shares in proportion to which kernels divide each resource.
 
     :param held: (n, c).
     :param memory_bytes: (n,) of the flavor: a VM's memory is protected in
@@ -127,7 +131,7 @@ def by_resource(held: Units, memory_bytes: model.Scalars) -> resources.Vector:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KernelResults:
-    """Results of some time of constant demand and weights.
+    """Results of kernels for a time of constant demand and weights.
 
     :ivar received: (n, r) per second, and bytes of memory.
     :ivar stall: (n, c) part of the time, 0..1, for which each VM waited.
@@ -148,7 +152,7 @@ def run(
     shares: resources.Vector,
     protected: bool,
 ) -> KernelResults:
-    """Let the VMs of all nodes run.
+    """Divide the resources of all nodes among their VMs.
 
     :param rows: (p,) of the VMs that exist.
     :param node: (p,) where they are.
@@ -159,16 +163,18 @@ def run(
     divided = sharing.divide(
         cloud.capacity, node, demand, cloud.coupled[rows], shares, protected
     )
-    return measured(cloud.capacity, node, divided.received, divided.wished)
+    return measure_results(
+        cloud.capacity, node, divided.received, divided.wished
+    )
 
 
-def measured(
+def measure_results(
     capacity: resources.Vector,
     node: model.Indices,
     received: resources.Vector,
     wished: resources.Vector,
 ) -> KernelResults:
-    """Say who waited and what was busy.
+    """Compute how long VMs waited, and how busy nodes were.
 
     :param received: (n, r).
     :param wished: (n, r) what each would have used of a plenty.
@@ -184,13 +190,13 @@ def measured(
     part = used / np.where(capacity > 0, capacity, np.inf)
     return KernelResults(
         received,
-        np.clip(_by_control(missing), 0.0, 1.0),
-        np.clip(_by_control(part), 0.0, 1.0),
+        np.clip(_largest_by_control(missing), 0.0, 1.0),
+        np.clip(_largest_by_control(part), 0.0, 1.0),
     )
 
 
-def _by_control(values: resources.Vector) -> npt.NDArray[np.float64]:
-    """Largest value of the resources of each control."""
+def _largest_by_control(values: resources.Vector) -> npt.NDArray[np.float64]:
+    """Largest value among the resources of each control, (n, c)."""
     return np.stack(
         [
             values[:, resources.RESOURCES.steered_by(control)].max(

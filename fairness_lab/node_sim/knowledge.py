@@ -68,7 +68,7 @@ class ActingNodes:
     wanted: resources.Vector
 
     def of_node(self, node: int) -> 'ActingNodes':
-        """Part of one node."""
+        """The VMs of one acting node."""
         mine = self.node == node
         return ActingNodes(
             np.array([node], dtype=np.intp),
@@ -84,7 +84,7 @@ class ActingNodes:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReportRows:
-    """Rows of reports: VMs, where they were, and what was said of them.
+    """Rows of reports: VMs, their nodes, and their reported values.
 
     :ivar user: (p,) index of each VM's user.
     :ivar heaviness: (p,) of the instance stage.
@@ -107,7 +107,7 @@ class ReportRows:
 
 
 class Searches:
-    """Knowledge of reports, and how far each node's search is in it.
+    """Knowledge from reports, and the state of each node's search.
 
     Nodes that know the same, and did so before, search together.
 
@@ -119,14 +119,14 @@ class Searches:
         self._cloud = cloud
         self._setup = setup
         self._known: list[foresight_model.CpuKnowledge] = []
-        self._courses = [decide_foresight.Course()] * len(cloud.nodes)
+        self._courses = [decide_foresight.AgentSearch()] * len(cloud.nodes)
         self._followed: dict[
-            tuple[foresight_model.CpuKnowledge, decide_foresight.Course],
-            decide_foresight.Course,
+            tuple[foresight_model.CpuKnowledge, decide_foresight.AgentSearch],
+            decide_foresight.AgentSearch,
         ] = {}
 
     def begin(self) -> None:
-        """Begin a round of some nodes."""
+        """Begin a round: forget the searches of the round before."""
         self._followed.clear()
 
     def views(
@@ -135,17 +135,17 @@ class Searches:
         place: model.Indices,
         known: foresight_model.CpuKnowledge,
     ) -> Iterator[foresight_model.SharedView]:
-        """Let nodes go on with their searches, as agents do.
+        """Continue the searches of nodes, as agents do.
 
         :param deciding: of nodes that act and know the same.
         :param place: indices of these nodes.
         :returns: the views of nodes that decide by foresight.
         """
-        groups: dict[decide_foresight.Course, list[int]] = {}
+        groups: dict[decide_foresight.AgentSearch, list[int]] = {}
         for row, node in enumerate(place):
             groups.setdefault(self._courses[node], []).append(row)
         for course, rows in groups.items():
-            found = self._go_on(known, course)
+            found = self._continue_search(known, course)
             for node in place[rows]:
                 self._courses[node] = found
             if (last := found.last) is not None:
@@ -153,14 +153,14 @@ class Searches:
                     deciding[rows], place[rows], last.knowledge, last.end
                 )
 
-    def _go_on(
+    def _continue_search(
         self,
         known: foresight_model.CpuKnowledge,
-        course: decide_foresight.Course,
-    ) -> decide_foresight.Course:
+        course: decide_foresight.AgentSearch,
+    ) -> decide_foresight.AgentSearch:
         key = known, course
         if key not in self._followed:
-            self._followed[key] = course.followed(
+            self._followed[key] = course.continue_for_round(
                 known, self._search, LONGEST_STEP_S
             )
         return self._followed[key]
@@ -171,10 +171,10 @@ class Searches:
         before: decide_foresight.ForesightSearch | None,
         steps: int,
     ) -> tuple[decide_foresight.ForesightSearch, float]:
-        """Search at once, and charge what it would take an agent."""
+        """Search, and estimate the CPU seconds that an agent would need."""
         rows = self._setup.stands_for * len(known.demand.cell)
         step_s = STEP_S + ROW_S * rows
-        found = decide_foresight.searched(
+        found = decide_foresight.search_division(
             known, self._setup.max_weight_ratio, before, steps
         )
         return found, step_s * (OF_CELLS if known.weigh_users is None else 1)
@@ -195,14 +195,14 @@ class Searches:
         :param supply: (r,) of the nodes whose reports count, in a round.
         :param normal: (r,) with overcommit.
         """
-        made = self._make(told, supply, normal, vcpus, exempt)
+        made = self.compute_knowledge(told, supply, normal, vcpus, exempt)
         for item in self._known:
             if item.is_like(made):
                 return item
         self._known = [made, *self._known[: KEPT - 1]]
         return made
 
-    def _make(
+    def compute_knowledge(
         self,
         told: measure_foresight.Cells,
         supply: resources.Vector,
@@ -210,6 +210,7 @@ class Searches:
         vcpus: model.Scalars,
         exempt: resources.Mask,
     ) -> foresight_model.CpuKnowledge:
+        """Compute the knowledge from reports; see :meth:`knowledge`."""
         cloud, users = self._cloud, len(self._cloud.users)
         key, cell = np.unique(
             told.node * users + told.user, return_inverse=True
@@ -268,7 +269,7 @@ class SimulatedKnowledge(abc.ABC):
 
     @abc.abstractmethod
     def weigh(self, batch: ActingNodes, tick: int) -> metric_base.Heaviness:
-        """Say how heavy the VMs are, as each node sees it.
+        """Heaviness of the VMs that act, as their own nodes know it.
 
         :param tick: ascending number of the moment.
         :returns: (p,) by which each VM is treated.
@@ -279,7 +280,7 @@ class SimulatedKnowledge(abc.ABC):
     def views(
         self, batch: ActingNodes, tick: int
     ) -> tuple[foresight_model.SharedView, ...]:
-        """Say what the nodes that act know of all, after they weighed."""
+        """Views of the cloud that acting nodes have, after :meth:`weigh`."""
 
     def views_of(
         self,
@@ -288,7 +289,7 @@ class SimulatedKnowledge(abc.ABC):
         told: ReportRows,
         counts: resources.Mask,
     ) -> Iterator[foresight_model.SharedView]:
-        """Make the views of nodes that have the same reports.
+        """Create the views of nodes that have the same reports.
 
         :param deciding: of the nodes that act.
         :param place: indices of these nodes.
@@ -304,7 +305,7 @@ class SimulatedKnowledge(abc.ABC):
                 told.wanted,
             ),
             supply,
-            self.normal(supply),
+            self.normalising_supply(supply),
             told.vcpus,
             told.exempt,
         )
@@ -313,23 +314,23 @@ class SimulatedKnowledge(abc.ABC):
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
 
-    def fresh(self, tick: int) -> resources.Mask:
-        """Tell which nodes have a newest report that counts, (m,)."""
+    def nodes_with_counting_report(self, tick: int) -> resources.Mask:
+        """Whether the newest report of each node is young enough, (m,)."""
         known = self.last != NEVER
         return np.asarray(known & (tick - self.last <= self.max_age))
 
     def of_users(self) -> metric_base.Heaviness:
-        """Weigh all users by the newest report of every node, (u,)."""
+        """Heaviness of users by the newest report of every node, (u,)."""
         rows = np.flatnonzero(self.where != NEVER)
         supply = self.supply(np.arange(len(self.cloud.nodes)))
         result = np.zeros(len(self.cloud.users))
         if rows.size:
-            users, of_all = self.summed(self.newest(rows), supply)
+            users, of_all = self.sum_of_users(self.newest(rows), supply)
             result[users] = stages.user_stage(self.metric, of_all)
         return result
 
     def newest(self, rows: model.Indices) -> ReportRows:
-        """Newest reports' rows."""
+        """Rows of these VMs in the newest reports of their nodes."""
         return ReportRows(
             self.cloud.user_of_vm[rows],
             self.heaviness[rows],
@@ -338,7 +339,7 @@ class SimulatedKnowledge(abc.ABC):
             self.where[rows],
             self.wanted[rows],
             self.cloud.vcpus[rows].astype(np.float64),
-            self.cloud.left_alone[rows],
+            self.cloud.exempt_vms[rows],
         )
 
     def supply(self, nodes: model.Indices) -> resources.Vector:
@@ -346,14 +347,14 @@ class SimulatedKnowledge(abc.ABC):
         whole = self.cloud.capacity[nodes].sum(axis=0)
         return resources.RESOURCES.over(whole, self.cloud.interval_s)
 
-    def normal(self, supply: resources.Vector) -> resources.Vector:
-        """Supply by which metrics normalise."""
+    def normalising_supply(self, supply: resources.Vector) -> resources.Vector:
+        """Supply with overcommit, by which metrics normalise, (r,)."""
         return quota.with_overcommit(supply, self.overcommit)
 
-    def weigh_instances(
+    def instance_heaviness(
         self, batch: ActingNodes, supply: resources.Vector, users: int
     ) -> metric_base.Heaviness:
-        """Run the instance stage."""
+        """Run the instance stage of the metric for the acting VMs, (p,)."""
         return stages.instance_stage(
             self.metric,
             measure_round.instance_input(
@@ -366,10 +367,10 @@ class SimulatedKnowledge(abc.ABC):
             ),
         )
 
-    def summed(
+    def sum_of_users(
         self, told: ReportRows, supply: resources.Vector
     ) -> tuple[model.Indices, metric_base.Totals]:
-        """Add up what was told.
+        """Sum the rows of reports by user.
 
         :returns: indices of the users who have a row, and their sums.
         """
@@ -380,18 +381,18 @@ class SimulatedKnowledge(abc.ABC):
             told.endowment,
             told.usage,
             quota.divide_by_weights(supply, self.cloud.user_weight[users]),
-            self.normal(supply),
+            self.normalising_supply(supply),
         )
 
-    def treat(
+    def heaviness_of_treatment(
         self,
         batch: ActingNodes,
         own: metric_base.Heaviness,
         told: ReportRows,
         supply: resources.Vector,
     ) -> metric_base.Heaviness:
-        """Run the other stages for the VMs of a batch, (p,)."""
-        users, of_all = self.summed(told, supply)
+        """Run the later stages: heaviness by which VMs are treated, (p,)."""
+        users, of_all = self.sum_of_users(told, supply)
         place = np.searchsorted(users, batch.user)
         return measure_round.run_user_stages(self.metric, of_all, place, own)[
             1
@@ -412,31 +413,33 @@ class SimulatedKnowledge(abc.ABC):
         self.last[batch.acting] = tick
 
 
-class Shared(SimulatedKnowledge):
+class SharedKnowledge(SimulatedKnowledge):
     """Every node knows every newest report at once."""
 
     def weigh(self, batch: ActingNodes, tick: int) -> metric_base.Heaviness:
-        """Sum once for all nodes."""
+        """Heaviness of VMs from one sum over all nodes."""
         if not batch.rows.size:
             self.publish(batch, np.zeros(0), tick)
             return np.zeros(0)
-        fresh = self.fresh(tick)
+        fresh = self.nodes_with_counting_report(tick)
         fresh[batch.acting] = True
         supply = self.supply(np.flatnonzero(fresh))
         # The last place stands for VMs that no report names.
         counts = np.append(fresh, False)[self.where]
         counts[batch.rows] = True
         users = len(np.unique(self.cloud.user_of_vm[counts]))
-        own = self.weigh_instances(batch, supply, users)
+        own = self.instance_heaviness(batch, supply, users)
         self.publish(batch, own, tick)
         rows = np.flatnonzero(np.append(fresh, False)[self.where])
-        return self.treat(batch, own, self.newest(rows), supply)
+        return self.heaviness_of_treatment(
+            batch, own, self.newest(rows), supply
+        )
 
     def views(
         self, batch: ActingNodes, tick: int
     ) -> tuple[foresight_model.SharedView, ...]:
-        """All know the same."""
-        fresh = self.fresh(tick)
+        """One view that all acting nodes share."""
+        fresh = self.nodes_with_counting_report(tick)
         rows = np.flatnonzero(np.append(fresh, False)[self.where])
         told = self.newest(rows)
         every = np.arange(len(batch.acting))

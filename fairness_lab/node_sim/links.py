@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reports that tarry, get lost or grow old: each node adds up its own."""
+"""Reports that are late, lost or old: each node sums what it received."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,8 @@ from nova_fairness.model import resources
 _LOSS, _JITTER = 1, 2
 
 
-class Linked(knowledge.SimulatedKnowledge):
-    """Every node knows what reached it.
+class LinkedKnowledge(knowledge.SimulatedKnowledge):
+    """Knowledge of nodes that receive reports late or not at all.
 
     :param links: the ways of the reports.
     """
@@ -56,41 +56,45 @@ class Linked(knowledge.SimulatedKnowledge):
     def weigh(
         self, batch: knowledge.ActingNodes, tick: int
     ) -> metric_base.Heaviness:
-        """Let each node weigh for itself."""
+        """Heaviness of VMs by the reports that their own node received."""
         parts = [batch.of_node(int(node)) for node in batch.acting]
         result = np.empty(len(batch.rows))
         own = np.empty(len(batch.rows))
         for part in parts:
             mine = np.searchsorted(batch.rows, part.rows)
-            own[mine] = self._own(part, tick)
-        self._store(batch, own, tick)
-        self._deliver(tick)
+            own[mine] = self._own_heaviness(part, tick)
+        self._store_reports(batch, own, tick)
+        self._deliver_reports(tick)
         for part in parts:
             mine = np.searchsorted(batch.rows, part.rows)
             if part.rows.size:
-                told, supply = self._known(int(part.acting[0]), tick)
-                result[mine] = self.treat(part, own[mine], told, supply)
+                told, supply = self._counting_reports(
+                    int(part.acting[0]), tick
+                )
+                result[mine] = self.heaviness_of_treatment(
+                    part, own[mine], told, supply
+                )
         return result
 
     def views(
         self, batch: knowledge.ActingNodes, tick: int
     ) -> tuple[foresight_model.SharedView, ...]:
-        """Nodes that know the same reports share one view."""
+        """Views of acting nodes; nodes with the same reports share one."""
         silent = report_expiry.allowed_silence(self._missing[batch.acting])
         ages = np.maximum(self.max_age, self._ticks * silent)
-        known = self._counting(batch.acting, tick, ages)
+        known = self._ticks_of_counting_reports(batch.acting, tick, ages)
         rows, group = np.unique(known, axis=0, return_inverse=True)
         found: list[foresight_model.SharedView] = []
         self.searches.begin()
         for number, row in enumerate(rows):
             deciding = np.flatnonzero(group.reshape(-1) == number)
             place = batch.acting[deciding]
-            told, _ = self._told(int(place[0]), row)
+            told, _ = self._reports_of_ticks(int(place[0]), row)
             counts = row != knowledge.NEVER
             found += self.views_of(deciding, place, told, counts)
         return tuple(found)
 
-    def _counting(
+    def _ticks_of_counting_reports(
         self,
         acting: model.Indices,
         tick: int,
@@ -107,17 +111,17 @@ class Linked(knowledge.SimulatedKnowledge):
         counts = (arrived != knowledge.NEVER) & (tick - arrived <= age)
         return np.where(counts, self._version[acting], knowledge.NEVER)
 
-    def _own(
+    def _own_heaviness(
         self, part: knowledge.ActingNodes, tick: int
     ) -> metric_base.Heaviness:
-        """Run the instance stage with what was known before the round."""
+        """Run the instance stage with the reports known before the round."""
         if not part.rows.size:
             return np.zeros(0)
-        told, supply = self._known(int(part.acting[0]), tick)
+        told, supply = self._counting_reports(int(part.acting[0]), tick)
         users = np.union1d(told.user, part.user)
-        return self.weigh_instances(part, supply, len(users))
+        return self.instance_heaviness(part, supply, len(users))
 
-    def _store(
+    def _store_reports(
         self,
         batch: knowledge.ActingNodes,
         own: metric_base.Heaviness,
@@ -139,16 +143,16 @@ class Linked(knowledge.SimulatedKnowledge):
         slot = tick % len(self._acted)
         self._acted[slot] = False
         self._at[slot] = knowledge.NEVER
-        self._deliver(tick)
+        self._deliver_reports(tick)
 
-    def _deliver(self, tick: int) -> None:
-        """Bring what arrives now; the newest report counts, as it was sent."""
+    def _deliver_reports(self, tick: int) -> None:
+        """Deliver the reports that arrive now; a newer report replaces."""
         for back in range(min(self._travel, tick) + 1):
             sent = tick - back
             senders = np.flatnonzero(self._acted[sent % len(self._acted)])
             if not senders.size:
                 continue
-            arrives = self._arrives(senders, sent, back)
+            arrives = self._is_delivered(senders, sent, back)
             version = self._version[:, senders]
             newer = arrives & (sent > version)
             self._version[:, senders] = np.where(newer, sent, version)
@@ -161,7 +165,7 @@ class Linked(knowledge.SimulatedKnowledge):
             )
             self._arrived[:, senders] = np.where(newer, tick, arrived)
 
-    def _arrives(
+    def _is_delivered(
         self, senders: model.Indices, sent: int, back: int
     ) -> npt.NDArray[np.bool_]:
         links = self._links
@@ -180,21 +184,23 @@ class Linked(knowledge.SimulatedKnowledge):
         arrives[senders, np.arange(len(senders))] = back == 0
         return np.asarray(arrives)
 
-    def _known(
+    def _counting_reports(
         self, node: int, tick: int
     ) -> tuple[knowledge.ReportRows, resources.Vector]:
-        """Rows and the supply of all reports that count."""
-        version = self._counting(np.array([node]), tick, self.max_age)[0]
-        return self._told(node, version)
+        """Rows of all reports that count at a node, and the supply."""
+        version = self._ticks_of_counting_reports(
+            np.array([node]), tick, self.max_age
+        )[0]
+        return self._reports_of_ticks(node, version)
 
-    def _told(
+    def _reports_of_ticks(
         self, node: int, version: model.Indices
     ) -> tuple[knowledge.ReportRows, resources.Vector]:
-        """Rows and the supply of the reports of some ticks."""
+        """Rows of the reports of the given ticks, and the supply."""
         counts = version != knowledge.NEVER
         counts[node] = True
         parts = [
-            self._rows(int(sent), version)
+            self._report_rows(int(sent), version)
             for sent in np.unique(version[version != knowledge.NEVER])
         ]
         if not parts:
@@ -209,11 +215,11 @@ class Linked(knowledge.SimulatedKnowledge):
             self._at[slots, rows],
             self._wanted[slots, rows],
             self.cloud.vcpus[rows].astype(np.float64),
-            self.cloud.left_alone[rows],
+            self.cloud.exempt_vms[rows],
         )
         return told, self.supply(np.flatnonzero(counts))
 
-    def _rows(
+    def _report_rows(
         self, sent: int, version: npt.NDArray[np.int64]
     ) -> tuple[model.Indices, int]:
         slot = sent % len(self._acted)

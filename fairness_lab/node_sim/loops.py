@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How simulated VMs go on working: closed loops, open loops, pools of threads.
+"""How simulated VMs get work: closed loops, open loops, thread pools.
 
 Kernels tell for how long VMs waited, and that follows from the way of their
 work. *d* is the part of its vCPUs that a VM wants, *r* what it receives.
@@ -33,7 +33,7 @@ _ALL = 1 - 1e-9
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tick:
-    """CPUs that VMs wanted and received in some time.
+    """CPUs that VMs wanted and received in one tick.
 
     :ivar node: (n,) index of each VM's node.
     :ivar wanted: (n,) CPUs that each wanted.
@@ -51,24 +51,24 @@ class Tick:
     cpus: model.Scalars
 
     def stall(self, loop: cloud_module.Loops) -> model.Scalars:
-        """The part of the time, 0..1, for which each VM waited.
+        """Fraction of the time, 0..1, for which each VM waited, (n,).
 
         :param loop: of these VMs.
         """
         wants = self.wanted > 0
         part = self.received / np.where(wants, self.wanted, 1.0)
         closed = np.where(wants, part.clip(0.0, 1.0), 1.0) ** loop.threads
-        stall = np.where(loop.open, self._open(), 1.0 - closed)
+        stall = np.where(loop.open, self._open_loop_stall(), 1.0 - closed)
         return np.asarray(stall.clip(0.0, 1.0))
 
-    def _open(self) -> model.Scalars:
-        rate = self._rate()
+    def _open_loop_stall(self) -> model.Scalars:
+        rate = self._rate_with_work()
         some = self.received > 0
         working = self.received / np.where(some, rate, 1.0)
         starved = (self.wanted > 0) & ~some
         return np.where(some, working * (1 - rate / self.vcpus), starved)
 
-    def _rate(self) -> model.Scalars:
+    def _rate_with_work(self) -> model.Scalars:
         """CPUs that each VM receives while it has work, (n,)."""
         nodes = len(self.cpus)
         used = np.bincount(self.node, self.received, nodes)
@@ -87,7 +87,7 @@ class Tick:
 
 
 class Backlog:
-    """Work that came and was not done, of all VMs.
+    """Work of all VMs that arrived and is not done yet.
 
     :ivar loops: of all VMs.
     """
@@ -100,14 +100,14 @@ class Backlog:
         """Forget the backlog of VMs that start again."""
         self._left[rows] = 0.0
 
-    def wanted(
+    def add_backlog(
         self,
         rows: model.Indices,
         demand: resources.Vector,
         most: model.Scalars,
         tick_s: float,
     ) -> resources.Vector:
-        """Add what is left of earlier ticks to what comes.
+        """Add the backlog of earlier ticks to the demand of this tick.
 
         :param demand: (p, r) per second, of some VMs.
         :param most: (p,) CPU time per second that each could use.
@@ -118,14 +118,14 @@ class Backlog:
         result[:, cpu] = np.maximum(demand[:, cpu], np.minimum(both, most))
         return result
 
-    def work(
+    def advance(
         self,
         rows: model.Indices,
         demand: resources.Vector,
         received: resources.Vector,
         tick_s: float,
     ) -> None:
-        """Let a tick pass.
+        """Update the backlog after a tick.
 
         :param demand: (p, r) per second, what came.
         """

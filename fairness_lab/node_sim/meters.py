@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Readings of agents on their nodes, and their results: usage, load."""
+"""Readings of agents on their nodes, and the computed usage and load."""
 
 import dataclasses
 
@@ -51,7 +51,7 @@ class Meters:
         width, controls = len(resources.RESOURCES), len(resources.CONTROLS)
         self._cloud = cloud
         self._decay_factor = decay_factor
-        self._incarnations = _incarnations(cloud)
+        self._incarnations = _vm_incarnations(cloud)
         self._read = np.full((count, width), np.nan)
         self._read_s = np.full(count, np.nan)
         self._stall_s = np.full((count, controls), np.nan)
@@ -62,9 +62,9 @@ class Meters:
         self._wants = measure_round.VmHistory.unknown(count, cloud.interval_s)
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
-        """Meet VMs that start.
+        """Start to measure VMs.
 
-        :param at_s: when their counters were read for the first time;
+        :param at_s: time of the first reading of their counters, seconds;
             ``None``: not yet.
         """
         nothing = np.nan if at_s is None else 0.0
@@ -77,7 +77,7 @@ class Meters:
             rows, measure_round.VmHistory.unknown(len(rows))
         )
 
-    def supplies(self, nodes: model.Indices) -> resources.Vector:
+    def supply_of_nodes(self, nodes: model.Indices) -> resources.Vector:
         """Supply of nodes in a round, (k, r)."""
         return resources.RESOURCES.over(
             self._cloud.capacity[nodes], self._cloud.interval_s
@@ -153,7 +153,7 @@ class Meters:
             stall=np.clip(waited_s / elapsed_s[:, np.newaxis], 0.0, 1.0),
             ready=usage.known,
             cpus=self._cloud.cpus[acting],
-            supply=self.supplies(acting),
+            supply=self.supply_of_nodes(acting),
             interval_s=self._cloud.interval_s,
             busy=np.clip(worked_s / since_s[:, np.newaxis], 0.0, 1.0),
         )
@@ -165,7 +165,7 @@ class Meters:
         usage: usage_model.Usage,
         load: contention.ContentionLoad,
     ) -> tuple[resources.Vector, contention.ContentionLoad]:
-        """Judge what VMs want and who waits.
+        """Estimate what VMs want, and which of them wait.
 
         :returns: (p, r), and the load with who waits for a CPU.
         """
@@ -198,10 +198,10 @@ class Meters:
             busy=load.busy[:, column],
         )
 
-    def remember(
+    def store_readings(
         self, batch: knowledge.ActingNodes, readings: Readings
     ) -> None:
-        """Keep what was read for the next round."""
+        """Keep the readings of this round for the next one."""
         rows, acting = batch.rows, batch.acting
         self._read[rows] = readings.counters[rows]
         self._read_s[rows] = readings.now_s
@@ -210,8 +210,8 @@ class Meters:
         self._acted_s[acting] = readings.now_s
 
 
-def _incarnations(cloud: cloud_module.Cloud) -> list[instance.Incarnation]:
-    """Make what the measure room wants to see of VMs."""
+def _vm_incarnations(cloud: cloud_module.Cloud) -> list[instance.Incarnation]:
+    """Create the VM objects that the measure room expects."""
     return [
         instance.Incarnation(
             instance.Instance(name, name, int(vcpus), int(memory)), 1, row

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Simulated agents and what is seen of a simulation: frozen values.
+"""Settings of simulated agents, and observations of a simulation.
 
 n VMs that ever exist, m nodes, u users, r resources, c controls; the cloud is
 :class:`fairness_lab.scenario.cloud.Cloud`. Rates are per second.
@@ -26,7 +26,7 @@ Indices = usage_model.Indices
 
 
 class Allocator(Protocol):
-    """A reference that divides nodes itself, instead of steering weights."""
+    """A reference that divides resources itself, without weights."""
 
     description: str
 
@@ -151,7 +151,7 @@ class RoundMoment:
 
 
 class Observer(Protocol):
-    """Sees every round and sums up."""
+    """Observes every round, and gives a result at the end."""
 
     def see(self, moment: RoundMoment) -> None:
         """Look at a round; copy what is kept."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Raising all VMs of a node to one level of greediness: pure arrays.
+"""Raise all VMs of a node to one level of greediness.
 
 The allocators of earlier work on the framework (Poullie et al.) give every VM
 of a node an amount that makes it as greedy as the others, and stop raising
@@ -37,14 +37,14 @@ class Consumers:
     :ivar demand: (n, k) >= 0.
     :ivar endowment: (n, k) >= 0.
     :ivar capacity: (m, k) >= 0.
-    :ivar had: (n,) greediness that each brings along.
+    :ivar initial_greediness: (n,) greediness before anything is divided.
     """
 
     node: Indices
     demand: resources.Vector
     endowment: resources.Vector
     capacity: resources.Vector
-    had: Scalars
+    initial_greediness: Scalars
 
     def norm(self) -> resources.Vector:
         """Factors that make resources comparable, (n, k)."""
@@ -53,34 +53,36 @@ class Consumers:
 
 
 class Greediness(Protocol):
-    """How greedy VMs are at a pace: rises with it, in straight pieces."""
+    """Greediness of VMs by their pace; rises, and is piecewise linear."""
 
     def __call__(self, consumers: Consumers, pace: Scalars) -> Scalars:
         """Greediness, (n,), at paces (n,) in 0..1."""
 
 
 def greediness(consumers: Consumers, pace: Scalars) -> Scalars:
-    """Charge what is beyond the endowment, credit what is left of it."""
+    """Greediness: use beyond the endowment minus credit for less use."""
     used = pace[:, np.newaxis] * consumers.demand
     excess = used - consumers.endowment
     slope = np.where(excess > 0, PENALTY, DISCOUNT)
     return np.asarray((slope * excess * consumers.norm()).sum(axis=1))
 
 
-def asset(consumers: Consumers, pace: Scalars) -> Scalars:
-    """Add up the parts of all resources."""
+def total_use(consumers: Consumers, pace: Scalars) -> Scalars:
+    """Sum of the fractions of all resources that each VM uses, (n,)."""
     used = pace[:, np.newaxis] * consumers.demand
     return np.asarray((used * consumers.norm()).sum(axis=1))
 
 
-def dominant(consumers: Consumers, pace: Scalars) -> Scalars:
-    """Largest part of any resource."""
+def dominant_use(consumers: Consumers, pace: Scalars) -> Scalars:
+    """Largest fraction of a resource that each VM uses, (n,)."""
     used = pace[:, np.newaxis] * consumers.demand
     return np.asarray((used * consumers.norm()).max(axis=1, initial=0.0))
 
 
-def level(consumers: Consumers, value: Greediness = greediness) -> Scalars:
-    """Pace of each VM, 0..1: the part of its demand that it gets.
+def paces_at_equal_level(
+    consumers: Consumers, value: Greediness = greediness
+) -> Scalars:
+    """Pace of each VM, 0..1: the fraction of its demand that it gets.
 
     All rise together. When a resource of a node is given away, its VMs that
     want any of it stay where they are and the others go on.
@@ -93,22 +95,23 @@ def level(consumers: Consumers, value: Greediness = greediness) -> Scalars:
     for _ in range(consumers.demand.shape[1]):
         if not rising.any():
             break
-        pace = _raised(consumers, value, pace, rising)
-        stuck = _stuck(consumers, pace)
+        pace = _raise_until_blocked(consumers, value, pace, rising)
+        stuck = _is_blocked(consumers, pace)
         rising = np.asarray(rising & (pace < 1.0) & ~stuck)
     return pace
 
 
-def _raised(
+def _raise_until_blocked(
     consumers: Consumers,
     value: Greediness,
     pace: Scalars,
     rising: resources.Mask,
 ) -> Scalars:
-    """Raise as far as the first resource of each node lets it be."""
+    """Raise paces until the first resource of each node is used up."""
     nodes = len(consumers.capacity)
     ends = [
-        consumers.had + value(consumers, np.full(len(pace), end))
+        consumers.initial_greediness
+        + value(consumers, np.full(len(pace), end))
         for end in (0.0, 1.0)
     ]
     low, high = np.full(nodes, np.inf), np.full(nodes, -np.inf)
@@ -118,15 +121,19 @@ def _raised(
     high = np.where(np.isfinite(high), high, 0.0)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        fits = _fits(consumers, _at(consumers, value, pace, rising, middle))
+        fits = _fits(
+            consumers, _pace_at_level(consumers, value, pace, rising, middle)
+        )
         low = np.where(fits, middle, low)
         high = np.where(fits, high, middle)
-    top = _at(consumers, value, pace, rising, high)
+    top = _pace_at_level(consumers, value, pace, rising, high)
     whole = _fits(consumers, top)[consumers.node]
-    return np.where(whole, top, _at(consumers, value, pace, rising, low))
+    return np.where(
+        whole, top, _pace_at_level(consumers, value, pace, rising, low)
+    )
 
 
-def _at(
+def _pace_at_level(
     consumers: Consumers,
     value: Greediness,
     pace: Scalars,
@@ -138,7 +145,7 @@ def _at(
     The value is made of straight pieces that end where a resource passes its
     endowment: between two ends it is inverted exactly.
     """
-    goal = levels[consumers.node] - consumers.had
+    goal = levels[consumers.node] - consumers.initial_greediness
     wanted = np.where(consumers.demand > 0, consumers.demand, np.inf)
     knots = np.sort(np.clip(consumers.endowment / wanted, 0.0, 1.0), axis=1)
     edge = np.zeros((len(pace), 1))
@@ -157,7 +164,7 @@ def _at(
     return np.where(rising, np.maximum(found, pace), pace)
 
 
-def _used(consumers: Consumers, pace: Scalars) -> resources.Vector:
+def _node_use(consumers: Consumers, pace: Scalars) -> resources.Vector:
     amounts = pace[:, np.newaxis] * consumers.demand
     nodes = len(consumers.capacity)
     return np.stack(
@@ -168,13 +175,13 @@ def _used(consumers: Consumers, pace: Scalars) -> resources.Vector:
 
 def _fits(consumers: Consumers, pace: Scalars) -> resources.Mask:
     slack = 1 + 1e-12
-    fits = _used(consumers, pace) <= consumers.capacity * slack
+    fits = _node_use(consumers, pace) <= consumers.capacity * slack
     return np.asarray(fits.all(axis=1))
 
 
-def _stuck(consumers: Consumers, pace: Scalars) -> resources.Mask:
-    """Tell who wants some of a resource that is given away."""
-    left = consumers.capacity - _used(consumers, pace)
+def _is_blocked(consumers: Consumers, pace: Scalars) -> resources.Mask:
+    """Whether each VM wants a resource that is used up, (n,)."""
+    left = consumers.capacity - _node_use(consumers, pace)
     given = left <= _SATURATED * consumers.capacity
     return np.asarray(
         (given[consumers.node] & (consumers.demand > 0)).any(axis=1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""The allocators of earlier work on the framework, as references.
+"""Allocators of earlier work, as references for comparisons.
 
 They divide nodes directly instead of steering weights, each node for itself:
 what kernels cannot do, but what weights are meant to come near to.
@@ -32,7 +32,9 @@ class Leon:
 
     def __call__(self, request: model.RoundDemand) -> resources.Vector:
         """Every VM gets one part of all that it wants."""
-        pace = pace_levels.level(_consumers(request), self._value)
+        pace = pace_levels.paces_at_equal_level(
+            _levelled_consumers(request), self._value
+        )
         return np.asarray(pace[:, np.newaxis] * request.demand)
 
 
@@ -47,9 +49,10 @@ class Targ:
         """Level one resource after the other, each from nothing."""
         result = np.empty_like(request.demand)
         for column in range(request.demand.shape[1]):
-            single = _consumers(request, np.array([column]))
+            single = _levelled_consumers(request, np.array([column]))
             result[:, column] = (
-                pace_levels.level(single) * request.demand[:, column]
+                pace_levels.paces_at_equal_level(single)
+                * request.demand[:, column]
             )
         return result
 
@@ -67,10 +70,12 @@ class Real:
         registry = resources.RESOURCES
         space = np.flatnonzero(~registry.time_shared)
         timed = np.flatnonzero(registry.time_shared)
-        first = _consumers(request, space)
-        held = pace_levels.level(first)
+        first = _levelled_consumers(request, space)
+        held = pace_levels.paces_at_equal_level(first)
         had = pace_levels.greediness(first, held)
-        pace = pace_levels.level(_consumers(request, timed, had))
+        pace = pace_levels.paces_at_equal_level(
+            _levelled_consumers(request, timed, had)
+        )
         result = pace[:, np.newaxis] * request.demand
         result[:, space] = held[:, np.newaxis] * request.demand[:, space]
         return np.asarray(result)
@@ -87,7 +92,7 @@ class Simp:
     def __call__(self, request: model.RoundDemand) -> resources.Vector:
         """Level rank by rank; the order is that of each node."""
         rows = np.arange(len(request.node))
-        order = _scarcest_first(request)
+        order = _columns_scarcest_first(request)
         result = np.zeros_like(request.demand)
         had = np.zeros(len(rows))
         for rank in range(request.demand.shape[1]):
@@ -99,15 +104,15 @@ class Simp:
                 capacity=np.take_along_axis(
                     request.capacity, order[:, rank : rank + 1], axis=1
                 ),
-                had=had,
+                initial_greediness=had,
             )
-            pace = pace_levels.level(single)
+            pace = pace_levels.paces_at_equal_level(single)
             had = had + pace_levels.greediness(single, pace)
             result[rows, column] = pace * request.demand[rows, column]
         return result
 
 
-def _consumers(
+def _levelled_consumers(
     request: model.RoundDemand,
     columns: model.Indices | None = None,
     had: model.Scalars | None = None,
@@ -119,11 +124,11 @@ def _consumers(
         demand=request.demand[:, chosen],
         endowment=request.endowment[:, chosen],
         capacity=request.capacity[:, chosen],
-        had=nothing if had is None else had,
+        initial_greediness=nothing if had is None else had,
     )
 
 
-def _scarcest_first(request: model.RoundDemand) -> model.Indices:
+def _columns_scarcest_first(request: model.RoundDemand) -> model.Indices:
     """Columns of each node by demand over capacity, (m, r)."""
     nodes = len(request.capacity)
     wanted = np.stack(
@@ -142,12 +147,12 @@ ALLOCATORS: Mapping[str, model.Allocator] = types.MappingProxyType(
             ' VMs of a node.',
         ),
         'LEON-Asset': Leon(
-            pace_levels.asset,
+            pace_levels.total_use,
             'All resources of a VM in proportion: equal sums of parts of the'
             ' VMs of a node.',
         ),
         'LEON-DomRe': Leon(
-            pace_levels.dominant,
+            pace_levels.dominant_use,
             'All resources of a VM in proportion: equal dominant parts of'
             ' the VMs of a node.',
         ),

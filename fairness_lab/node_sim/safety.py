@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The safety net of all agents: which nodes are to be neutral for a while.
+"""The safety net of all agents: which nodes get neutral weights.
 
 Reports that are under way count as heard, so that one sum serves all nodes.
 """
@@ -23,7 +23,7 @@ _TIME = resources.RESOURCES.index('cpu_time')
 
 
 class SimulatedSafetyNet:
-    """Memory of all agents of the effects of their weights.
+    """Remembers the effects of weights on all nodes, and judges them.
 
     :param cloud: the nodes and VMs.
     :param setup: of the agents.
@@ -43,7 +43,7 @@ class SimulatedSafetyNet:
 
     @property
     def resting(self) -> resources.Mask:
-        """Tell which nodes are neutral for a while, (m,)."""
+        """Whether each node has neutral weights for a while, (m,)."""
         return self._past.rest > 0
 
     def judge(
@@ -60,27 +60,29 @@ class SimulatedSafetyNet:
         :param neutral: (p,) what each counts with a neutral weight.
         :returns: (k,) whether a node is to be neutral.
         """
-        scene = _Scene.of(self._cloud, self._metric, self._knowledge, batch)
+        scene = _ActingVms.of(
+            self._cloud, self._metric, self._knowledge, batch
+        )
         division = safety_net.CpuDivision(
             node=scene.local,
             nodes=len(batch.acting),
             user=batch.user,
-            had=batch.newest[:, _TIME],
+            received=batch.newest[:, _TIME],
             wanted=batch.wanted[:, _TIME],
             parts=parts,
             neutral=neutral,
-            total=scene.used[scene.user, _TIME],
-            counts=ready,
+            user_total=scene.used[scene.user, _TIME],
+            is_steered=ready,
         )
-        past = self._past.picked(batch.acting)
-        found = safety_net.judge(division, past, scene.weigh)
-        self._past.put(batch.acting, found.past)
+        past = self._past.select(batch.acting)
+        found = safety_net.judge(division, past, scene.heaviness_with_less)
+        self._past.replace_nodes(batch.acting, found.past)
         return found.neutral
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Scene:
-    """The VMs of nodes that act, among all.
+class _ActingVms:
+    """The VMs of acting nodes, with the reports of all nodes.
 
     :ivar local: (p,) position of each VM's node among those that act.
     :ivar told: newest reports of all nodes.
@@ -107,12 +109,12 @@ class _Scene:
         metric: metric_base.Metric,
         knowledge: knowledge_module.SimulatedKnowledge,
         batch: knowledge_module.ActingNodes,
-    ) -> '_Scene':
-        """Add up what users have."""
+    ) -> '_ActingVms':
+        """Create the object from the newest reports of all nodes."""
         rows = np.flatnonzero(knowledge.where != knowledge_module.NEVER)
         told = knowledge.newest(rows)
         supply = knowledge.supply(np.arange(len(cloud.nodes)))
-        users, totals = knowledge.summed(told, supply)
+        users, totals = knowledge.sum_of_users(told, supply)
         return cls(
             knowledge=knowledge,
             metric=metric,
@@ -125,8 +127,8 @@ class _Scene:
             quota=totals.quota,
         )
 
-    def weigh(self, less: model.Scalars) -> model.Scalars:
-        """Weigh VMs if each had so much less, one node at a time."""
+    def heaviness_with_less(self, less: model.Scalars) -> model.Scalars:
+        """Heaviness of VMs if all VMs of their node used ``less`` less."""
         batch = self.batch
         usage = batch.usage.copy()
         usage[:, _TIME] = (usage[:, _TIME] - less).clip(0.0)
@@ -137,20 +139,26 @@ class _Scene:
         user = key % (len(self.used) + 1)
         change = grouping.sum_by(cell, usage - batch.usage, len(key))
         of_users = measure_foresight.of_users(
-            self.metric, self.quota[user], self.knowledge.normal(self.supply)
+            self.metric,
+            self.quota[user],
+            self.knowledge.normalising_supply(self.supply),
         )
         if of_users is not None:
             return of_users((self.used[user] + change).clip(0.0))[cell]
         heavy = np.zeros(len(batch.rows))
         for node in batch.acting:
             mine = batch.node == node
-            heavy[mine] = self._of_node(int(node), usage[mine])
+            heavy[mine] = self._node_heaviness(int(node), usage[mine])
         return heavy
 
-    def _of_node(self, node: int, usage: resources.Vector) -> model.Scalars:
-        """Weigh the VMs of one node with other usage."""
+    def _node_heaviness(
+        self, node: int, usage: resources.Vector
+    ) -> model.Scalars:
+        """Heaviness of the VMs of one node with another usage."""
         part = dataclasses.replace(self.batch.of_node(node), usage=usage)
-        own = self.knowledge.weigh_instances(part, self.supply, len(self.used))
+        own = self.knowledge.instance_heaviness(
+            part, self.supply, len(self.used)
+        )
         told = dataclasses.replace(
             self.told,
             heaviness=self.told.heaviness.copy(),
@@ -158,4 +166,6 @@ class _Scene:
         )
         here = np.flatnonzero(self.told.node == node)
         told.heaviness[here], told.usage[here] = own, usage
-        return self.knowledge.treat(part, own, told, self.supply)
+        return self.knowledge.heaviness_of_treatment(
+            part, own, told, self.supply
+        )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the kernels of many nodes divide resources: pure arrays.
+"""Divide resources of many nodes as their kernels do.
 
 Time-shared resources are divided in proportion to shares. No VM gets more than
 it wants, and nothing stays idle that a VM wants (weighted max-min, the fluid
@@ -23,8 +23,8 @@ _SETTLED = 1e-9
 _PLENTY = np.inf
 
 
-class Coupled:
-    """The rows of nodes on which a VM uses resources together.
+class CoupledVms:
+    """VMs of nodes on which some VM uses several resources together.
 
     :param capacity: (m, r) of all nodes.
     :param node: (n,) index of each VM's node.
@@ -50,20 +50,20 @@ class Coupled:
     def divide(
         self, held: resources.Vector
     ) -> tuple[resources.Vector, resources.Vector]:
-        """Received and wished amounts, (n, r).
+        """Compute the received and wished amounts, (n, r).
 
         :param held: (n, r); only its space-shared columns count.
         """
-        columns = self._scarce()
+        columns = self._scarce_columns()
         offers = self._offers_of_memory(held)
         rows = np.arange(len(self._node))
         for _ in range(_MOST_SWEEPS):
             if not rows.size:
                 break
-            part = self._of(rows)
+            part = self._select_rows(rows)
             now = offers[rows]
             for column in columns:
-                part.turn(now, column)
+                part.divide_resource(now, column)
             before = np.minimum(offers[rows], 1.0)
             moved = np.abs(np.minimum(now, 1.0) - before)
             offers[rows] = now
@@ -71,17 +71,17 @@ class Coupled:
             moving = np.zeros(len(self._capacity), dtype=np.bool_)
             moving[part.nodes[(moved > _SETTLED).any(axis=1)]] = True
             rows = rows[moving[part.nodes]]
-        return self._final(offers, columns)
+        return self._fitting_amounts(offers, columns)
 
     @property
     def nodes(self) -> Indices:
         """(n,) index of each VM's node."""
         return self._node
 
-    def _of(self, rows: Indices) -> 'Coupled':
+    def _select_rows(self, rows: Indices) -> 'CoupledVms':
         if len(rows) == len(self._node):
             return self
-        return Coupled(
+        return CoupledVms(
             self._capacity,
             self._node[rows],
             self._demand[rows],
@@ -89,7 +89,7 @@ class Coupled:
             self._shares[rows],
         )
 
-    def _scarce(self) -> Indices:
+    def _scarce_columns(self) -> Indices:
         """Columns whose demand exceeds the capacity of some node."""
         timed = np.flatnonzero(resources.RESOURCES.time_shared)
         nodes = len(self._capacity)
@@ -106,7 +106,7 @@ class Coupled:
         )
 
     def _offers_of_memory(self, held: resources.Vector) -> resources.Vector:
-        """Begin with plenty of all but of memory.
+        """Create the first offers: memory as held, plenty of all else.
 
         :returns: (n, r) of its demand what each VM could use together.
         """
@@ -115,10 +115,10 @@ class Coupled:
         offers[space] = held[space] / self._demand[space]
         return offers
 
-    def _limit(
+    def _fraction_within_limits(
         self, offers: resources.Vector, column: np.intp | int
     ) -> Scalars:
-        """Part of its demand to which the others limit a VM."""
+        """Fraction of its demand to which other resources limit each VM."""
         # What is not coupled is never offered less than plenty.
         limit = np.ones(len(offers))
         for other in range(offers.shape[1]):
@@ -126,15 +126,18 @@ class Coupled:
                 np.minimum(limit, offers[:, other], out=limit)
         return np.where(self._coupled[:, column], limit, 1.0)
 
-    def turn(self, offers: resources.Vector, column: np.intp | int) -> None:
-        """Divide one resource among VMs that the others do not hold back.
+    def divide_resource(
+        self, offers: resources.Vector, column: np.intp | int
+    ) -> None:
+        """Divide one resource among VMs that no other resource limits.
 
         :param offers: (n, r); one column is replaced.
         """
         _, level = filling.fill(
             self._capacity[:, column],
             self._node,
-            self._demand[:, column] * self._limit(offers, column),
+            self._demand[:, column]
+            * self._fraction_within_limits(offers, column),
             self._shares[:, column],
         )
         mine = self._coupled[:, column]
@@ -144,13 +147,13 @@ class Coupled:
             / self._demand[mine, column]
         )
 
-    def _final(
+    def _fitting_amounts(
         self, offers: resources.Vector, columns: Indices
     ) -> tuple[resources.Vector, resources.Vector]:
-        """Amounts that fit, also where the turns have not quite settled."""
+        """Reduce amounts to the capacity, if the search has not converged."""
         wished = self._demand.copy()
         for column in np.flatnonzero(resources.RESOURCES.time_shared):
-            wished[:, column] *= self._limit(offers, column)
+            wished[:, column] *= self._fraction_within_limits(offers, column)
         pace = np.minimum(offers.min(axis=1), 1.0)
         paced = self._coupled & resources.RESOURCES.time_shared
         got = np.where(paced, pace[:, np.newaxis] * self._demand, self._demand)
@@ -173,8 +176,8 @@ class Coupled:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Divided:
-    """Shares of VMs.
+class Division:
+    """Division of resources among VMs.
 
     :ivar received: (n, r) rates, and bytes of memory.
     :ivar wished: (n, r) what each VM would use of a resource if there were
@@ -186,14 +189,14 @@ class Divided:
     wished: resources.Vector
 
 
-def hold(
+def divide_memory(
     capacity: Scalars,
     node: Indices,
     wanted: Scalars,
     shares: Scalars,
     protected: bool,
 ) -> Scalars:
-    """Divide the memory of every node.
+    """Divide the memory of every node among its VMs.
 
     Where it does not suffice, what is not protected is reclaimed, everywhere
     in the same proportion (``memory.low`` of cgroup v2). Agents protect all
@@ -228,7 +231,7 @@ def divide(
     coupled: resources.Mask,
     shares: resources.Vector,
     protected: bool = True,
-) -> Divided:
+) -> Division:
     """Divide all resources of every node.
 
     A VM that uses resources together (Leontief) is as fast as the scarcest of
@@ -247,7 +250,7 @@ def divide(
     timed = np.flatnonzero(resources.RESOURCES.time_shared)
     received = demand.copy()
     for column in np.flatnonzero(~resources.RESOURCES.time_shared):
-        received[:, column] = hold(
+        received[:, column] = divide_memory(
             capacity[:, column],
             node,
             demand[:, column],
@@ -265,24 +268,24 @@ def divide(
             shares[alone, column],
         )
     if alone.all():
-        return Divided(received, demand.copy())
+        return Division(received, demand.copy())
     rows = np.flatnonzero(~alone)
-    together = Coupled(
+    together = CoupledVms(
         capacity, node[rows], demand[rows], coupled[rows], shares[rows]
     )
-    return _joined(received, demand, rows, timed, together)
+    return _merge_amounts(received, demand, rows, timed, together)
 
 
-def _joined(
+def _merge_amounts(
     received: resources.Vector,
     demand: resources.Vector,
     rows: Indices,
     timed: Indices,
-    together: Coupled,
-) -> Divided:
-    """Put what is used together beside what is used alone."""
+    together: CoupledVms,
+) -> Division:
+    """Merge the amounts of coupled VMs into those of all VMs."""
     wished = demand.copy()
     places = np.ix_(rows, timed)
     got, wish = together.divide(received[rows])
     received[places], wished[places] = got[:, timed], wish[:, timed]
-    return Divided(received, wished)
+    return Division(received, wished)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""From heaviness to kernel units, on all nodes: the decide room in order."""
+"""From heaviness to kernel units on all nodes, as agents decide."""
 
 import dataclasses
 import types
@@ -26,7 +26,7 @@ _NOTHING: policy_base.Memory = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scene:
+class DecidingVms:
     """The VMs of the nodes whose agents decide now.
 
     :ivar acting: (k,) indices of those nodes, ascending.
@@ -37,12 +37,12 @@ class Scene:
 
     acting: model.Indices
     rows: model.Indices
-    crowd: array_policy.Crowd
+    crowd: array_policy.SituationArrays
     neutral: resources.Mask
 
 
 class Steering:
-    """Decisions of all agents, and values of their kernels, as arrays.
+    """Decisions of all agents, and the values in their kernels.
 
     :param cloud: the nodes and VMs.
     :param setup: of the agents.
@@ -57,30 +57,30 @@ class Steering:
         self._arrays: dict[str, npt.NDArray[np.float64]] = {}
         plugin = setup.policy_plugin
         if isinstance(plugin, array_policy.ArrayPolicy):
-            self._arrays = dict(plugin.nothing(count, nodes))
+            self._arrays = dict(plugin.initial_memory(count, nodes))
         self._steered = np.array(
             [control in setup.controls for control in resources.CONTROLS]
         )
         sizes = np.ones_like(cloud.vcpus) if setup.equal_vms else cloud.vcpus
-        self.neutral = kernel.neutral(sizes)
-        self._found = kernel.found(sizes)
+        self.neutral = kernel.neutral_units(sizes)
+        self._found = kernel.initial_units(sizes)
         self.held = self._found.copy()
         self.weights = np.ones(self.held.shape)
         self._wanted = self.held.copy()
         self._factor = np.ones(count)
 
     def begin(self, rows: model.Indices) -> None:
-        """Meet VMs that start: neutral, and nothing is remembered."""
+        """Assign neutral weights and an empty memory to VMs that start."""
         self._starts[rows] += 1
         self.held[rows] = self._wanted[rows] = self._found[rows]
         self.weights[rows] = self._factor[rows] = 1.0
         plugin = self._setup.policy_plugin
         if isinstance(plugin, array_policy.ArrayPolicy):
             for name, field in plugin.FIELDS.items():
-                if field.per is not array_policy.Per.NODE_CONTROL:
+                if field.per is not array_policy.MemoryScope.NODE_CONTROL:
                     self._arrays[name][rows] = field.unknown
 
-    def steer(self, scene: Scene) -> None:
+    def steer(self, scene: DecidingVms) -> None:
         """Decide and write the weights of some nodes.
 
         :raises PluginMisbehaved: if the policy returns something unusable.
@@ -88,15 +88,15 @@ class Steering:
         plugin, rows = self._setup.policy_plugin, scene.rows
         if plugin is None or not rows.size:
             return
-        previous = self._previous(rows, plugin.preset)
+        previous = self._weights_in_force(rows, plugin.preset)
         try:
-            wished = self._wished(plugin, scene, previous)
+            wished = self._wished_weights(plugin, scene, previous)
         except exception.PluginMisbehaved as error:
             raise exception.PluginMisbehaved(
                 f'policy {self._setup.policy} {error}'
             ) from error
         if plugin.preset is policy_base.Preset.DEFAULT:
-            wished = decide_round.bounded(
+            wished = decide_round.bound_weights(
                 wished,
                 previous,
                 self._setup.max_weight_ratio,
@@ -104,10 +104,10 @@ class Steering:
             )
         self.weights[rows] = wished
         self.weights[rows[scene.neutral], _CPU] = 1.0
-        self.weights[rows[self._cloud.left_alone[rows]]] = 1.0
-        self._write(scene, plugin.preset)
+        self.weights[rows[self._cloud.exempt_vms[rows]]] = 1.0
+        self._write_weights(scene, plugin.preset)
 
-    def _previous(
+    def _weights_in_force(
         self, rows: model.Indices, preset: policy_base.Preset
     ) -> allocation.Weights:
         """Weights in force, exact where the kernel has them."""
@@ -121,8 +121,10 @@ class Steering:
         told = np.where(self._steered, told, 1.0)
         return np.where(self._wanted[rows] == held, exact, told)
 
-    def _write(self, scene: Scene, preset: policy_base.Preset) -> None:
-        """Write differences worth a write, of controls that are steered."""
+    def _write_weights(
+        self, scene: DecidingVms, preset: policy_base.Preset
+    ) -> None:
+        """Write the units that changed enough, for steered controls."""
         rows = scene.rows
         present, weights = self.held[rows], self.weights[rows]
         vcpus = self._cloud.vcpus[rows]
@@ -132,43 +134,43 @@ class Steering:
         differs = changes.differ(wanted, present, self._setup.weight_tolerance)
         self.held[rows] = np.where(differs & self._steered, wanted, present)
 
-    def _wished(
+    def _wished_weights(
         self,
         plugin: policy_base.Policy,
-        scene: Scene,
+        scene: DecidingVms,
         previous: allocation.Weights,
     ) -> allocation.Weights:
         if isinstance(plugin, array_policy.ArrayPolicy):
-            return self._at_once(plugin, scene, previous)
-        return self._by_node(plugin, scene, previous)
+            return self._weights_of_array_policy(plugin, scene, previous)
+        return self._weights_of_node_policy(plugin, scene, previous)
 
-    def _at_once(
+    def _weights_of_array_policy(
         self,
         plugin: array_policy.ArrayPolicy,
-        scene: Scene,
+        scene: DecidingVms,
         previous: allocation.Weights,
     ) -> allocation.Weights:
         places = {
             name: scene.acting
-            if field.per is array_policy.Per.NODE_CONTROL
+            if field.per is array_policy.MemoryScope.NODE_CONTROL
             else scene.rows
             for name, field in plugin.FIELDS.items()
         }
         memory = {n: self._arrays[n][place] for n, place in places.items()}
-        wished, kept = decide_round.decided_at_once(
+        wished, kept = decide_round.run_array_policy(
             plugin, scene.crowd, previous, memory, self._cloud.interval_s
         )
         for name, place in places.items():
             self._arrays[name][place] = kept[name]
         return wished
 
-    def _by_node(
+    def _weights_of_node_policy(
         self,
         plugin: policy_base.Policy,
-        scene: Scene,
+        scene: DecidingVms,
         previous: allocation.Weights,
     ) -> allocation.Weights:
-        """Ask a policy of the plain contract once for each node."""
+        """Call a policy of the plain contract once for each node."""
         wished = np.empty_like(previous)
         order = np.argsort(scene.crowd.node, kind='stable')
         sizes = np.bincount(scene.crowd.node, minlength=len(scene.acting))
@@ -177,17 +179,17 @@ class Steering:
             if not places.size:
                 continue
             node = int(scene.acting[local])
-            wished[places], self._memory[node] = decide_round.decided(
+            wished[places], self._memory[node] = decide_round.run_policy(
                 plugin,
-                self._situation(scene, local, places),
+                self._node_situation(scene, local, places),
                 previous[places],
                 self._memory.get(node, _NOTHING),
                 self._cloud.interval_s,
             )
         return wished
 
-    def _situation(
-        self, scene: Scene, local: int, places: model.Indices
+    def _node_situation(
+        self, scene: DecidingVms, local: int, places: model.Indices
     ) -> policy_base.Situation:
         rows, crowd = scene.rows[places], scene.crowd
         return policy_base.Situation(

@@ -130,20 +130,22 @@ class PluginPackage:
 
     def files(self) -> dict[pathlib.PurePath, str]:
         """Text of every file, by its path in the package."""
-        texts = self._texts()
+        texts = self._template_texts()
         package, kind = pathlib.PurePath(self.module), self.kind
         test = pathlib.PurePath('tests', f'test_{self.module}.py')
         return {
-            pathlib.PurePath('README.rst'): _filled('README.rst', texts),
-            pathlib.PurePath('pyproject.toml'): _filled(
+            pathlib.PurePath('README.rst'): _fill_template(
+                'README.rst', texts
+            ),
+            pathlib.PurePath('pyproject.toml'): _fill_template(
                 'pyproject.toml', texts
             ),
-            pathlib.PurePath('scenario.yaml'): _filled(
+            pathlib.PurePath('scenario.yaml'): _fill_template(
                 f'{kind}/scenario.yaml', texts
             ),
             package / '__init__.py': f'"""{self._title}."""\n',
-            package / f'{kind}.py': _filled(f'{kind}/plugin.py', texts),
-            test: _filled(f'{kind}/test.py', texts),
+            package / f'{kind}.py': _fill_template(f'{kind}/plugin.py', texts),
+            test: _fill_template(f'{kind}/test.py', texts),
         }
 
     @property
@@ -151,7 +153,7 @@ class PluginPackage:
         noun = KINDS[self.kind].noun
         return f'{noun[0].upper()}{noun[1:]} {self.plugin}'
 
-    def _texts(self) -> dict[str, str]:
+    def _template_texts(self) -> dict[str, str]:
         kind = KINDS[self.kind]
         names = {
             'kind': self.kind,
@@ -182,7 +184,7 @@ def write(package: PluginPackage, directory: pathlib.Path) -> None:
         target.write_text(text, encoding='utf-8')
 
 
-def _filled(template: str, texts: Mapping[str, str]) -> str:
+def _fill_template(template: str, texts: Mapping[str, str]) -> str:
     path = TEMPLATES / f'{template}.in'
     return string.Template(path.read_text('utf-8')).substitute(texts)
 

@@ -70,15 +70,15 @@ class AttackOutcome:
         return self.attacked / self.honest if self.honest else math.inf
 
 
-def tried(
+def simulate_attack(
     cloud: workload.QueuedCloud, attack: Attack, order: order_module.Order
 ) -> AttackOutcome:
     """Simulate a cloud as it is and with an attack.
 
     :raises PluginMisbehaved: if the order fails.
     """
-    before = _held(cloud, order)
-    after = _held(attack.change(cloud), order)
+    before = _mean_use(cloud, order)
+    after = _mean_use(attack.change(cloud), order)
     users = len(before)
     project = np.array(cloud.owners.project)
     mine = project == 0 if attack.project else np.arange(users) == 0
@@ -86,22 +86,26 @@ def tried(
     extra = after[users:].sum(axis=0)
 
     def lost(who: Any) -> float:
-        had, has = (_largest(each[:users][who]) for each in (before, after))
+        had, has = (
+            _largest_fraction(each[:users][who]) for each in (before, after)
+        )
         return 1 - has / had if had > 0 else 0.0
 
     return AttackOutcome(
-        _largest(before[mine]),
+        _largest_fraction(before[mine]),
         float((after[:users][mine].sum(axis=0) + extra).max()),
         lost(near),
         lost(project != 0),
     )
 
 
-def _largest(parts: Floats) -> float:
+def _largest_fraction(parts: Floats) -> float:
     return float(parts.sum(axis=0).max(initial=0.0))
 
 
-def _held(cloud: workload.QueuedCloud, order: order_module.Order) -> Floats:
+def _mean_use(
+    cloud: workload.QueuedCloud, order: order_module.Order
+) -> Floats:
     """(u, c) mean part of the cloud, after two half-lives if it lasts."""
     settled_s = min(2 * cloud.half_life_s, cloud.duration_s / 2)
     moments = engine.Simulation(cloud, order).moments(settled_s)
@@ -113,12 +117,12 @@ def _held(cloud: workload.QueuedCloud, order: order_module.Order) -> Floats:
     return held
 
 
-def _mine(cloud: workload.QueuedCloud) -> Indices:
+def _rows_of_first_user(cloud: workload.QueuedCloud) -> Indices:
     """Rows of the requests of the first user."""
     return np.flatnonzero(cloud.stream.user == 0)
 
 
-def _instead(
+def _with_other_requests(
     cloud: workload.QueuedCloud, rows: Indices, **columns: Any
 ) -> workload.QueuedCloud:
     """The cloud with other requests of the first user.
@@ -144,7 +148,9 @@ def _instead(
     )
 
 
-def _named(cloud: workload.QueuedCloud, ids: Indices) -> workload.QueuedCloud:
+def _under_aliases(
+    cloud: workload.QueuedCloud, ids: Indices
+) -> workload.QueuedCloud:
     """The cloud with the first user's requests in other users' names.
 
     :param ids: (m,) of each request, 0 for the own name.
@@ -158,17 +164,17 @@ def _named(cloud: workload.QueuedCloud, ids: Indices) -> workload.QueuedCloud:
         users=owners.users + names,
         project=owners.project + (0,) * count,
     )
-    cloud = _instead(cloud, _mine(cloud), user=user)
+    cloud = _with_other_requests(cloud, _rows_of_first_user(cloud), user=user)
     return dataclasses.replace(cloud, owners=changed)
 
 
-def _churn(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    stream, mine = cloud.stream, _mine(cloud)
+def _attack_by_churn(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
+    stream, mine = cloud.stream, _rows_of_first_user(cloud)
     times = np.ceil(stream.lifetime_s[mine] / SHORT_S).astype(np.int64)
     rows = np.repeat(mine, times)
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     left_s = stream.lifetime_s[rows] - nth * SHORT_S
-    return _instead(
+    return _with_other_requests(
         cloud,
         rows,
         asked_s=stream.asked_s[rows] + nth * SHORT_S,
@@ -176,7 +182,7 @@ def _churn(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     )
 
 
-def _small_of(
+def _add_smallest_size(
     cloud: workload.QueuedCloud,
 ) -> tuple[tuple[workload.Size, ...], int]:
     """All sizes and that of one VCPU behind them, with its place."""
@@ -185,18 +191,22 @@ def _small_of(
     return (*sizes, workload.Size(1, memory_mib)), len(sizes)
 
 
-def _many_small(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    stream, mine = cloud.stream, _mine(cloud)
-    sizes, one = _small_of(cloud)
+def _attack_by_small_servers(
+    cloud: workload.QueuedCloud,
+) -> workload.QueuedCloud:
+    stream, mine = cloud.stream, _rows_of_first_user(cloud)
+    sizes, one = _add_smallest_size(cloud)
     vcpus = np.array([each.vcpus * each.servers for each in stream.sizes])
     rows = np.repeat(mine, vcpus[stream.size[mine]])
-    return _instead(cloud, rows, size=np.full(len(rows), one), sizes=sizes)
+    return _with_other_requests(
+        cloud, rows, size=np.full(len(rows), one), sizes=sizes
+    )
 
 
-def _resized(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    mine = _mine(cloud)
-    sizes, one = _small_of(cloud)
-    return _instead(
+def _attack_by_resizing(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
+    mine = _rows_of_first_user(cloud)
+    sizes, one = _add_smallest_size(cloud)
+    return _with_other_requests(
         cloud,
         mine,
         size=np.full(len(mine), one),
@@ -205,16 +215,22 @@ def _resized(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     )
 
 
-def _users(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    return _named(cloud, np.arange(len(_mine(cloud))) % IDS)
+def _attack_as_several_users(
+    cloud: workload.QueuedCloud,
+) -> workload.QueuedCloud:
+    return _under_aliases(
+        cloud, np.arange(len(_rows_of_first_user(cloud))) % IDS
+    )
 
 
-def _renamed(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    asked_s = cloud.stream.asked_s[_mine(cloud)]
-    return _named(cloud, (asked_s // _NAMED_FOR_S).astype(np.int64))
+def _attack_by_renaming(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
+    asked_s = cloud.stream.asked_s[_rows_of_first_user(cloud)]
+    return _under_aliases(cloud, (asked_s // _NAMED_FOR_S).astype(np.int64))
 
 
-def _projects(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
+def _attack_as_several_projects(
+    cloud: workload.QueuedCloud,
+) -> workload.QueuedCloud:
     owners, stream = cloud.owners, cloud.stream
     team = [n for n, project in enumerate(owners.project) if project == 0]
     users, projects, project = (
@@ -242,14 +258,14 @@ def _projects(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     )
 
 
-def _hoarded(
+def _with_hoarded_servers(
     cloud: workload.QueuedCloud, longest_s: float
 ) -> workload.QueuedCloud:
     """All that is wanted on average, from the begin on and for all the time.
 
     :param longest_s: after which servers end; they are asked for again.
     """
-    stream, mine = cloud.stream, _mine(cloud)
+    stream, mine = cloud.stream, _rows_of_first_user(cloud)
     amounts = np.array([each.amounts for each in stream.sizes])
     part = (amounts / cloud.capacity).max(axis=1)[stream.size[mine]]
     begin_s = float(stream.asked_s.min())
@@ -259,24 +275,26 @@ def _hoarded(
     rows = np.repeat(mine[:count], again)
     nth = np.tile(np.arange(again), count)
     lifetime_s = np.full(len(rows), min(longest_s, cloud.duration_s))
-    return _instead(
+    return _with_other_requests(
         cloud, rows, asked_s=nth * longest_s, lifetime_s=lifetime_s
     )
 
 
-def _hoard(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    return _hoarded(cloud, cloud.duration_s)
+def _attack_by_hoarding(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
+    return _with_hoarded_servers(cloud, cloud.duration_s)
 
 
-def _hoard_with_ttl(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
-    return _hoarded(cloud, min(_TTL_S, cloud.half_life_s))
+def _attack_by_hoarding_with_ttl(
+    cloud: workload.QueuedCloud,
+) -> workload.QueuedCloud:
+    return _with_hoarded_servers(cloud, min(_TTL_S, cloud.half_life_s))
 
 
-def _lifetimes(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
+def _attack_on_lifetimes(cloud: workload.QueuedCloud) -> workload.QueuedCloud:
     """Three of four are short, the fourth is as much longer."""
-    mine = _mine(cloud)
+    mine = _rows_of_first_user(cloud)
     times = np.where(np.arange(len(mine)) % 4 == 3, 3.7, 0.1)
-    return _instead(
+    return _with_other_requests(
         cloud, mine, lifetime_s=cloud.stream.lifetime_s[mine] * times
     )
 
@@ -285,41 +303,42 @@ ATTACKS: Mapping[str, Attack] = {
     'churn': Attack(
         'Servers are deleted after ten minutes and asked for again, as long'
         ' as one would have run.',
-        _churn,
+        _attack_by_churn,
     ),
     'many-small': Attack(
-        'Servers of one VCPU instead of larger ones.', _many_small
+        'Servers of one VCPU instead of larger ones.', _attack_by_small_servers
     ),
     'users': Attack(
-        f'One user asks in the names of {IDS} users of the project.', _users
+        f'One user asks in the names of {IDS} users of the project.',
+        _attack_as_several_users,
     ),
     'projects': Attack(
         f'One project asks as {IDS} projects, each with its share.',
-        _projects,
+        _attack_as_several_projects,
         project=True,
     ),
     'hoarding': Attack(
         'Before others come, all that will be wanted is started, and never'
         ' deleted.',
-        _hoard,
+        _attack_by_hoarding,
     ),
     'hoarding-with-ttl': Attack(
         'The same where servers end after a half-life, and are asked for'
         ' again.',
-        _hoard_with_ttl,
+        _attack_by_hoarding_with_ttl,
     ),
     'renaming': Attack(
-        'A new user of the project asks every six hours.', _renamed
+        'A new user of the project asks every six hours.', _attack_by_renaming
     ),
     'resize': Attack(
         'Servers of one VCPU are asked for, and resized ten minutes after'
         ' their start.',
-        _resized,
+        _attack_by_resizing,
     ),
     'lifetimes': Attack(
         'Three of four servers last a tenth as long, so that short lives are'
         ' expected, and the fourth takes the time of all.',
-        _lifetimes,
+        _attack_on_lifetimes,
     ),
 }
 """By name."""

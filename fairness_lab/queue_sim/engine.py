@@ -73,14 +73,14 @@ def _resized(stream: workload.Stream) -> workload.Indices:
     return np.where(stream.is_preemptible, -1, stream.resized)
 
 
-def _marked(
+def _with_watermark(
     cloud: workload.QueuedCloud, queue: estimates.Planner
 ) -> preemption.Planner:
     upper = cloud.marks.upper
     return functools.partial(watermark.plan, queue=queue, upper=upper)
 
 
-def _queue(
+def _create_planner(
     cloud: workload.QueuedCloud, order: order_module.Order
 ) -> estimates.Planner:
     return functools.partial(
@@ -104,7 +104,7 @@ class Simulation:
         others.
     :ivar leaving: who left for others, and what they lost.
     :ivar plans: number of plans that were made.
-    :ivar promising: estimates starts; ``None`` if the cloud has none.
+    :ivar estimate_judge: estimates starts; ``None`` if the cloud has none.
     """
 
     def __init__(
@@ -114,23 +114,25 @@ class Simulation:
         victims: victims_module.Victims = preemption.LEAST,
     ) -> None:
         self._cloud = cloud
-        queue = _queue(cloud, order)
+        queue = _create_planner(cloud, order)
         stream, owners = cloud.stream, cloud.owners
         self._preemptible = stream.is_preemptible
         self._planner = functools.partial(
-            preemption.plan, queue=_marked(cloud, queue), victims=victims
+            preemption.plan,
+            queue=_with_watermark(cloud, queue),
+            victims=victims,
         )
-        self._left_life_s = stream.lifetime_s.copy()
-        self._saves = evictions.saves(cloud)
+        self._remaining_life_s = stream.lifetime_s.copy()
+        self._saves_work = evictions.saves(cloud)
         self._demands = [size.demand for size in stream.sizes]
         self._amounts = np.array([size.amounts for size in stream.sizes])
         self._size = stream.size.copy()
-        self._resized = _resized(stream)
+        self._new_sizes = _resized(stream)
         self._accounts = owners.accounts
         self._project = np.array(owners.project, dtype=np.int64)
         self._hosts = hosts_module.SimulatedHosts(cloud.hosts)
         users, classes = len(owners.users), len(workload.CLASSES)
-        self._use = usage_now.Use(users, classes)
+        self._use = usage_now.UserAmounts(users, classes)
         self._charged = np.zeros((users, classes))
         self._capacity = np.tile(
             cloud.capacity.astype(float), len(self._accounts)
@@ -147,14 +149,14 @@ class Simulation:
         self.leaving = evictions.SimulatedEvictions(len(stream))
         self._lifetimes = lifetimes.Lifetimes()
         # What users have and the ledger lacks, as it was at that time.
-        self._fresh, self._fresh_at = np.zeros((users, classes)), 0.0
+        self._uncharged, self._uncharged_at_s = np.zeros((users, classes)), 0.0
         self.fate = np.full(len(stream), Fate.COMING, dtype=np.int8)
         self.started_s = np.full(len(stream), np.nan)
         self.left_s = np.full(len(stream), np.nan)
         self.plans = 0
-        self.promising = None
+        self.estimate_judge = None
         if cloud.estimates_s is not None:
-            self.promising = estimate_quality.Promising(
+            self.estimate_judge = estimate_quality.EstimateJudge(
                 queue, self._ledger.kept, cloud.estimates_s
             )
 
@@ -167,11 +169,11 @@ class Simulation:
         end_s = self._cloud.duration_s
         for n in range(1, math.ceil(end_s / every_s) + 1):
             until_s = min(n * every_s, end_s)
-            while (due_s := self._due()) <= until_s:
-                self._happen(due_s)
+            while (due_s := self._next_plan_s()) <= until_s:
+                self._process_events(due_s)
                 self._charge(due_s)
                 self._plan(due_s)
-            self._happen(until_s)
+            self._process_events(until_s)
             yield usage_now.QueueMoment(
                 until_s,
                 self._use.used.copy(),
@@ -179,39 +181,39 @@ class Simulation:
                 self._use.area.copy(),
             )
 
-    def _due(self) -> float:
+    def _next_plan_s(self) -> float:
         """When the next plan is to be made."""
-        event_s = min(self._unplanned_s, self._next_event())
+        event_s = min(self._unplanned_s, self._next_event_s())
         if math.isinf(event_s):
             return event_s
         return math.ceil(event_s / self._cloud.cycle_s) * self._cloud.cycle_s
 
-    def _next_event(self) -> float:
+    def _next_event_s(self) -> float:
         stream = self._cloud.stream
         asked_s = math.inf
         if self._asked < len(stream):
             asked_s = float(stream.asked_s[self._asked])
         return min(asked_s, self._events[0][0] if self._events else math.inf)
 
-    def _happen(self, until_s: float) -> None:
+    def _process_events(self, until_s: float) -> None:
         """Let everything happen up to a moment."""
         asked_s = self._cloud.stream.asked_s
-        while (at_s := self._next_event()) <= until_s:
-            self._use.last_until(at_s)
+        while (at_s := self._next_event_s()) <= until_s:
+            self._use.advance_to(at_s)
             if self._events and self._events[0][0] <= at_s:
                 _, event, n = heapq.heappop(self._events)
-                self._ended(event, n, at_s)
+                self._process_event(event, n, at_s)
             else:
                 while (
                     self._asked < len(asked_s) and asked_s[self._asked] == at_s
                 ):
-                    self._ask(self._asked)
+                    self._receive_request(self._asked)
                     self._asked += 1
             if self._needs_plans():
                 self._unplanned_s = min(self._unplanned_s, at_s)
-        self._use.last_until(until_s)
+        self._use.advance_to(until_s)
 
-    def _ask(self, n: int) -> None:
+    def _receive_request(self, n: int) -> None:
         stream = self._cloud.stream
         expires_s = None
         if self._cloud.longest_wait_s is not None:
@@ -243,23 +245,23 @@ class Simulation:
         self.fate[n] = Fate.WAITING
         self._use.wanted[user] += self._amounts[size]
 
-    def _ended(self, event: _Event, n: int, at_s: float) -> None:
+    def _process_event(self, event: _Event, n: int, at_s: float) -> None:
         if event is _Event.RESIZE:
             self._resize(n, at_s)
         elif event is _Event.LEAVE:
-            self._make_way(n, at_s)
+            self._evict_servers(n, at_s)
         elif event is _Event.END and self._ends_s.get(n) != at_s:
             # It left before, and has begun again or waits.
             return
         elif n in self._placed and event is not _Event.EXPIRE:
-            self._learn(n, at_s)
+            self._record_lifetimes(n, at_s)
             self._vacate(n, at_s)
             self.fate[n] = Fate.ENDED
         elif n in self._waiting and not (
             event is _Event.EXPIRE and np.isfinite(self.started_s[n])
         ):
             is_late = event is _Event.EXPIRE
-            self._leave(n, at_s, Fate.EXPIRED if is_late else Fate.DELETED)
+            self._end_wait(n, at_s, Fate.EXPIRED if is_late else Fate.DELETED)
 
     def _vacate(self, n: int, at_s: float) -> None:
         """Free what servers of a request have."""
@@ -269,29 +271,31 @@ class Simulation:
         self._use.used[user] -= amounts
         running = self._running.pop(n)
         for each in running:
-            self.leaving.forget(each.uuid)
+            self.leaving.end_notice(each.uuid)
         del self._ends_s[n]
         if self._preemptible[n]:
             self._use.lent[user] -= amounts
             return
-        self._fade(at_s)
+        self._decay_uncharged_use(at_s)
         kept = self._ledger.kept(at_s - running[0].since)
-        self._fresh[user] -= kept * amounts
+        self._uncharged[user] -= kept * amounts
         # What is left beside nothing is an error of rounding.
-        self._fresh[user] *= self._use.used[user] - self._use.lent[user] > 0
+        self._uncharged[user] *= (
+            self._use.used[user] - self._use.lent[user] > 0
+        )
 
-    def _make_way(self, n: int, at_s: float) -> None:
+    def _evict_servers(self, n: int, at_s: float) -> None:
         """Let a request's servers leave, if their room is still wanted."""
         if n not in self._placed:
             return
         running = self._running[n]
-        told = [self.leaving.forget(each.uuid) for each in running]
+        told = [self.leaving.end_notice(each.uuid) for each in running]
         if not any(told):
             return
         lasted_s = at_s - running[0].since
         self.leaving.left[n] += 1
-        if self._saves[n]:
-            self._left_life_s[n] -= lasted_s
+        if self._saves_work[n]:
+            self._remaining_life_s[n] -= lasted_s
         else:
             self.leaving.lost[n] += self._amounts[self._size[n]] * lasted_s
         self._vacate(n, at_s)
@@ -302,13 +306,13 @@ class Simulation:
         if n not in self._placed:
             return
         stream, cloud = self._cloud.stream, self._cloud
-        old, new = int(self._size[n]), int(self._resized[n])
+        old, new = int(self._size[n]), int(self._new_sizes[n])
         rows = self._placed[n]
         self._hosts.free(rows, cloud, old)
-        self._hosts.take(rows, cloud, new)
-        if self._hosts.over():
+        self._hosts.allocate(rows, cloud, new)
+        if self._hosts.is_overallocated():
             self._hosts.free(rows, cloud, new)
-            self._hosts.take(rows, cloud, old)
+            self._hosts.allocate(rows, cloud, old)
             later_s = at_s + cloud.cycle_s
             heapq.heappush(self._events, (later_s, _Event.RESIZE, n))
             return
@@ -318,26 +322,26 @@ class Simulation:
             self._amounts[new] - self._amounts[old],
         )
         self._use.used[user] += more
-        self._fade(at_s)
+        self._decay_uncharged_use(at_s)
         lasted_s = at_s - float(self.started_s[n])
-        self._fresh[user] += self._ledger.kept(lasted_s) * more
+        self._uncharged[user] += self._ledger.kept(lasted_s) * more
         amounts = self._demands[new].amounts
         self._running[n] = [
             dataclasses.replace(each, amounts=amounts)
             for each in self._running[n]
         ]
 
-    def _learn(self, n: int, at_s: float) -> None:
+    def _record_lifetimes(self, n: int, at_s: float) -> None:
         """Servers of a request have ended."""
         for m, each in enumerate(self._running[n]):
             kind = cluster.kind_of(each.project, each.amounts)
             self._lifetimes.learn(kind, f'{n}-{m}', at_s - each.since)
 
-    def _fade(self, now_s: float) -> None:
-        self._fresh *= self._ledger.kept(now_s - self._fresh_at)
-        self._fresh_at = now_s
+    def _decay_uncharged_use(self, now_s: float) -> None:
+        self._uncharged *= self._ledger.kept(now_s - self._uncharged_at_s)
+        self._uncharged_at_s = now_s
 
-    def _leave(self, n: int, at_s: float, fate: Fate) -> None:
+    def _end_wait(self, n: int, at_s: float, fate: Fate) -> None:
         """End the wait of a request."""
         del self._waiting[n]
         self.leaving.promised.pop(f'{n:08d}', None)
@@ -346,8 +350,8 @@ class Simulation:
         self.fate[n] = fate
         if fate is not Fate.RUNNING:
             self.left_s[n] = at_s
-        if self.promising:
-            self.promising.leave(f'{n:08d}', at_s, fate is Fate.RUNNING)
+        if self.estimate_judge:
+            self.estimate_judge.leave(f'{n:08d}', at_s, fate is Fate.RUNNING)
 
     def _charge(self, now_s: float) -> None:
         elapsed_s = now_s - self._ledger.at
@@ -357,7 +361,7 @@ class Simulation:
         mean = (paid - self._charged) / elapsed_s
         self._charged = paid
         self._ledger = self._ledger.advanced(
-            now_s, {ALL: self._of_all(mean)}, self._capacity
+            now_s, {ALL: self._join_projects_and_users(mean)}, self._capacity
         )
 
     def _plan(self, now_s: float) -> None:
@@ -367,14 +371,14 @@ class Simulation:
         self.plans += 1
         snapshot = self._snapshot(now_s)
         plan = self._planner(snapshot, now_s)
-        if self.promising:
-            self.promising.see(snapshot, plan, now_s)
+        if self.estimate_judge:
+            self.estimate_judge.observe_plan(snapshot, plan, now_s)
         for action in plan.actions:
             if action.verb is cluster.Verb.MAKE_ROOM:
                 self._make_room(action, now_s)
             else:
                 self._start(int(action.request), now_s, action.hosts)
-        self._free(snapshot, plan, now_s)
+        self._free_for_watermark(snapshot, plan, now_s)
         if self._needs_plans() and self._use.lent.any():
             # Who waited too short, or ran too short, is looked at again.
             self._unplanned_s = now_s + self._cloud.cycle_s / 2
@@ -384,10 +388,10 @@ class Simulation:
         return bool(self._waiting) or self._cloud.marks.lower > 0
 
     def _make_room(self, action: cluster.Action, now_s: float) -> None:
-        self.leaving.tell(action, now_s)
-        self._tell(action.leaving, now_s)
+        self.leaving.notify_victims(action, now_s)
+        self._schedule_evictions(action.leaving, now_s)
 
-    def _free(
+    def _free_for_watermark(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
@@ -395,23 +399,25 @@ class Simulation:
     ) -> None:
         """Let servers leave so that a part of the cloud is free."""
         lower = self._cloud.marks.lower
-        told = watermark.leaving(
+        told = watermark.servers_to_evict(
             snapshot, plan, now_s, preemption.USUAL, lower
         )
         self.leaving.free(told, now_s)
-        self._tell(told, now_s)
+        self._schedule_evictions(told, now_s)
 
-    def _tell(self, servers: Iterable[str], now_s: float) -> None:
+    def _schedule_evictions(
+        self, servers: Iterable[str], now_s: float
+    ) -> None:
         at_s = now_s + self._cloud.notice_s
         for n in sorted({int(each[:8]) for each in servers}):
             heapq.heappush(self._events, (at_s, _Event.LEAVE, n))
 
     def _start(self, n: int, now_s: float, hosts: tuple[str, ...]) -> None:
-        self._leave(n, now_s, Fate.RUNNING)
+        self._end_wait(n, now_s, Fate.RUNNING)
         stream = self._cloud.stream
         size = int(self._size[n])
         self._placed[n] = self._hosts.rows(hosts)
-        self._hosts.take(self._placed[n], self._cloud, size)
+        self._hosts.allocate(self._placed[n], self._cloud, size)
         owners, user = self._cloud.owners, int(stream.user[n])
         self._use.used[user] += self._amounts[size]
         band = request_model.Band.NORMAL
@@ -438,14 +444,14 @@ class Simulation:
         if self._preemptible[n]:
             self._use.lent[user] += self._amounts[size]
         else:
-            self._fade(now_s)
-            self._fresh[user] += self._amounts[size]
+            self._decay_uncharged_use(now_s)
+            self._uncharged[user] += self._amounts[size]
         if np.isnan(self.started_s[n]):
             self.started_s[n] = now_s
-        end_s = now_s + float(self._left_life_s[n])
+        end_s = now_s + float(self._remaining_life_s[n])
         self._ends_s[n] = end_s
         heapq.heappush(self._events, (end_s, _Event.END, n))
-        if self._resized[n] >= 0:
+        if self._new_sizes[n] >= 0:
             resized_s = now_s + workload.RESIZED_AFTER_S
             heapq.heappush(self._events, (resized_s, _Event.RESIZE, n))
 
@@ -465,28 +471,30 @@ class Simulation:
                 for p in np.flatnonzero(used.any(axis=1)).tolist()
             },
             accounts=self._accounts,
-            history=self._by_account(self._ledger.use[ALL]),
-            granted=self._by_account(self._granted(now_s)),
+            history=self._split_by_account(self._ledger.use[ALL]),
+            granted=self._split_by_account(self._uncharged_use(now_s)),
             running=tuple(itertools.chain(*self._running.values())),
             lifetimes=self._lifetimes.by_kind(),
             promised=dict(self.leaving.promised),
             leaving=self.leaving.servers,
-            evicted=self.leaving.lately(now_s),
+            evicted=self.leaving.count_in_last_hour(now_s),
         )
 
-    def _granted(self, now_s: float) -> Floats:
+    def _uncharged_use(self, now_s: float) -> Floats:
         """Parts of the cloud that the ledger lacks, one row of all."""
-        self._fade(now_s)
-        return ledger_module.parts(self._of_all(self._fresh), self._capacity)
+        self._decay_uncharged_use(now_s)
+        return ledger_module.parts_of_capacity(
+            self._join_projects_and_users(self._uncharged), self._capacity
+        )
 
-    def _of_all(self, by_user: Floats) -> Floats:
+    def _join_projects_and_users(self, by_user: Floats) -> Floats:
         """Amounts of projects, then those of users, in one row."""
         size = (len(self._cloud.owners.projects), by_user.shape[1])
         projects = np.zeros(size)
         np.add.at(projects, self._project, by_user)
         return np.concatenate([projects, by_user]).ravel()
 
-    def _by_account(self, row: Floats) -> dict[str, Floats]:
+    def _split_by_account(self, row: Floats) -> dict[str, Floats]:
         table = row.reshape(len(self._accounts), -1)
         return {
             self._accounts[a].name: table[a]

@@ -14,7 +14,7 @@ from nova_fairness.planners.fairqueue import estimates
 Json = dict[str, Any]
 
 
-class Promising:
+class EstimateJudge:
     """Estimates again and again, as the service does, and judges it.
 
     :param planner: that is run forward.
@@ -34,7 +34,7 @@ class Promising:
         self._next_s = 0.0
         self._calibration = calibration.Calibration()
 
-    def see(
+    def observe_plan(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
@@ -43,7 +43,7 @@ class Promising:
         """Estimate starts of those that a plan lets wait, if it is time."""
         if plan.waiting and now_s >= self._next_s:
             self._next_s = now_s + self._every_s
-            made = self._made(snapshot, plan, now_s)
+            made = self._estimate_starts(snapshot, plan, now_s)
             self._calibration = self._calibration.promised(made, now_s)
 
     def leave(self, uuid: str, at_s: float, is_started: bool) -> None:
@@ -67,17 +67,17 @@ class Promising:
         past = self._calibration.past
         return {
             **dataclasses.asdict(judged),
-            'by_p50_alone': _part(e.took_s <= e.raw_p50_s for e in past),
-            'by_p90_alone': _part(e.took_s <= e.raw_p90_s for e in past),
+            'by_p50_alone': _fraction(e.took_s <= e.raw_p50_s for e in past),
+            'by_p90_alone': _fraction(e.took_s <= e.raw_p90_s for e in past),
         }
 
-    def _made(
+    def _estimate_starts(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
         now_s: float,
     ) -> dict[str, cluster.Estimate]:
-        steps = estimates.forward(
+        steps = estimates.estimate_starts(
             snapshot,
             plan,
             now_s,
@@ -92,5 +92,5 @@ class Promising:
                 return dict(done.value)
 
 
-def _part(kept: Any) -> float:
+def _fraction(kept: Any) -> float:
     return float(np.mean(list(kept)))

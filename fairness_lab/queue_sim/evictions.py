@@ -34,39 +34,41 @@ class SimulatedEvictions:
         self.left = np.zeros(requests, dtype=np.int64)
         self.lost = np.zeros((requests, len(workload.CLASSES)))
         self.promised: dict[str, tuple[str, ...]] = {}
-        self._told: dict[str, str] = {}
-        self._told_s: list[float] = []
+        self._noticed: dict[str, str] = {}
+        self._notice_times_s: list[float] = []
 
-    def tell(self, action: cluster.Action, now_s: float) -> None:
+    def notify_victims(self, action: cluster.Action, now_s: float) -> None:
         """Tell servers to leave for a request."""
         self.promised[action.request] = action.hosts
-        self._told.update(dict.fromkeys(action.leaving, action.request))
-        self._told_s += [now_s] * len(action.leaving)
+        self._noticed.update(dict.fromkeys(action.leaving, action.request))
+        self._notice_times_s += [now_s] * len(action.leaving)
 
     def free(self, servers: Iterable[str], now_s: float) -> None:
         """Tell servers to leave, without a preemptor."""
         told = list(servers)
-        self._told.update(dict.fromkeys(told, _ANYBODY))
-        self._told_s += [now_s] * len(told)
+        self._noticed.update(dict.fromkeys(told, _ANYBODY))
+        self._notice_times_s += [now_s] * len(told)
 
-    def forget(self, server: str) -> bool:
+    def end_notice(self, server: str) -> bool:
         """A server was told, and leaves or stays.
 
         :returns: whether its room is still waited for.
         """
-        request = self._told.pop(server, '')
+        request = self._noticed.pop(server, '')
         return request in self.promised or request == _ANYBODY
 
     @property
     def servers(self) -> frozenset[str]:
         """UUIDs of those that were told."""
-        return frozenset(self._told)
+        return frozenset(self._noticed)
 
-    def lately(self, now_s: float) -> int:
+    def count_in_last_hour(self, now_s: float) -> int:
         """Number of servers that were told in the last hour."""
         hour_s = now_s - workload.HOUR_S
-        self._told_s = [each for each in self._told_s if each > hour_s]
-        return len(self._told_s)
+        self._notice_times_s = [
+            each for each in self._notice_times_s if each > hour_s
+        ]
+        return len(self._notice_times_s)
 
 
 def saves(cloud: workload.QueuedCloud) -> workload.Marks:

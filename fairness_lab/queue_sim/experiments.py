@@ -41,7 +41,7 @@ def strategies(seed: int) -> list[Row]:
     mix = packing.Mix(1000, 100, 0.2, packing.Sizes.POWERS)
     for name, strategy in _STRATEGIES.items():
         run = packing.Packing(mix, strategy, 100, seed)
-        bounds = [_bound(run) for _ in run.run()]
+        bounds = [_host_bound(run) for _ in run.run()]
         rows.append(
             {
                 'strategy': name,
@@ -71,7 +71,7 @@ def fewest(seed: int) -> list[Row]:
             left.remove(count)
             found[count][name] = run.outcome.busy[-1]
             if strategy.has_repack:
-                found[count]['bound'] = _bound(run)
+                found[count]['bound'] = _host_bound(run)
             if not left:
                 break
     return list(found.values())
@@ -87,8 +87,8 @@ def powers(seed: int) -> list[Row]:
         over = []
         for n, _ in enumerate(run.run(), 1):
             if n % _EVERY == 0:
-                busy, bound = run.outcome.busy[-1], _bound(run)
-                least = bound if busy == bound else run.least()
+                busy, bound = run.outcome.busy[-1], _host_bound(run)
+                least = bound if busy == bound else run.fewest_hosts_needed()
                 over.append((busy - bound, busy - least))
         rows.append(
             {
@@ -143,9 +143,9 @@ def refusals(seed: int) -> list[Row]:
     return rows
 
 
-def _bound(run: packing.Packing) -> int:
+def _host_bound(run: packing.Packing) -> int:
     there = layout.HostLayout(run.snapshot(), weighers.fullest)
-    return optimum.bound(there)
+    return optimum.lower_bound(there)
 
 
 EXPERIMENTS: Mapping[str, Callable[[int], list[Row]]] = {

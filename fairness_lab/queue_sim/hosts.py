@@ -25,7 +25,7 @@ class SimulatedHosts:
         self.providers = tuple(cluster.Provider(name, name) for name in names)
         self._row = {name: row for row, name in enumerate(names)}
 
-    def set_takes(self, row: int, takes: bool) -> None:
+    def set_accepts_servers(self, row: int, takes: bool) -> None:
         """Set whether servers may start on a host."""
         providers = list(self.providers)
         providers[row] = dataclasses.replace(providers[row], takes=takes)
@@ -48,13 +48,13 @@ class SimulatedHosts:
         """Where hosts stand."""
         return [self._row[name] for name in names]
 
-    def take(
+    def allocate(
         self, rows: list[int], cloud: workload.QueuedCloud, size: int
     ) -> None:
         """Allocate a request's servers."""
         self._change(rows, cloud.stream.sizes[size], 1)
 
-    def over(self) -> bool:
+    def is_overallocated(self) -> bool:
         """Whether some host has more allocated than it has."""
         return bool((self._used > self._capacity).any())
 

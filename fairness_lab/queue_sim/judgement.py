@@ -115,7 +115,9 @@ class QueueJudge:
             'settled_s': self._settled.at_s,
             'waiting': waits.of(np.ones(len(simulation.fate), dtype=bool)),
             'estimates': (
-                simulation.promising.result() if simulation.promising else None
+                simulation.estimate_judge.result()
+                if simulation.estimate_judge
+                else None
             ),
             'utilisation': self._utilisation(),
             'made_room': self._made_room(simulation),

@@ -79,7 +79,9 @@ EXAMPLE = EqualNodes(3, 4)
 TESTBED = EqualNodes(10, 8)
 
 
-def grouped(servers: Sequence[MarketServer], nodes: int) -> list[list[int]]:
+def group_servers(
+    servers: Sequence[MarketServer], nodes: int
+) -> list[list[int]]:
     """Phase 1 as published: numbers of the servers of each group."""
     groups: list[list[int]] = [[] for _ in range(nodes)]
     prices = [0.0] * nodes
@@ -90,7 +92,7 @@ def grouped(servers: Sequence[MarketServer], nodes: int) -> list[list[int]]:
     return groups
 
 
-def leaving(servers: Sequence[MarketServer], groups: Groups) -> Floats:
+def leaving_servers(servers: Sequence[MarketServer], groups: Groups) -> Floats:
     """(p, g) servers that leave each node if a group comes there."""
     found = np.zeros((len(groups), len(groups)))
     for g, group in enumerate(groups):
@@ -100,12 +102,12 @@ def leaving(servers: Sequence[MarketServer], groups: Groups) -> Floats:
     return found
 
 
-def in_order(migrations: Floats) -> list[int]:
+def assign_in_order(migrations: Floats) -> list[int]:
     """The first group goes to the first node, and so on."""
     return list(range(len(migrations)))
 
 
-def greedy(migrations: Floats) -> list[int]:
+def assign_greedily(migrations: Floats) -> list[int]:
     """Phase 3 as published (figure 3): the group of each node.
 
     Where the pseudo code runs out of groups, a node takes any that is left.
@@ -119,7 +121,7 @@ def greedy(migrations: Floats) -> list[int]:
         while node is not None and rank[node] < size:
             group = ranked[node][rank[node]]
             other = holder.get(group)
-            if other is None or _gives_way(
+            if other is None or _takes_next_best(
                 migrations, ranked, rank, node, other
             ):
                 holder[group] = node
@@ -133,7 +135,7 @@ def greedy(migrations: Floats) -> list[int]:
     ]
 
 
-def _gives_way(
+def _takes_next_best(
     migrations: Floats,
     ranked: Sequence[Sequence[int]],
     rank: Sequence[int],
@@ -149,23 +151,23 @@ def _gives_way(
     return cost(node, 0) + cost(other, 1) < cost(other, 0) + cost(node, 1)
 
 
-def exact(migrations: Floats) -> list[int]:
+def assign_optimally(migrations: Floats) -> list[int]:
     """The assignment with the fewest migrations of these very groups."""
     found: list[int] = programs.assign(migrations).tolist()
     return found
 
 
 MAPPINGS: Mapping[str, Callable[[Floats], list[int]]] = {
-    'groups in their order': in_order,
-    'published search': greedy,
-    'best for these groups': exact,
+    'groups in their order': assign_in_order,
+    'published search': assign_greedily,
+    'best for these groups': assign_optimally,
 }
 """Ways to choose the group of each node, by name."""
 
 OURS = 'this planner'
 
 
-def given(
+def market_state(
     servers: Sequence[MarketServer], nodes: EqualNodes
 ) -> market.MarketState:
     """The market of servers; number ``n`` has the UUID ``server-n``."""
@@ -211,7 +213,7 @@ def example() -> list[Row]:
         MarketServer(rate, vcpus, n % EXAMPLE.count)
         for n, (rate, vcpus) in enumerate(rates)
     ]
-    plan = planner.plan(given(servers, EXAMPLE), 0.0, _RULES)
+    plan = planner.plan(market_state(servers, EXAMPLE), 0.0, _RULES)
     return [
         {
             'server': f'A{n // 2 + 1}.{n % 2 + 1}',
@@ -246,11 +248,12 @@ def migrations(seed: int) -> list[Row]:
 
     :param seed: of the orders that are drawn, >= 0.
     """
-    orders = [IN_TURN, *(_order(seed, n) for n in range(_DRAWN))]
+    orders = [IN_TURN, *(_shuffled_classes(seed, n) for n in range(_DRAWN))]
     rows = []
     for name in (*MAPPINGS, OURS):
         stated, *drawn = (
-            _moved(two_rounds(order), TESTBED, name)[1] for order in orders
+            _migrate_servers(two_rounds(order), TESTBED, name)[1]
+            for order in orders
         )
         rows.append(
             {
@@ -283,9 +286,9 @@ def changes(seed: int) -> list[Row]:
         total, levels = 0, []
         for n, kind in zip(which.astype(int), drawn.astype(int), strict=True):
             servers[n] = dataclasses.replace(servers[n], rate=CLASSES[kind])
-            servers, count = _moved(servers, TESTBED, name)
+            servers, count = _migrate_servers(servers, TESTBED, name)
             total += count
-            levels.append(_level(servers, TESTBED))
+            levels.append(_price_level(servers, TESTBED))
         rows.append(
             {
                 'groups go to nodes by': name,
@@ -296,7 +299,7 @@ def changes(seed: int) -> list[Row]:
     return rows
 
 
-def _level(servers: Sequence[MarketServer], nodes: EqualNodes) -> float:
+def _price_level(servers: Sequence[MarketServer], nodes: EqualNodes) -> float:
     """Mean price at which currency is spent; 1 if all nodes cost as much."""
     prices = np.zeros(nodes.count)
     rates = np.array([each.rate for each in servers])
@@ -305,7 +308,7 @@ def _level(servers: Sequence[MarketServer], nodes: EqualNodes) -> float:
     return float((prices**2).sum() * nodes.count / total**2)
 
 
-def _moved(
+def _migrate_servers(
     servers: Sequence[MarketServer], nodes: EqualNodes, name: str
 ) -> tuple[list[MarketServer], int]:
     """Servers on their new nodes, and how many that had one changed it.
@@ -313,13 +316,15 @@ def _moved(
     :param name: of :data:`MAPPINGS`, or :data:`OURS`.
     """
     if name == OURS:
-        plan = planner.plan(given(servers, nodes), 0.0, _RULES)
+        plan = planner.plan(market_state(servers, nodes), 0.0, _RULES)
         stands = [plan.stands[each] for each in sorted(plan.stands)]
         at = [int(each.host.removeprefix('node-')) for each in stands]
     else:
-        groups = grouped(servers, nodes.count)
+        groups = group_servers(servers, nodes.count)
         at = [0] * len(servers)
-        for node, group in enumerate(MAPPINGS[name](leaving(servers, groups))):
+        for node, group in enumerate(
+            MAPPINGS[name](leaving_servers(servers, groups))
+        ):
             for n in groups[group]:
                 at[n] = node
     count = sum(
@@ -333,7 +338,7 @@ def _moved(
     return after, count
 
 
-def _order(seed: int, n: int) -> list[int]:
+def _shuffled_classes(seed: int, n: int) -> list[int]:
     """Classes of twenty servers, five of each, in an order that is drawn."""
     size = len(IN_TURN)
     keys = chance.uniform(seed, _ORDER, n * size + np.arange(size))

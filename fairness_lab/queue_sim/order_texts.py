@@ -26,7 +26,7 @@ def load_order(text: str) -> order_module.Order:
     :raises UnknownParameter: if a parameter does not exist, or its number is
         out of range.
     """
-    return _loaded(plugins.load_order, text)
+    return _load_with_parameters(plugins.load_order, text)
 
 
 def load_victims(text: str) -> victims_module.Victims:
@@ -34,10 +34,10 @@ def load_victims(text: str) -> victims_module.Victims:
 
     :param text: such as ``least`` or ``chance:seed=2``.
     """
-    return _loaded(plugins.load_victims, text)
+    return _load_with_parameters(plugins.load_victims, text)
 
 
-def _loaded(
+def _load_with_parameters(
     load: Callable[[str, Mapping[str, float]], _Plugin], text: str
 ) -> _Plugin:
     name, *settings = text.split(':')

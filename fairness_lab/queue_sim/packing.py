@@ -139,7 +139,7 @@ class Packing:
         self._rules = rules.ConsolidationRules(
             rule=self._rule,
             depth=strategy.depth,
-            at_once=waves.AtOnce(1000, 1000),
+            at_once=waves.MoveConcurrency(1000, 1000),
         )
         self.outcome = PackingOutcome([])
 
@@ -161,7 +161,9 @@ class Packing:
         kinds = chance.uniform(self._seed, _KIND, rows)
         which = chance.uniform(self._seed, _WHICH, rows)
         for n in range(mix.count):
-            self._asked(n, self._kind(float(kinds[n])), float(which[n]))
+            self._process_request(
+                n, self._choose_kind(float(kinds[n])), float(which[n])
+            )
             if every and (n + 1) % every == 0:
                 self.plan()
             self.outcome.busy.append(self.busy)
@@ -180,13 +182,13 @@ class Packing:
 
     def start(self, uuid: str, demand: request_model.Demand) -> None:
         """Start a server, or refuse it."""
-        if not self._placed(uuid, demand):
+        if not self._try_to_place(uuid, demand):
             self.outcome.refused += 1
 
     def stop(self, uuid: str) -> None:
         """Stop a server, if it was not refused."""
         if (server := self._running.pop(uuid, None)) is not None:
-            self._take(server, -1)
+            self._change_allocation(server, -1)
 
     def plan(self) -> None:
         """Move servers as the strategy says."""
@@ -195,7 +197,7 @@ class Packing:
         if strategy.has_repack:
             self._move(repack.repack(self.snapshot(), self._rules))
 
-    def _kind(self, drawn: float) -> PackedKind:
+    def _choose_kind(self, drawn: float) -> PackedKind:
         mix, count = self._mix, len(self._running)
         start = (1.0 - mix.resize) * mix.servers / (mix.servers + count)
         if not count or drawn < start:
@@ -206,20 +208,20 @@ class Packing:
             else PackedKind.STOP
         )
 
-    def _asked(self, n: int, kind: PackedKind, which: float) -> None:
+    def _process_request(self, n: int, kind: PackedKind, which: float) -> None:
         uuid = f'{n:08}'
         if kind is not PackedKind.START:
             uuid = list(self._running)[int(which * len(self._running))]
             before = self._running.pop(uuid)
-            self._take(before, -1)
-        if kind is not PackedKind.STOP and not self._placed(
+            self._change_allocation(before, -1)
+        if kind is not PackedKind.STOP and not self._try_to_place(
             uuid, self._size(n)
         ):
             self.outcome.refused += 1
             # A change that finds no room leaves the server as it is.
             if kind is PackedKind.RESIZE:
                 self._running[uuid] = before
-                self._take(before, 1)
+                self._change_allocation(before, 1)
 
     def _size(self, n: int) -> request_model.Demand:
         drawn = [
@@ -234,14 +236,14 @@ class Packing:
             tuple(zip(workload.CLASSES, amounts, strict=True))
         )
 
-    def _placed(self, uuid: str, demand: request_model.Demand) -> bool:
-        row = self._found(uuid, demand)
+    def _try_to_place(self, uuid: str, demand: request_model.Demand) -> bool:
+        row = self._find_row(uuid, demand)
         if row is None and self._strategy.has_rescue:
             asked = request_model.Request(uuid, '', '', (uuid,), demand, 0.0)
             plan = planner.rescue(self.snapshot(), asked, self._rules)
             if plan is not None:
                 self._move(plan)
-                row = self._found(uuid, demand)
+                row = self._find_row(uuid, demand)
         if row is None:
             return False
         self._running[uuid] = cluster.Running(
@@ -252,22 +254,22 @@ class Packing:
             uuid=uuid,
             demand=demand,
         )
-        self._take(self._running[uuid], 1)
+        self._change_allocation(self._running[uuid], 1)
         return True
 
-    def least(self) -> int:
+    def fewest_hosts_needed(self) -> int:
         """Hosts that are needed at least, as patterns prove."""
         sizes, counts = np.unique(
             [
-                cluster.vector(dict(each.amounts), workload.CLASSES)
+                cluster.amounts_vector(dict(each.amounts), workload.CLASSES)
                 for each in self._running.values()
             ],
             axis=0,
             return_counts=True,
         )
         hosts = np.array([len(self._hosts.names)])
-        found = columns.packed(
-            columns.Task(
+        found = columns.pack(
+            columns.PackingTask(
                 sizes,
                 counts,
                 np.full((1, len(workload.CLASSES)), HOST),
@@ -277,16 +279,18 @@ class Packing:
         )
         return 0 if found is None else found.bound
 
-    def _found(self, uuid: str, demand: request_model.Demand) -> int | None:
+    def _find_row(self, uuid: str, demand: request_model.Demand) -> int | None:
         """The row of a host in use, or else of an empty one."""
         used = self._inventory.used
         if self._strategy.is_one:
             left = (self._inventory.capacity - used).sum(axis=0)
-            asked = cluster.vector(dict(demand.amounts), workload.CLASSES)
+            asked = cluster.amounts_vector(
+                dict(demand.amounts), workload.CLASSES
+            )
             return 0 if (asked <= left).all() else None
         busy = np.asarray(used.any(axis=1))
         for allowed in (busy, ~busy):
-            rows = weighers.chosen(
+            rows = weighers.choose_host(
                 self._hosts,
                 (self._inventory.capacity - used).T,
                 self._hosts.shape(demand),
@@ -301,13 +305,15 @@ class Packing:
     def _move(self, plan: rules.ConsolidationPlan) -> None:
         for move in plan.moves:
             server = self._running[move.server]
-            self._take(server, -1)
+            self._change_allocation(server, -1)
             there = dataclasses.replace(server, host=move.target)
             self._running[move.server] = there
-            self._take(there, 1)
+            self._change_allocation(there, 1)
         self.outcome.moves += len(plan.moves)
 
-    def _take(self, server: cluster.Running, sign: int) -> None:
+    def _change_allocation(self, server: cluster.Running, sign: int) -> None:
         [row] = self._hosts.rows([server.host])
-        amounts = cluster.vector(dict(server.amounts), workload.CLASSES)
+        amounts = cluster.amounts_vector(
+            dict(server.amounts), workload.CLASSES
+        )
         self._inventory.used[row] += sign * amounts

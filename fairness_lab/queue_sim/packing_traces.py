@@ -40,12 +40,12 @@ def table(path: pathlib.Path, hosts: int, seed: int) -> list[Row]:
     """
     _, stream = traces.read(traces.Trace(path, {}, 4.0), _WHOLE)
     return [
-        {'strategy': name, **_played(stream, strategy, hosts, seed)}
+        {'strategy': name, **_simulate_strategy(stream, strategy, hosts, seed)}
         for name, strategy in STRATEGIES.items()
     ]
 
 
-def _played(
+def _simulate_strategy(
     stream: workload.Stream,
     strategy: packing.Strategy,
     hosts: int,

@@ -38,7 +38,7 @@ class _HostByHost(victims.OneByOne):
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
         """Gather hosts, and let the strategy choose."""
-        able = _able(piece, rows, may, pool)
+        able = _victims_by_host(piece, rows, may, pool)
         return self.among(piece, able, pool) if able else None
 
     @abc.abstractmethod
@@ -78,12 +78,14 @@ class Chance(_HostByHost):
         """Draw a host, then parties."""
         # What is left of the cloud makes the draws differ, and repeatable.
         key = f'{self.seed:.0f}/{pool.here.sum()}/{pool.field.now:.0f}'
-        row = min(able, key=lambda each: _drawn(key, 'host', each))
-        order = sorted(able[row], key=lambda each: _drawn(key, 'party', each))
+        row = min(able, key=lambda each: _random_stream(key, 'host', each))
+        order = sorted(
+            able[row], key=lambda each: _random_stream(key, 'party', each)
+        )
         return row, _until_fits(piece, row, order, pool)
 
 
-def _drawn(*words: object) -> bytes:
+def _random_stream(*words: object) -> bytes:
     """Draws by chance, but the same ones of the same words."""
     return hashlib.sha256('/'.join(map(str, words)).encode()).digest()
 
@@ -243,7 +245,7 @@ class Kueue(victims.OneByOne):
             yield v
 
 
-def _able(
+def _victims_by_host(
     piece: candidates.Piece,
     rows: candidates.Marks,
     may: candidates.Marks,

@@ -48,7 +48,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob('*.yaml')))
 
 
-def found_at(
+def load_scenario(
     name: str, folder: pathlib.Path, overrides: Mapping[str, str]
 ) -> yaml.YamlValue:
     """Read what a scenario says.
@@ -82,10 +82,10 @@ def find(
     :raises BadScenario: if there is none, or it is wrong; says file and line.
     :raises BadTrace: if its trace is wrong; says file, line and column.
     """
-    return _cloud(found_at(name, FOLDER, overrides))
+    return _read_cloud(load_scenario(name, FOLDER, overrides))
 
 
-def _cloud(whole: yaml.YamlValue) -> workload.QueuedCloud:
+def _read_cloud(whole: yaml.YamlValue) -> workload.QueuedCloud:
     section = whole.section()
     description = section.need('description', yaml.YamlValue.text)
     seed = section.take('seed', yaml.YamlValue.integer, 1)
@@ -102,10 +102,13 @@ def _cloud(whole: yaml.YamlValue) -> workload.QueuedCloud:
         'estimates_every_hours', yaml.YamlValue.positive, None
     )
     notice_s = section.take('notice_s', yaml.YamlValue.number, 600.0)
-    marks, saves = _marks(section), section.take('saves', _part, 0.0)
+    marks, saves = (
+        _read_watermarks(section),
+        section.take('saves', _read_fraction, 0.0),
+    )
     all_run = section.take('with_preemptible', yaml.YamlValue.yes_or_no, True)
     hosts = section.need('hosts', read_hosts)
-    owners, stream = read_asked(section, hosts, days, seed)
+    owners, stream = read_owners_and_requests(section, hosts, days, seed)
     if not all_run:
         stream = stream.without_preemptible()
     return workload.QueuedCloud(
@@ -129,7 +132,7 @@ def _cloud(whole: yaml.YamlValue) -> workload.QueuedCloud:
     )
 
 
-def read_asked(
+def read_owners_and_requests(
     section: yaml.Section, hosts: cluster.Amounts, days: float, seed: int
 ) -> tuple[workload.Owners, workload.Stream]:
     """Read owners of hosts and their requests: ``projects`` or ``trace``.
@@ -141,22 +144,22 @@ def read_asked(
     :raises BadScenario: if the section is wrong, or has other keys.
     :raises BadTrace: if its trace is wrong.
     """
-    trace = section.take('trace', _trace, None)
+    trace = section.take('trace', _read_trace, None)
     if trace is not None:
         section.finish()
         memory_mib, vcpus = hosts.max(axis=0).tolist()
         return traces.read(trace, workload.Size(vcpus, memory_mib))
-    recipes = section.need('projects', lambda v: _recipes(v, days))
+    recipes = section.need('projects', lambda v: _read_recipes(v, days))
     section.finish()
-    stream = streams.drawn(recipes, hosts.sum(axis=0), seed)
+    stream = streams.draw_stream(recipes, hosts.sum(axis=0), seed)
     return streams.owners(recipes), stream
 
 
-def _trace(value: yaml.YamlValue) -> traces.Trace:
+def _read_trace(value: yaml.YamlValue) -> traces.Trace:
     section = value.section()
     found = traces.Trace(
         value.path.parent / section.need('file', yaml.YamlValue.text),
-        section.take('shares', _shares, {}),
+        section.take('shares', _read_shares, {}),
         section.take('memory_gib_per_vcpu', yaml.YamlValue.positive, 4.0),
         section.take('time_limits', yaml.YamlValue.yes_or_no, True),
     )
@@ -164,7 +167,7 @@ def _trace(value: yaml.YamlValue) -> traces.Trace:
     return found
 
 
-def _shares(value: yaml.YamlValue) -> dict[str, float]:
+def _read_shares(value: yaml.YamlValue) -> dict[str, float]:
     return {name: each.number() for name, each in value.entries().items()}
 
 
@@ -176,11 +179,11 @@ def read_days(value: yaml.YamlValue) -> float:
     return days
 
 
-def _count(value: yaml.YamlValue) -> int:
+def _read_count(value: yaml.YamlValue) -> int:
     return value.integer(1, _MOST_AMOUNT)
 
 
-def _memory(value: yaml.YamlValue) -> int:
+def _read_memory_mib(value: yaml.YamlValue) -> int:
     """MiB of a number of GiB."""
     memory_mib = round(value.positive() * workload.MIB_PER_GIB)
     if not 1 <= memory_mib <= _MOST_AMOUNT * workload.MIB_PER_GIB:
@@ -194,8 +197,8 @@ def read_hosts(value: yaml.YamlValue) -> cluster.Amounts:
     for kind in value.items() if value.is_list() else [value]:
         section = kind.section()
         count = section.need('count', lambda each: each.integer(1, MOST_HOSTS))
-        vcpus = section.need('vcpus', _count)
-        memory_mib = section.need('memory_gib', _memory)
+        vcpus = section.need('vcpus', _read_count)
+        memory_mib = section.need('memory_gib', _read_memory_mib)
         section.finish()
         rows += [[memory_mib, vcpus]] * count
     if not 1 <= len(rows) <= MOST_HOSTS:
@@ -203,10 +206,12 @@ def read_hosts(value: yaml.YamlValue) -> cluster.Amounts:
     return np.array(rows, dtype=np.int64)
 
 
-def _recipes(value: yaml.YamlValue, days: float) -> list[streams.StreamRecipe]:
+def _read_recipes(
+    value: yaml.YamlValue, days: float
+) -> list[streams.StreamRecipe]:
     recipes, seen = [], set()
     for item in value.items():
-        each = _recipe(item, days)
+        each = _read_recipe(item, days)
         if each.name in seen:
             raise item.wrong(f'every name once, and {each.name} came before')
         seen.add(each.name)
@@ -216,30 +221,30 @@ def _recipes(value: yaml.YamlValue, days: float) -> list[streams.StreamRecipe]:
     return recipes
 
 
-def _recipe(value: yaml.YamlValue, days: float) -> streams.StreamRecipe:
+def _read_recipe(value: yaml.YamlValue, days: float) -> streams.StreamRecipe:
     section = value.section()
-    spreads = {each.value: each for each in streams.Spread}
+    spreads = {each.value: each for each in streams.LifetimeDistribution}
     found = streams.StreamRecipe(
         name=section.need('name', yaml.YamlValue.name),
-        count=section.take('count', _count, 1),
+        count=section.take('count', _read_count, 1),
         share=section.take('share', yaml.YamlValue.number, 1.0),
-        users=section.take('users', _count, 1),
+        users=section.take('users', _read_count, 1),
         demand=section.need('demand', yaml.YamlValue.positive),
-        sizes=section.need('sizes', _sizes),
+        sizes=section.need('sizes', _read_sizes),
         lifetime_s=section.need('lifetime_hours', yaml.YamlValue.positive)
         * workload.HOUR_S,
         spread=section.take(
             'lifetimes',
             lambda each: spreads[each.one_of(tuple(spreads))],
-            streams.Spread.EXPONENTIAL,
+            streams.LifetimeDistribution.EXPONENTIAL,
         ),
-        burst=section.take('burst', _burst, 1.0),
-        active=section.take(
+        burst=section.take('burst', _read_burst, 1.0),
+        active_periods_s=section.take(
             'active_days',
-            lambda each: _active(each, days),
+            lambda each: _read_active_periods(each, days),
             ((0.0, days * workload.DAY_S),),
         ),
-        deleted=section.take('deleted', _part, 0.0),
+        deleted=section.take('deleted', _read_fraction, 0.0),
         preemptible=section.take(
             'preemptible', yaml.YamlValue.yes_or_no, False
         ),
@@ -248,14 +253,16 @@ def _recipe(value: yaml.YamlValue, days: float) -> streams.StreamRecipe:
     return found
 
 
-def _sizes(value: yaml.YamlValue) -> tuple[tuple[workload.Size, float], ...]:
+def _read_sizes(
+    value: yaml.YamlValue,
+) -> tuple[tuple[workload.Size, float], ...]:
     found: dict[workload.Size, float] = {}
     for item in value.items():
         section = item.section()
         size = workload.Size(
-            section.need('vcpus', _count),
-            section.need('memory_gib', _memory),
-            section.take('servers', _count, 1),
+            section.need('vcpus', _read_count),
+            section.need('memory_gib', _read_memory_mib),
+            section.take('servers', _read_count, 1),
         )
         if size in found:
             raise item.wrong(f'every size once, and {size.name} came before')
@@ -266,31 +273,33 @@ def _sizes(value: yaml.YamlValue) -> tuple[tuple[workload.Size, float], ...]:
     return tuple(found.items())
 
 
-def _burst(value: yaml.YamlValue) -> float:
+def _read_burst(value: yaml.YamlValue) -> float:
     return value.number(1.0)
 
 
-def _part(value: yaml.YamlValue) -> float:
+def _read_fraction(value: yaml.YamlValue) -> float:
     part = value.number()
     if part > 1:
         raise value.wrong('a number from 0 to 1')
     return part
 
 
-def _marks(section: yaml.Section) -> watermark.Marks:
-    upper = section.take('kept_free', _part, 0.0)
-    lower = section.take('freed', lambda each: _freed(each, upper), 0.0)
-    return watermark.Marks(upper, lower)
+def _read_watermarks(section: yaml.Section) -> watermark.WatermarkBounds:
+    upper = section.take('kept_free', _read_fraction, 0.0)
+    lower = section.take(
+        'freed', lambda each: _read_freed_fraction(each, upper), 0.0
+    )
+    return watermark.WatermarkBounds(upper, lower)
 
 
-def _freed(value: yaml.YamlValue, kept_free: float) -> float:
+def _read_freed_fraction(value: yaml.YamlValue, kept_free: float) -> float:
     part = value.number()
     if part > kept_free:
         raise value.wrong(f'a number from 0 to kept_free, {kept_free:g}')
     return part
 
 
-def _active(
+def _read_active_periods(
     value: yaml.YamlValue, days: float
 ) -> tuple[tuple[float, float], ...]:
     """Begin and end of each time before the end of the run, seconds."""

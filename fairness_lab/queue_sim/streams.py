@@ -25,7 +25,7 @@ _PARETO = 1.5
 """Exponent of heavy tails: the mean is there, the variance is infinite."""
 
 
-class Spread(enum.Enum):
+class LifetimeDistribution(enum.Enum):
     """How lifetimes are spread about their mean."""
 
     FIXED = 'fixed'
@@ -48,7 +48,7 @@ class StreamRecipe:
     :ivar spread: of lifetimes.
     :ivar burst: mean number of requests that are asked for at once, >= 1,
         drawn geometrically.
-    :ivar active: begin and end of each time in which something is asked for,
+    :ivar active_periods_s: begin and end of each period with requests,
         seconds, ascending.
     :ivar deleted: part of requests that their user deletes at any moment
         until a lifetime after asking.
@@ -62,9 +62,9 @@ class StreamRecipe:
     demand: float
     sizes: tuple[tuple[workload.Size, float], ...]
     lifetime_s: float
-    spread: Spread
+    spread: LifetimeDistribution
     burst: float
-    active: tuple[tuple[float, float], ...]
+    active_periods_s: tuple[tuple[float, float], ...]
     deleted: float
     preemptible: bool = False
 
@@ -87,7 +87,7 @@ def owners(recipes: Sequence[StreamRecipe]) -> workload.Owners:
     )
 
 
-def drawn(
+def draw_stream(
     recipes: Sequence[StreamRecipe], capacity: cluster.Amounts, seed: int
 ) -> workload.Stream:
     """Requests of all projects.
@@ -103,7 +103,9 @@ def drawn(
     for each in recipes:
         for _ in range(each.count):
             parts.append(
-                _project(each, capacity, seed, number, first_user, sizes)
+                _requests_of_project(
+                    each, capacity, seed, number, first_user, sizes
+                )
             )
             first_user += each.users
             number += 1
@@ -121,7 +123,7 @@ def drawn(
     )
 
 
-def _project(
+def _requests_of_project(
     recipe: StreamRecipe,
     capacity: cluster.Amounts,
     seed: int,
@@ -134,7 +136,7 @@ def _project(
     weights = weights / weights.sum()
     mean = weights @ np.array([size.amounts for size, _ in recipe.sizes])
     each_s = recipe.lifetime_s * float((mean / capacity).max())
-    asked = _asked(recipe, recipe.demand / each_s, seed, number)
+    asked = _request_times(recipe, recipe.demand / each_s, seed, number)
     rows = np.arange(len(asked))
 
     def draw(key: int) -> Floats:
@@ -152,12 +154,12 @@ def _project(
     return asked, lifetime, deleted, user, size, marks
 
 
-def _asked(
+def _request_times(
     recipe: StreamRecipe, rate: float, seed: int, number: int
 ) -> Floats:
     """Moments at which one project asks: bursts of a Poisson process."""
-    begin = np.array([start for start, _ in recipe.active])
-    length = np.array([end - start for start, end in recipe.active])
+    begin = np.array([start for start, _ in recipe.active_periods_s])
+    length = np.array([end - start for start, end in recipe.active_periods_s])
     bursts = length.sum() * rate / recipe.burst
     # Six deviations: nobody will see more.
     rows = np.arange(math.ceil(bursts + 6 * math.sqrt(bursts) + 10))
@@ -178,9 +180,9 @@ def _asked(
 def _lifetimes(recipe: StreamRecipe, chances: Floats) -> Floats:
     """(n,) seconds, at least one."""
     mean = recipe.lifetime_s
-    if recipe.spread is Spread.FIXED:
+    if recipe.spread is LifetimeDistribution.FIXED:
         return np.full(len(chances), mean)
-    if recipe.spread is Spread.EXPONENTIAL:
+    if recipe.spread is LifetimeDistribution.EXPONENTIAL:
         return np.maximum(-np.log1p(-chances) * mean, 1.0)
     shortest = mean * (_PARETO - 1) / _PARETO
     lifetimes: Floats = shortest * (1 - chances) ** (-1 / _PARETO)

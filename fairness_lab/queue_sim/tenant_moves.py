@@ -33,10 +33,10 @@ Rows = npt.NDArray[np.intp]
 
 NODES, CPUS, MEMORY_MIB, RATIO = 12, 8, 65_536, 16
 OWNERS, SERVERS = 12, 52
-SPELL, SETTLED = 60, 10
+PERIOD_ROUNDS, UNCOUNTED_ROUNDS = 60, 10
 """Rounds of a spell, and the first of them, which do not count."""
 
-SPELLS, MOST, SEEDS = 6, 4, 12
+PERIODS, MOST_MOVES, SEEDS = 6, 4, 12
 """Spells of a run, moves between two of them, and clouds that are drawn."""
 
 _BURST = 10
@@ -48,7 +48,7 @@ _SIZES = (1, 2, 4, 8)
 _KINDS = (0.05, 0.2, 0.5, 1.0)
 """Part of the time for which servers want all of their VCPUs; else 5 %."""
 
-_LITTLE = 0.05
+_IDLE_FRACTION = 0.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,13 +57,13 @@ class DrawnServers:
 
     :ivar owner: (n,) index.
     :ivar vcpus: (n,).
-    :ivar on: (n,) part of the time for which each wants all of them.
+    :ivar busy_fraction: (n,) part of the time in which all VCPUs are wanted.
     :ivar seed: of what they want when.
     """
 
     owner: Rows
     vcpus: npt.NDArray[np.int64]
-    on: Floats
+    busy_fraction: Floats
     seed: int
 
     @classmethod
@@ -88,10 +88,10 @@ class DrawnServers:
 
         :param first: number of the first burst.
         """
-        bursts = first + np.arange(SPELL // _BURST)[:, np.newaxis]
+        bursts = first + np.arange(PERIOD_ROUNDS // _BURST)[:, np.newaxis]
         rows = np.arange(len(self.owner))
         drawn = chance.uniform(self.seed, _ON, bursts, rows)
-        part = np.where(drawn < self.on, 1.0, _LITTLE)
+        part = np.where(drawn < self.busy_fraction, 1.0, _IDLE_FRACTION)
         return np.asarray(part * self.vcpus)
 
     def scenario(self, at: Rows, wanted: Floats) -> cloud_module.Cloud:
@@ -112,11 +112,11 @@ class DrawnServers:
             for burst in range(len(wanted))
             for n, name in enumerate(names)
         ]
-        story = cloud_module.Story(
+        story = cloud_module.ScenarioDraft(
             'tenants',
             'owners who lack CPUs while others have room',
             10.0,
-            SPELL,
+            PERIOD_ROUNDS,
             tuple(
                 values.NodeSpec(each, CPUS, memory_mib=MEMORY_MIB)
                 for each in nodes
@@ -166,25 +166,25 @@ class DrawnServers:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Spell:
+class SimulatedPeriod:
     """Observations of some rounds; (n,) means, CPUs, but for the last.
 
     :ivar wanted: by servers.
-    :ivar got: by them.
+    :ivar received: by them.
     :ivar weight: that their kernels hold in the end.
-    :ivar newest: what was wanted and got in the last round, (2, n).
+    :ivar last_round: what was wanted and got in the last round, (2, n).
     """
 
     wanted: Floats
-    got: Floats
+    received: Floats
     weight: Floats
-    newest: Floats
+    last_round: Floats
 
     def levels(self, cloud: DrawnServers) -> Floats:
         """(u,) Of owners who want something: what they got of what is due."""
         wanted, got = (
             np.bincount(cloud.owner, each, OWNERS).astype(np.float64)
-            for each in (self.wanted, self.got)
+            for each in (self.wanted, self.received)
         )
         total = np.array([float(NODES * CPUS)])
         due, _ = filling.fill(
@@ -193,7 +193,9 @@ class Spell:
         return np.minimum(got[due > 0] / due[due > 0], 1.0)
 
 
-def lived(cloud: DrawnServers, at: Rows, first: int) -> Spell:
+def simulate_period(
+    cloud: DrawnServers, at: Rows, first: int
+) -> SimulatedPeriod:
     """Let a spell pass."""
     scenario = cloud.scenario(at, cloud.wanted(first))
     setup = running.setup(
@@ -204,39 +206,41 @@ def lived(cloud: DrawnServers, at: Rows, first: int) -> Spell:
     for moment in engine.simulate(scenario, setup):
         now = np.stack([moment.demand[:, _CPU], moment.received[:, _CPU]])
         now = now / values.SPEED
-        if moment.round >= SETTLED:
-            sums += now / (SPELL - SETTLED)
+        if moment.round >= UNCOUNTED_ROUNDS:
+            sums += now / (PERIOD_ROUNDS - UNCOUNTED_ROUNDS)
         weight = moment.shares[:, _CPU].copy()
-    return Spell(sums[0], sums[1], weight, now)
+    return SimulatedPeriod(sums[0], sums[1], weight, now)
 
 
-Way = Callable[[DrawnServers, Rows, Spell], Rows]
+MoveChoice = Callable[[DrawnServers, Rows, SimulatedPeriod], Rows]
 """Where servers lie afterwards, (n,), by where they lie and what was seen."""
 
 
-def no_moves(_cloud: DrawnServers, at: Rows, _seen: Spell) -> Rows:
+def no_moves(_cloud: DrawnServers, at: Rows, _seen: SimulatedPeriod) -> Rows:
     """No moves: weights alone."""
     return at
 
 
-def busiest(_cloud: DrawnServers, at: Rows, seen: Spell) -> Rows:
+def move_busiest(
+    _cloud: DrawnServers, at: Rows, seen: SimulatedPeriod
+) -> Rows:
     """The busiest server of the host that lacks most goes where most is idle.
 
     As balancers of load do, which know no owners.
     """
     at = at.copy()
-    for _ in range(MOST):
+    for _ in range(MOST_MOVES):
         asked = np.bincount(at, seen.wanted, NODES)
         source, target = int(asked.argmax()), int(asked.argmin())
         on = np.flatnonzero(at == source)
         fits = on[asked[target] + seen.wanted[on] < asked[source]]
         if asked[source] <= CPUS or not len(fits):
             break
-        at[fits[seen.got[fits].argmax()]] = target
+        at[fits[seen.received[fits].argmax()]] = target
     return at
 
 
-def _helped(
+def _plan_and_move(
     cloud: DrawnServers, at: Rows, wanted: Floats, got: Floats, weight: Floats
 ) -> Rows:
     wants = {
@@ -248,29 +252,33 @@ def _helped(
     snapshot = cloud.snapshot(at)
     cpus = {each.name: float(CPUS) for each in snapshot.providers}
     given = tenants.Tenants(snapshot, wants, cpus)
-    plan = planner.plan(given, 0.0, planner.TenantRules(most=MOST))
+    plan = planner.plan(given, 0.0, planner.TenantRules(most=MOST_MOVES))
     after = at.copy()
     for move in plan.plan.moves:
         after[int(move.server[3:])] = int(move.target[5:])
     return after
 
 
-def helped(cloud: DrawnServers, at: Rows, seen: Spell) -> Rows:
+def move_for_tenants(
+    cloud: DrawnServers, at: Rows, seen: SimulatedPeriod
+) -> Rows:
     """The planner of this product."""
-    return _helped(cloud, at, seen.wanted, seen.got, seen.weight)
+    return _plan_and_move(cloud, at, seen.wanted, seen.received, seen.weight)
 
 
-def newest(cloud: DrawnServers, at: Rows, seen: Spell) -> Rows:
+def move_for_tenants_by_last_round(
+    cloud: DrawnServers, at: Rows, seen: SimulatedPeriod
+) -> Rows:
     """The same planner, if it knew the last round alone."""
-    wanted, got = seen.newest
-    return _helped(cloud, at, wanted, got, seen.weight)
+    wanted, got = seen.last_round
+    return _plan_and_move(cloud, at, wanted, got, seen.weight)
 
 
-WAYS: Mapping[str, Way] = {
+MOVE_CHOICES: Mapping[str, MoveChoice] = {
     'no moves': no_moves,
-    'the busiest': busiest,
-    'for tenants': helped,
-    'for tenants, by one round': newest,
+    'the busiest': move_busiest,
+    'for tenants': move_for_tenants,
+    'for tenants, by one round': move_for_tenants_by_last_round,
 }
 """Ways to choose who moves, by name."""
 
@@ -279,15 +287,15 @@ def run(seed: int, name: str) -> tuple[list[Floats], int]:
     """Levels of owners in each spell, and the number of moves.
 
     :param seed: of the cloud.
-    :param name: of :data:`WAYS`.
+    :param name: of :data:`MOVE_CHOICES`.
     """
     cloud, at = DrawnServers.drawn(seed)
     levels, moves = [], 0
-    for spell in range(SPELLS):
-        seen = lived(cloud, at, spell * (SPELL // _BURST))
+    for spell in range(PERIODS):
+        seen = simulate_period(cloud, at, spell * (PERIOD_ROUNDS // _BURST))
         levels.append(seen.levels(cloud))
-        after = WAYS[name](cloud, at, seen)
-        if spell < SPELLS - 1:
+        after = MOVE_CHOICES[name](cloud, at, seen)
+        if spell < PERIODS - 1:
             moves += int((after != at).sum())
             at = after
     return levels, moves
@@ -300,7 +308,7 @@ def tables(seed: int, count: int = SEEDS) -> dict[str, list[Row]]:
     :param count: of clouds.
     """
     rows = []
-    for name in WAYS:
+    for name in MOVE_CHOICES:
         runs = [run(seed + n, name) for n in range(count)]
         worst = np.array([[each.min() for each in one] for one, _ in runs])
         mean = np.array([one[-1].mean() for one, _ in runs])

@@ -109,7 +109,7 @@ class Trace:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
+class _TraceRequest:
     """One request."""
 
     at_s: float
@@ -152,19 +152,19 @@ def read(
         tuple(user for _, user in users),
         tuple(projects.index(project) for project, _ in users),
     )
-    return owners, _stream(found, users, trace.has_limits)
+    return owners, _create_stream(found, users, trace.has_limits)
 
 
-def _read(trace: Trace, largest: workload.Size) -> Iterator[_Asked]:
+def _read(trace: Trace, largest: workload.Size) -> Iterator[_TraceRequest]:
     if trace.path.suffix == SWF:
-        return _swf(trace, largest.vcpus)
+        return _read_swf(trace, largest.vcpus)
     if trace.path.suffix in PACKING:
-        return _packing(trace.path, largest)
-    return _table(trace.path)
+        return _read_azure_packing(trace.path, largest)
+    return _read_table(trace.path)
 
 
-def _stream(
-    found: list[_Asked], users: list[tuple[str, str]], has_limits: bool
+def _create_stream(
+    found: list[_TraceRequest], users: list[tuple[str, str]], has_limits: bool
 ) -> workload.Stream:
     sizes = list(dict.fromkeys(each.size for each in found))
     user = {name: n for n, name in enumerate(users)}
@@ -183,30 +183,30 @@ def _stream(
     )
 
 
-def _table(path: pathlib.Path) -> Iterator[_Asked]:
+def _read_table(path: pathlib.Path) -> Iterator[_TraceRequest]:
     header = trace_rows.Header(NEEDED, OTHERS)
     for place, row in trace_rows.read(path, header):
-        memory_gib = _finite(place, row, 'memory_gib')
+        memory_gib = _finite_number(place, row, 'memory_gib')
         memory_mib = round(memory_gib * workload.MIB_PER_GIB)
         if not 1 <= memory_mib <= _MOST_AMOUNT:
-            raise place.wrong(
+            raise place.error(
                 'memory_gib',
                 row['memory_gib'],
                 'a number from 1/1024 to 976562',
             )
         size = workload.Size(
-            _whole(place, row, 'vcpus', _MOST_AMOUNT),
+            _whole_number(place, row, 'vcpus', _MOST_AMOUNT),
             memory_mib,
-            _whole(place, row, 'servers', MOST_SERVERS, 1.0),
+            _whole_number(place, row, 'servers', MOST_SERVERS, 1.0),
         )
-        lifetime_s = _finite(place, row, 'lifetime_s')
+        lifetime_s = _finite_number(place, row, 'lifetime_s')
         if not lifetime_s:
-            raise place.wrong('lifetime_s', row['lifetime_s'], 'more than 0')
+            raise place.error('lifetime_s', row['lifetime_s'], 'more than 0')
         limit_s = trace_rows.number(place, row, 'limit_s', math.inf)
         if not limit_s:
-            raise place.wrong('limit_s', row['limit_s'], 'more than 0')
-        yield _Asked(
-            _finite(place, row, 'asked_s'),
+            raise place.error('limit_s', row['limit_s'], 'more than 0')
+        yield _TraceRequest(
+            _finite_number(place, row, 'asked_s'),
             trace_rows.text(place, row, 'project'),
             trace_rows.text(place, row, 'user'),
             size,
@@ -216,16 +216,16 @@ def _table(path: pathlib.Path) -> Iterator[_Asked]:
         )
 
 
-def _finite(
+def _finite_number(
     place: trace_rows.RowPlace, row: trace_rows.Row, key: str
 ) -> float:
     number = trace_rows.number(place, row, key, math.nan)
     if not math.isfinite(number):
-        raise place.wrong(key, row[key], 'a number, at least 0')
+        raise place.error(key, row[key], 'a number, at least 0')
     return number
 
 
-def _whole(
+def _whole_number(
     place: trace_rows.RowPlace,
     row: trace_rows.Row,
     key: str,
@@ -234,18 +234,18 @@ def _whole(
 ) -> int:
     number = trace_rows.number(place, row, key, missing)
     if not (number.is_integer() and 1 <= number <= most):
-        raise place.wrong(
+        raise place.error(
             key, row.get(key), f'a whole number from 1 to {most}'
         )
     return int(number)
 
 
-def _swf(trace: Trace, most_vcpus: int) -> Iterator[_Asked]:
-    for place, job in _whole_jobs(trace.path):
+def _read_swf(trace: Trace, most_vcpus: int) -> Iterator[_TraceRequest]:
+    for place, job in _jobs_without_parts(trace.path):
         if job['run time'] <= 0:
             continue
         if job['submit time'] < 0:
-            raise place.wrong('2 (submit time)', job['submit time'], '>= 0')
+            raise place.error('2 (submit time)', job['submit time'], '>= 0')
         column = '8 (requested processors)'
         if job['requested processors'] <= 0:
             column = '5 (allocated processors)'
@@ -257,19 +257,19 @@ def _swf(trace: Trace, most_vcpus: int) -> Iterator[_Asked]:
             processors.is_integer()
             and 1 <= processors <= most_vcpus * MOST_SERVERS
         ):
-            raise place.wrong(
+            raise place.error(
                 column,
                 processors,
                 f'1 to {most_vcpus * MOST_SERVERS} processors',
             )
-        servers = _servers(int(processors), most_vcpus)
+        servers = _fewest_equal_servers(int(processors), most_vcpus)
         vcpus = math.ceil(processors / servers)
         memory_mib = max(job['requested memory'], job['used memory'])
         memory_mib = memory_mib / _KIB_PER_MIB
         if memory_mib <= 0:
             memory_mib = trace.memory_gib * workload.MIB_PER_GIB
         memory = min(max(math.ceil(vcpus * memory_mib), 1), _MOST_AMOUNT)
-        yield _Asked(
+        yield _TraceRequest(
             job['submit time'],
             f'group-{job["group"]:g}',
             f'user-{job["user"]:g}',
@@ -286,7 +286,7 @@ def _swf_limit_s(job: Mapping[str, float]) -> float:
     return max(job['requested time'], job['run time'])
 
 
-def _servers(processors: int, most_vcpus: int) -> int:
+def _fewest_equal_servers(processors: int, most_vcpus: int) -> int:
     """The fewest servers of one size that have exactly so many processors.
 
     A job of more processors than :data:`MOST_SERVERS` that only smaller
@@ -300,7 +300,7 @@ def _servers(processors: int, most_vcpus: int) -> int:
     )
 
 
-def _whole_jobs(
+def _jobs_without_parts(
     path: pathlib.Path,
 ) -> Iterator[tuple[trace_rows.RowPlace, dict[str, float]]]:
     """Jobs, without the parts of those that have a line for the whole."""
@@ -318,12 +318,12 @@ def _jobs(
 ) -> Iterator[tuple[trace_rows.RowPlace, dict[str, float]]]:
     try:
         with path.open(encoding='utf-8', errors='replace') as file:
-            yield from _numbers(path, file)
+            yield from _read_job_fields(path, file)
     except OSError as error:
         raise exception.BadTrace(f'{path} cannot be read: {error}') from None
 
 
-def _numbers(
+def _read_job_fields(
     path: pathlib.Path, lines: Iterable[str]
 ) -> Iterator[tuple[trace_rows.RowPlace, dict[str, float]]]:
     """Fields of each job; comments begin with a semicolon."""
@@ -335,7 +335,7 @@ def _numbers(
         if len(words) != len(SWF_FIELDS):
             column = f'{min(len(words), len(SWF_FIELDS)) + 1}'
             expected = f'{len(SWF_FIELDS)} fields'
-            raise place.wrong(column, f'{len(words)} fields', expected)
+            raise place.error(column, f'{len(words)} fields', expected)
         job = {}
         for n, (name, word) in enumerate(
             zip(SWF_FIELDS, words, strict=True), 1
@@ -345,40 +345,42 @@ def _numbers(
             except ValueError:
                 job[name] = math.nan
             if not math.isfinite(job[name]):
-                raise place.wrong(f'{n} ({name})', word, 'a number')
+                raise place.error(f'{n} ({name})', word, 'a number')
         yield place, job
 
 
-def _packing(path: pathlib.Path, largest: workload.Size) -> Iterator[_Asked]:
+def _read_azure_packing(
+    path: pathlib.Path, largest: workload.Size
+) -> Iterator[_TraceRequest]:
     """VMs of Azure's trace for packing, those that lived on at its begin."""
-    for place, row in _vms(path):
+    for place, row in _read_vms(path):
         low = row['priority']
         if low not in (0, 1):
-            raise place.wrong('priority', low, '0 or 1')
+            raise place.error('priority', low, '0 or 1')
         begin = _number(place, row, 'starttime')
         end = PACKING_DAYS
         if row['endtime'] is not None:
             end = _number(place, row, 'endtime')
         if end < begin:
-            raise place.wrong('endtime', end, f'at least {begin:g}')
+            raise place.error('endtime', end, f'at least {begin:g}')
         begin = max(begin, 0.0)
         if end <= begin:
             continue
         tenant = f'tenant-{trace_rows.text(place, row, "tenantId")}'
-        yield _Asked(
+        yield _TraceRequest(
             begin * workload.DAY_S,
             tenant,
             tenant,
             workload.Size(
-                _of_machine(place, row, 'core', largest.vcpus),
-                _of_machine(place, row, 'memory', largest.memory_mib),
+                _amount_of_machine(place, row, 'core', largest.vcpus),
+                _amount_of_machine(place, row, 'memory', largest.memory_mib),
             ),
             (end - begin) * workload.DAY_S,
             is_preemptible=bool(low),
         )
 
 
-def _vms(
+def _read_vms(
     path: pathlib.Path,
 ) -> Iterator[tuple[trace_rows.RowPlace, trace_rows.Row]]:
     """Rows of ``vm`` with what their types need."""
@@ -413,20 +415,20 @@ def _number(
 ) -> float:
     found = trace_rows.number(place, row, key, math.nan, -math.inf)
     if not math.isfinite(found):
-        raise place.wrong(key, row[key], 'a number of days')
+        raise place.error(key, row[key], 'a number of days')
     return found
 
 
-def _of_machine(
+def _amount_of_machine(
     place: trace_rows.RowPlace, row: Mapping[str, Any], key: str, whole: int
 ) -> int:
     """Amount of a part of a machine, at least 1."""
     if row[key] is None:
-        raise place.wrong(
+        raise place.error(
             'vmTypeId', row['vmTypeId'], f'a type that vmType has with {key}'
         )
     part = trace_rows.number(place, row, key, math.nan)
     if not 0 <= part <= 1:
-        raise place.wrong(key, row[key], 'a part of a machine, from 0 to 1')
+        raise place.error(key, row[key], 'a part of a machine, from 0 to 1')
     # Parts are rounded in the trace: half of 64 may be 32.000001.
     return max(math.ceil(part * whole - 1e-6), 1)

@@ -28,7 +28,7 @@ class QueueMoment:
     area: Floats
 
 
-class Use:
+class UserAmounts:
     """Amounts that users have and want, (u, c), and had, times seconds."""
 
     def __init__(self, users: int, classes: int) -> None:
@@ -38,7 +38,7 @@ class Use:
         self.area, self.lent_area = np.zeros((2, users, classes))
         self.at_s = 0.0
 
-    def last_until(self, until_s: float) -> None:
+    def advance_to(self, until_s: float) -> None:
         """Let time pass in which nothing happens."""
         self.area += self.used * (until_s - self.at_s)
         self.lent_area += self.lent * (until_s - self.at_s)

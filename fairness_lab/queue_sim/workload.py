@@ -187,7 +187,7 @@ class QueuedCloud:
     owners: Owners
     stream: Stream
     notice_s: float = 600.0
-    marks: watermark.Marks = watermark.NONE
+    marks: watermark.WatermarkBounds = watermark.NONE
     saves: float = 0.0
 
     @property

@@ -52,8 +52,8 @@ class Check:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Runs:
-    """A set of runs; an empty field or ``None`` leaves no run out.
+class RunFilter:
+    """Selects runs; an empty field or ``None`` excludes no run.
 
     :ivar agents: with or without agents.
     :ivar metric: names of metrics; a run without agents has none.
@@ -66,18 +66,18 @@ class Runs:
     policy: Names = ()
     interval_at_least: float = 0.0
 
-    def have(self, result: Result) -> bool:
-        """Whether a run is one of them."""
+    def includes(self, result: Result) -> bool:
+        """Whether the filter matches a run."""
         steered = result['agents']
         return bool(
             self.agents in {None, steered}
-            and _is_of(self.metric, steered and result['metric'])
-            and _is_of(self.policy, steered and result['policy'])
+            and _matches(self.metric, steered and result['metric'])
+            and _matches(self.policy, steered and result['policy'])
             and result['interval_s'] >= self.interval_at_least
         )
 
 
-def _is_of(names: Names, name: str | bool) -> bool:
+def _matches(names: Names, name: str | bool) -> bool:
     return not names or name in names
 
 
@@ -107,13 +107,13 @@ class Expectation:
     at_most: float | None = None
     around: str | float | None = None
     within: float | None = None
-    when: Runs = Runs()
-    unless: Runs | None = None
+    when: RunFilter = RunFilter()
+    unless: RunFilter | None = None
 
     def bounds(
         self, result: Result, subject: str, of: Names
     ) -> tuple[float | None, float | None]:
-        """Smallest and largest value that pass."""
+        """Smallest and largest value that pass; ``None``: no bound."""
         if self.around is None or self.within is None:
             return self.at_least, self.at_most
         if isinstance(self.around, str):
@@ -126,16 +126,16 @@ class Expectation:
 
 
 def from_json(content: Mapping[str, Any]) -> Expectation:
-    """An expectation, from what ``meta.json`` keeps of it."""
+    """Create an expectation from its entry in ``meta.json``."""
     runs = {
-        key: value and Runs(**_tuples(value))
+        key: value and RunFilter(**_lists_as_tuples(value))
         for key in ('when', 'unless')
         if (value := content[key]) is not None
     }
-    return Expectation(**{**_tuples(content), **runs})
+    return Expectation(**{**_lists_as_tuples(content), **runs})
 
 
-def _tuples(content: Mapping[str, Any]) -> dict[str, Any]:
+def _lists_as_tuples(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in content.items()
@@ -145,15 +145,15 @@ def _tuples(content: Mapping[str, Any]) -> dict[str, Any]:
 def evaluate(
     result: Result, expectations: Iterable[Expectation]
 ) -> tuple[Check, ...]:
-    """Judge a run by what its scenario expects.
+    """Check whether a run meets the expectations of its scenario.
 
     :param result: what :func:`fairness_lab.results.result.build` returned.
     """
     return tuple(
         check
         for expected in expectations
-        if expected.when.have(result)
-        and not (expected.unless and expected.unless.have(result))
+        if expected.when.includes(result)
+        and not (expected.unless and expected.unless.includes(result))
         for check in _checks(result, expected)
     )
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Use of the nodes' disks by guests, and how late guests woke."""
+"""Use of the nodes' disks by guests, and the latency of guests."""
 
 from collections.abc import Mapping
 import math
@@ -15,32 +15,36 @@ _MIB = 1 << 20
 _MOVED = ('read_bytes', 'written_bytes')
 
 
-def moved(
+def bytes_moved(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> dict[str, float]:
     """Bytes that each VM read and wrote, as its guest counted."""
     return {
-        vm: math.fsum(line.grown(vm, name, from_s, to_s) for name in _MOVED)
+        vm: math.fsum(line.growth(vm, name, from_s, to_s) for name in _MOVED)
         for vm in line.places
     }
 
 
-def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
+def disk_use(
+    line: timeline.Timeline, from_s: float, to_s: float
+) -> Json | None:
     """Data that each VM moved in a stretch of time.
 
     :returns: by VM; ``None`` if no VM moved anything.
     """
     length_s = to_s - from_s
-    amounts = moved(line, from_s, to_s)
+    amounts = bytes_moved(line, from_s, to_s)
     if not any(amounts.values()):
         return None
     parts = line.node_parts(amounts, to_s)
-    fio = _fio_parts(line)
+    fio = _fio_fractions(line)
     return {
         vm: {
             'bytes_per_s': amounts[vm] / length_s,
             'share': parts[vm],
-            'device_part': _device_part(line, vm, amounts[vm] / length_s),
+            'device_part': _fraction_of_device(
+                line, vm, amounts[vm] / length_s
+            ),
             'kernel_weight': line.last(vm, 'io_weight'),
             'weights': _weights(line, vm, from_s, to_s),
             'fio_share': fio.get(vm),
@@ -49,8 +53,8 @@ def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
     }
 
 
-def _fio_parts(line: timeline.Timeline) -> Mapping[str, float]:
-    """Part of its node's disk that fio moved in place of each VM."""
+def _fio_fractions(line: timeline.Timeline) -> Mapping[str, float]:
+    """Fraction of its node's disk that fio moved in place of each VM."""
     got = {
         vm: values['bytes_per_s'] for vm, values in line.recording.fio.items()
     }
@@ -61,7 +65,7 @@ def _fio_parts(line: timeline.Timeline) -> Mapping[str, float]:
     return result
 
 
-def _device_part(
+def _fraction_of_device(
     line: timeline.Timeline, vm: str, bytes_per_s: float
 ) -> float | None:
     """Compare with the rate of the node's own disk, if it has one."""
@@ -85,17 +89,17 @@ def _weights(
 def latency(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> Json | None:
-    """How late programs of guests woke, and for how long they waited.
+    """How late programs in guests woke up, and how long they waited.
 
     :returns: by VM that measured it; ``None`` if none did.
     """
     found: Json = {}
     for vm in line.places:
-        wakes = line.grown(vm, 'wakes', from_s, to_s)
+        wakes = line.growth(vm, 'wakes', from_s, to_s)
         if wakes > 0:
-            late_us = line.grown(vm, 'late_us', from_s, to_s)
-            very_late = line.grown(vm, 'late_20ms', from_s, to_s)
-            waited_s = line.grown(vm, 'wait_s', from_s, to_s)
+            late_us = line.growth(vm, 'late_us', from_s, to_s)
+            very_late = line.growth(vm, 'late_20ms', from_s, to_s)
+            waited_s = line.growth(vm, 'wait_s', from_s, to_s)
             found[vm] = {
                 'wakes_per_s': wakes / (to_s - from_s),
                 'mean_late_ms': late_us / wakes / 1000,

@@ -19,8 +19,8 @@ Names = tuple[str, ...]
 class MeasuredValue:
     """One value.
 
-    :ivar subject: whose, or its number; empty if there is but one.
-    :ivar says: what stands for the subject in a sentence, if not its name.
+    :ivar subject: name or number of the subject; empty for a whole run.
+    :ivar says: text for the subject in a sentence; empty: its name.
     """
 
     subject: str
@@ -34,7 +34,7 @@ Middle = Callable[[Result, str, Names], float]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExpectationKind:
-    """One of the things that can be expected.
+    """A kind of value that a scenario can expect something of.
 
     :ivar says: what is measured, for people; ``{}`` stands for whose it is.
     :ivar measure: values of a result, of some or of all.
@@ -50,13 +50,13 @@ class ExpectationKind:
     compares: bool = False
 
 
-def _each(
+def _measure_of_entries(
     section: str,
     value: Callable[[Mapping[str, Any]], float | None],
     *,
     known_only: bool = False,
 ) -> Measure:
-    """A value of each entry of a section of the result.
+    """A measure with one value for each entry of a section of the result.
 
     :param known_only: whether entries without a value are left out if no names
         are given.
@@ -74,23 +74,23 @@ def _each(
     return measure
 
 
-def _once(value: Callable[[Result], float | None]) -> Measure:
-    """A value of the whole run."""
+def _measure_of_run(value: Callable[[Result], float | None]) -> Measure:
+    """A measure with one value for the whole run."""
     return lambda result, _of, _to: [MeasuredValue('', value(result))]
 
 
-def _numbered(
+def _measure_of_phases(
     rows: Callable[[Result], Iterable[tuple[str, float | None]]],
 ) -> Measure:
-    """Values of stretches of the run, numbered from 1."""
+    """A measure with one value for each phase of the run, from 1."""
     return lambda result, _of, _to: [
         MeasuredValue(str(number), value, says)
         for number, (says, value) in enumerate(rows(result), start=1)
     ]
 
 
-def _compared(values: Measure, does: str = 'gets') -> Measure:
-    """How many times as much of a value one VM has as others.
+def _measure_of_ratios(values: Measure, does: str = 'gets') -> Measure:
+    """A measure of ratios: the value of one VM divided by that of others.
 
     :param does: what the VM does with so much, for people.
     """
@@ -107,7 +107,7 @@ def _compared(values: Measure, does: str = 'gets') -> Measure:
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
-    """A quotient; ``None`` if a number is missing, or the second is 0."""
+    """Divide; ``None`` if a number is missing, or the second is 0."""
     return part / whole if part is not None and whole else None
 
 
@@ -120,8 +120,10 @@ def _window_s(result: Result) -> float:
     return float(result['window']['to_s'] - result['window']['from_s'])
 
 
-def _waiting(value: Callable[[float, float], float | None]) -> Measure:
-    """A value of each VM by the CPUs that it used and the part it waited."""
+def _measure_of_waits(
+    value: Callable[[float, float], float | None],
+) -> Measure:
+    """A measure of each VM, from the CPUs it used and its waiting."""
 
     def measure(
         result: Result, of: Names, to: Names
@@ -132,12 +134,12 @@ def _waiting(value: Callable[[float, float], float | None]) -> Measure:
                 return None
             return value(vm['cpu_s'] / _window_s(result), waited)
 
-        return _each('instances', of_vm)(result, of, to)
+        return _measure_of_entries('instances', of_vm)(result, of, to)
 
     return measure
 
 
-def _lone(result: Result) -> list[Mapping[str, Any]]:
+def _lone_phases(result: Result) -> list[Mapping[str, Any]]:
     return [
         entry
         for entry in result['lone']
@@ -145,8 +147,8 @@ def _lone(result: Result) -> list[Mapping[str, Any]]:
     ]
 
 
-def _work(place: int) -> Callable[[Result], float | None]:
-    """An end of the confidence interval of how the work changed."""
+def _work_confidence_bound(place: int) -> Callable[[Result], float | None]:
+    """A bound of the confidence interval of the change of work."""
 
     def measure(result: Result) -> float | None:
         found = (result['uncontended'] or {}).get('confidence_95')
@@ -155,22 +157,22 @@ def _work(place: int) -> Callable[[Result], float | None]:
     return measure
 
 
-def _distance(entry: Mapping[str, Any]) -> float | None:
+def _largest_distance(entry: Mapping[str, Any]) -> float | None:
     return max(
         (vm['distance'] for vm in entry['instances'].values()), default=None
     )
 
 
-def _span(entry: Mapping[str, Any]) -> str:
+def _span_text(entry: Mapping[str, Any]) -> str:
     return f'{entry["from_s"]:.0f} to {entry["to_s"]:.0f} s'
 
 
-def _healing(entry: Mapping[str, Any]) -> str:
+def _healing_text(entry: Mapping[str, Any]) -> str:
     what = f'{entry["event"]} {entry["subject"]}'.strip()
     return f'{what} at {entry["t_s"]:.0f} s'
 
 
-def _on_link(result: Result, *, lone: bool) -> list[Mapping[str, Any]]:
+def _link_phases(result: Result, *, lone: bool) -> list[Mapping[str, Any]]:
     """Stretches in which VMs compete for the link, or one has it alone."""
     return [
         item
@@ -183,19 +185,21 @@ def _link_rows(
     field: str, *, lone: bool
 ) -> Callable[[Result], Iterable[tuple[str, float | None]]]:
     return lambda result: [
-        (f'{_span(item)}, {item["direction"]}', item[field])
-        for item in _on_link(result, lone=lone)
+        (f'{_span_text(item)}, {item["direction"]}', item[field])
+        for item in _link_phases(result, lone=lone)
     ]
 
 
-def _gaps(result: Result, of: Names, to: Names) -> Iterable[MeasuredValue]:
-    return _each(
+def _round_gaps(
+    result: Result, of: Names, to: Names
+) -> Iterable[MeasuredValue]:
+    return _measure_of_entries(
         'nodes',
         lambda node: ratio(node['longest_gap_s'], result['interval_s']),
     )(result, of, to)
 
 
-def _equal(_result: Result, _subject: str, of: Names) -> float:
+def _equal_part(_result: Result, _subject: str, of: Names) -> float:
     return 1 / len(of)
 
 
@@ -203,84 +207,96 @@ def _entry(section: str, field: str) -> Middle:
     return lambda result, subject, _of: float(result[section][subject][field])
 
 
-def _vm(field: str, says: str, **more: Any) -> ExpectationKind:
+def _vm_kind(field: str, says: str, **more: Any) -> ExpectationKind:
     return ExpectationKind(
-        says, _each('instances', lambda vm: vm[field]), 'vms', **more
+        says,
+        _measure_of_entries('instances', lambda vm: vm[field]),
+        'vms',
+        **more,
     )
 
 
-def _node(field: str, says: str) -> ExpectationKind:
+def _node_kind(field: str, says: str) -> ExpectationKind:
     return ExpectationKind(
-        says, _each('nodes', lambda node: node[field]), 'nodes'
+        says, _measure_of_entries('nodes', lambda node: node[field]), 'nodes'
     )
 
 
 KINDS: Mapping[str, ExpectationKind] = {
-    'cpu-part': _vm(
+    'cpu-part': _vm_kind(
         'cpu_share',
         'part of the CPU of its node that {} gets',
         around={
-            'equal': _equal,
+            'equal': _equal_part,
             'max-min': _entry('instances', 'max_min_share'),
         },
     ),
     'cpu-of-demand': ExpectationKind(
         'part of the CPU time that it wants which {} gets',
-        _each('instances', lambda vm: ratio(vm['cpu_s'], vm['demand_cpu_s'])),
+        _measure_of_entries(
+            'instances', lambda vm: ratio(vm['cpu_s'], vm['demand_cpu_s'])
+        ),
         'vms',
     ),
     'cpu-ratio': ExpectationKind(
         'how many times more CPU {}',
-        _compared(_each('instances', lambda vm: vm['cpu_share'])),
+        _measure_of_ratios(
+            _measure_of_entries('instances', lambda vm: vm['cpu_share'])
+        ),
         'vms',
         compares=True,
     ),
     'cpu-told': ExpectationKind(
         'how many times more CPUs {}, told by use and waiting',
-        _compared(
-            _waiting(lambda used, waited: ratio(used, 1 - waited)), 'wants'
+        _measure_of_ratios(
+            _measure_of_waits(lambda used, waited: ratio(used, 1 - waited)),
+            'wants',
         ),
         'vms',
         compares=True,
     ),
     'busy-part': ExpectationKind(
         'part of the time in which {} ran or waited for a CPU',
-        _waiting(lambda cpus, waited: cpus + waited),
+        _measure_of_waits(lambda cpus, waited: cpus + waited),
         'vms',
     ),
-    'waiting-part': _vm(
+    'waiting-part': _vm_kind(
         'waited_part', 'part of the time in which {} waited for a CPU'
     ),
     'weight-range': ExpectationKind(
         'weight of {} over the run, largest / smallest',
-        _each('instances', _weight_range),
+        _measure_of_entries('instances', _weight_range),
         'vms',
     ),
     'weight-unrest': ExpectationKind(
         'weight of {} at last, peak to peak relative to the mean',
-        _each('instances', lambda vm: vm['peak_to_peak'].get('cpu')),
+        _measure_of_entries(
+            'instances', lambda vm: vm['peak_to_peak'].get('cpu')
+        ),
         'vms',
     ),
     'disk-part': ExpectationKind(
         'part of the disk of its node that {} gets',
-        _each('disk', lambda vm: vm['share']),
+        _measure_of_entries('disk', lambda vm: vm['share']),
         'vms',
-        around={'equal': _equal},
+        around={'equal': _equal_part},
     ),
     'disk-of-rate': ExpectationKind(
         'part of the rate of its disk that {} gets',
-        _each('disk', lambda vm: vm['device_part']),
+        _measure_of_entries('disk', lambda vm: vm['device_part']),
         'vms',
     ),
     'disk-ratio': ExpectationKind(
         'how many times more of the disk {}',
-        _compared(_each('disk', lambda vm: vm['share'])),
+        _measure_of_ratios(
+            _measure_of_entries('disk', lambda vm: vm['share'])
+        ),
         'vms',
         compares=True,
     ),
     'disk-of-fio': ExpectationKind(
         'what {} gets of the disk, relative to fio with the same weights',
-        _each(
+        _measure_of_entries(
             'disk',
             lambda vm: ratio(vm['share'], vm['fio_share']),
             known_only=True,
@@ -289,7 +305,7 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'compared-with-fio': ExpectationKind(
         'VMs that were compared with fio',
-        _once(
+        _measure_of_run(
             lambda result: float(
                 sum(
                     vm['fio_share'] is not None
@@ -300,16 +316,16 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'late-wakes': ExpectationKind(
         'part of the wakes of {} that are 20 ms late or more',
-        _each('latency', lambda vm: vm['late_20ms_part']),
+        _measure_of_entries('latency', lambda vm: vm['late_20ms_part']),
         'vms',
     ),
     'latency-measured': ExpectationKind(
         'VMs in which the lateness of wakes was measured',
-        _once(lambda result: float(len(result['latency'] or {}))),
+        _measure_of_run(lambda result: float(len(result['latency'] or {}))),
     ),
     'user-cpu-part': ExpectationKind(
         'part of all used CPU that {} gets',
-        _each('users', lambda user: user['cpu_share']),
+        _measure_of_entries('users', lambda user: user['cpu_share']),
         'users',
         around={
             'max-min': _entry('users', 'max_min_share'),
@@ -318,23 +334,23 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'seconds-until-fair': ExpectationKind(
         'seconds until the part of {} is fair and stays so',
-        _each('users', lambda user: user['first_within_s']),
+        _measure_of_entries('users', lambda user: user['first_within_s']),
         'users',
     ),
     'round-gap': ExpectationKind(
         'longest time between two rounds on {}, intervals',
-        _gaps,
+        _round_gaps,
         'nodes',
     ),
-    'rounds-without-weights': _node(
+    'rounds-without-weights': _node_kind(
         'rounds_without_weights', 'rounds on {} in which a VM has no weight'
     ),
-    'known-part': _node(
+    'known-part': _node_kind(
         'known_part', 'part of all CPUs that the agent of {} knows at last'
     ),
     'farthest-vm': ExpectationKind(
         'largest distance of a VM from its max-min part',
-        _once(
+        _measure_of_run(
             lambda result: max(
                 abs(vm['cpu_share'] - vm['max_min_share'])
                 for vm in result['instances'].values()
@@ -343,7 +359,7 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'least-cpu-used': ExpectationKind(
         'part of its CPU that was used, on the node with the least',
-        _once(
+        _measure_of_run(
             lambda result: min(
                 node['cpu_used'] for node in result['nodes'].values()
             )
@@ -351,19 +367,20 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'lone-cpu-part': ExpectationKind(
         'part of the CPU that a lone busy VM with the lowest weight gets',
-        _once(
+        _measure_of_run(
             lambda result: min(
-                (entry['cpu_part'] for entry in _lone(result)), default=None
+                (entry['cpu_part'] for entry in _lone_phases(result)),
+                default=None,
             )
         ),
     ),
     'lone-weight-range': ExpectationKind(
         'weight of a lone VM, largest / smallest',
-        _once(
+        _measure_of_run(
             lambda result: max(
                 (
                     entry['highest_weight'] / entry['lowest_weight']
-                    for entry in _lone(result)
+                    for entry in _lone_phases(result)
                     if entry['lowest_weight']
                 ),
                 default=None,
@@ -372,7 +389,7 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'reference-difference': ExpectationKind(
         'largest difference of shares from a reference evaluation',
-        _once(
+        _measure_of_run(
             lambda result: (result['reference'] or {}).get(
                 'largest_difference'
             )
@@ -380,7 +397,7 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'pairs': ExpectationKind(
         'pairs of phases without and with the agent',
-        _once(
+        _measure_of_run(
             lambda result: float(
                 len((result['uncontended'] or {}).get('pairs', ()))
             )
@@ -388,29 +405,30 @@ KINDS: Mapping[str, ExpectationKind] = {
     ),
     'work-change-low': ExpectationKind(
         'change of the work, lower end of the 95 % confidence interval',
-        _once(_work(0)),
+        _measure_of_run(_work_confidence_bound(0)),
     ),
     'work-change-high': ExpectationKind(
         'change of the work, upper end of the 95 % confidence interval',
-        _once(_work(1)),
+        _measure_of_run(_work_confidence_bound(1)),
     ),
     'windows': ExpectationKind(
         'windows between events that are long enough to judge',
-        _once(lambda result: float(len(result['windows']))),
+        _measure_of_run(lambda result: float(len(result['windows']))),
     ),
     'window-distance': ExpectationKind(
         '{}: largest distance of a VM from its max-min part',
-        _numbered(
+        _measure_of_phases(
             lambda result: (
-                (_span(item), _distance(item)) for item in result['windows']
+                (_span_text(item), _largest_distance(item))
+                for item in result['windows']
             )
         ),
     ),
     'healing-rounds': ExpectationKind(
         '{}: round in which every agent knows all others',
-        _numbered(
+        _measure_of_phases(
             lambda result: (
-                (_healing(item), item['rounds_until_known'])
+                (_healing_text(item), item['rounds_until_known'])
                 for item in result['healings']
             )
         ),
@@ -418,28 +436,32 @@ KINDS: Mapping[str, ExpectationKind] = {
     'healing-distance': ExpectationKind(
         '{}: largest distance of a VM from its max-min part '
         f'{peers.ROUNDS_TO_HEAL} rounds later',
-        _numbered(
+        _measure_of_phases(
             lambda result: (
-                (_healing(item), _distance(item))
+                (_healing_text(item), _largest_distance(item))
                 for item in result['healings']
             )
         ),
     ),
     'contended-link-windows': ExpectationKind(
         'stretches in which VMs compete for the link',
-        _once(lambda result: float(len(_on_link(result, lone=False)))),
+        _measure_of_run(
+            lambda result: float(len(_link_phases(result, lone=False)))
+        ),
     ),
     'lone-link-windows': ExpectationKind(
         'stretches in which one VM has the link alone',
-        _once(lambda result: float(len(_on_link(result, lone=True)))),
+        _measure_of_run(
+            lambda result: float(len(_link_phases(result, lone=True)))
+        ),
     ),
     'link-distance': ExpectationKind(
         '{}: largest distance of a VM from the part of its class',
-        _numbered(_link_rows('off_by', lone=False)),
+        _measure_of_phases(_link_rows('off_by', lone=False)),
     ),
     'link-part': ExpectationKind(
         '{}: part of the link that a lone VM has',
-        _numbered(_link_rows('link_part', lone=True)),
+        _measure_of_phases(_link_rows('link_part', lone=True)),
     ),
 }
 """Kinds of expectations, by the word that stands in a scenario."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Traffic of VMs between changes of the load (no effects).
+"""Traffic of VMs between changes of the load.
 
 A VM's sent traffic is the amount that arrived at the far end of its node's
 uplink. Its received traffic is the amount that its own programs got. Both are
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 def windows(line: timeline.Timeline) -> Iterator[Json]:
-    """Yield what passed each way; nothing if the nodes have no uplinks.
+    """Yield the traffic of each direction; nothing without uplinks.
 
     The last 60 % of each window counts, after the weights have settled.
     """
@@ -56,7 +56,9 @@ def windows(line: timeline.Timeline) -> Iterator[Json]:
         settled_s = from_s + 0.4 * (to_s - from_s)
         for node, told in scenario['nodes'].items():
             for direction, column in DIRECTIONS.items():
-                window = _window(line, node, moved[column], settled_s, to_s)
+                window = _traffic_of_vms(
+                    line, node, moved[column], settled_s, to_s
+                )
                 yield {
                     'node': node,
                     'direction': direction,
@@ -64,7 +66,7 @@ def windows(line: timeline.Timeline) -> Iterator[Json]:
                     'settled_from_s': settled_s,
                     'to_s': to_s,
                     'link_mbit_s': float(told['network_mbit_s']),
-                    **_judged(window, float(told['network_mbit_s'])),
+                    **_class_comparison(window, float(told['network_mbit_s'])),
                 }
 
 
@@ -84,7 +86,7 @@ def rates(
 
 
 def is_loaded(line: timeline.Timeline) -> bool:
-    """Whether guests were told to load the network over an uplink."""
+    """Whether guests were ordered to load the network over an uplink."""
     scenario = line.recording.meta['scenario']
     return bool(scenario.get('network_changes_s')) and any(
         DIRECTIONS['sent'] in row.more for row in line.recording.readings
@@ -102,7 +104,7 @@ def _counters(
     return {vm: timeline.Counter(found) for vm, found in points.items()}
 
 
-def _window(
+def _traffic_of_vms(
     line: timeline.Timeline,
     node: str,
     moved: Mapping[str, timeline.Counter],
@@ -128,8 +130,8 @@ def _window(
     return found
 
 
-def _judged(window: dict[str, Json], link_mbit_s: float) -> Json:
-    """Compare what rivals got with their classes."""
+def _class_comparison(window: dict[str, Json], link_mbit_s: float) -> Json:
+    """Compare the traffic of competing VMs with their classes."""
     rivals = {
         vm: entry
         for vm, entry in window.items()

@@ -47,32 +47,32 @@ Rounds = Sequence[Mapping[str, Any]]
 def nodes(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> dict[str, Json]:
-    """Say of each node what it had and what its agent did.
+    """Results of each node: its use, and the rounds of its agent.
 
     :param from_s: begin of the settled part, seconds.
     :param to_s: its end.
     """
-    got = line.got(from_s, to_s)
+    got = line.received_cpu_s(from_s, to_s)
     result = {}
     for node, cpus in line.capacity.items():
         rounds = line.recording.rounds.get(node, ())
         used_s = math.fsum(got[vm] for vm in line.vms_on(node, to_s))
-        known = [part for _, part in known_parts(line, node)]
+        known = [part for _, part in known_cpu_fractions(line, node)]
         result[node] = {
             'cpus': cpus,
             'cpu_used': used_s / cpus / (to_s - from_s),
             'rounds': len(rounds),
-            'rounds_without_weights': _without_weights(rounds),
+            'rounds_without_weights': _count_rounds_without_weight(rounds),
             'longest_gap_s': _longest_gap_s(line, node),
             'known_part': known[-1] if known else None,
         }
     return result
 
 
-def known_parts(
+def known_cpu_fractions(
     line: timeline.Timeline, node: str
 ) -> Iterator[tuple[float, float]]:
-    """Yield what part of all CPUs an agent reckoned with, round by round.
+    """Yield the fraction of all CPUs that an agent knew of, by round.
 
     :returns: time in seconds since the load began, and the part.
     """
@@ -80,18 +80,18 @@ def known_parts(
     for entry in line.recording.rounds.get(node, ()):
         known = _known_cpus(entry)
         if known is not None:
-            yield _time_s(line, entry), known / whole
+            yield _elapsed_s(line, entry), known / whole
 
 
-def healings(line: timeline.Timeline) -> Iterator[Json]:
-    """Yield what each healing event brought."""
+def healing_results(line: timeline.Timeline) -> Iterator[Json]:
+    """Yield the result of each event that healed a link or an agent."""
     if not line.recording.meta['options']['agents']:
         return
     interval_s = float(line.recording.meta['options']['interval_s'])
     for event in line.recording.events:
         if event.event not in HEALING:
             continue
-        since_s = _since_s(line, event)
+        since_s = _reachable_since_s(line, event)
         entry = {
             't_s': event.t_s,
             'event': event.event,
@@ -103,13 +103,15 @@ def healings(line: timeline.Timeline) -> Iterator[Json]:
             'instances': {},
         }
         if since_s is not None:
-            entry['rounds_until_known'] = _until_known(line, since_s)
+            entry['rounds_until_known'] = _rounds_until_known(line, since_s)
             from_s = since_s + ROUNDS_TO_HEAL * interval_s
-            entry |= _judged(line, from_s, ROUNDS_JUDGED * interval_s)
+            entry |= _comparison_with_fair(
+                line, from_s, ROUNDS_JUDGED * interval_s
+            )
         yield entry
 
 
-def _since_s(
+def _reachable_since_s(
     line: timeline.Timeline, event: recording.EventRow
 ) -> float | None:
     """When an agent can be heard again; ``None`` if it never was.
@@ -120,23 +122,25 @@ def _since_s(
     if event.event not in BEGINNING:
         return event.t_s
     rounds = line.recording.rounds.get(event.subject, ())
-    lives = [entry for entry in rounds if _time_s(line, entry) >= event.t_s]
+    lives = [entry for entry in rounds if _elapsed_s(line, entry) >= event.t_s]
     if event.event == 'restart-agent':
         # the old life may still make rounds until it has ended
         first = (n for n, entry in enumerate(lives) if entry['round'] == 1)
         lives = lives[next(first, len(lives)) :]
-    told = (_time_s(line, entry) for entry in lives if 'supply' in entry)
+    told = (_elapsed_s(line, entry) for entry in lives if 'supply' in entry)
     return next(told, None)
 
 
-def _judged(line: timeline.Timeline, from_s: float, length_s: float) -> Json:
-    """Compare what the VMs got with what was fair, up to the next event."""
+def _comparison_with_fair(
+    line: timeline.Timeline, from_s: float, length_s: float
+) -> Json:
+    """Compare CPU use with the fair use, up to the next event."""
     later = [e.t_s for e in line.recording.events if e.t_s > from_s]
     to_s = min([from_s + length_s, line.duration_s, *later])
     if to_s - from_s < length_s / ROUNDS_JUDGED:
         return {}
-    got = line.node_parts(line.got(from_s, to_s), to_s)
-    fair = line.node_parts(line.fair(from_s, to_s), to_s)
+    got = line.node_parts(line.received_cpu_s(from_s, to_s), to_s)
+    fair = line.node_parts(line.fair_cpu_s(from_s, to_s), to_s)
     return {
         'from_s': from_s,
         'to_s': to_s,
@@ -152,8 +156,8 @@ def _judged(line: timeline.Timeline, from_s: float, length_s: float) -> Json:
     }
 
 
-def _until_known(line: timeline.Timeline, since_s: float) -> int | None:
-    """Round in which the last agent knew all that it can know.
+def _rounds_until_known(line: timeline.Timeline, since_s: float) -> int | None:
+    """Number of rounds until the last agent knew all reachable nodes.
 
     :returns: 1 for the first round after ``since_s``; ``None`` if one agent
         never did.
@@ -165,7 +169,7 @@ def _until_known(line: timeline.Timeline, since_s: float) -> int | None:
         rounds = [
             entry
             for entry in line.recording.rounds.get(node, ())
-            if _time_s(line, entry) >= since_s
+            if _elapsed_s(line, entry) >= since_s
         ]
         known = (
             number
@@ -179,7 +183,7 @@ def _until_known(line: timeline.Timeline, since_s: float) -> int | None:
     return slowest
 
 
-def _time_s(line: timeline.Timeline, entry: Mapping[str, Any]) -> float:
+def _elapsed_s(line: timeline.Timeline, entry: Mapping[str, Any]) -> float:
     start_s = float(line.recording.meta['monotonic_start_s'])
     return float(entry['time_s']) - start_s
 
@@ -191,7 +195,7 @@ def _known_cpus(entry: Mapping[str, Any]) -> float | None:
     return supply_s / own_s if supply_s and own_s else None
 
 
-def _without_weights(rounds: Rounds) -> int:
+def _count_rounds_without_weight(rounds: Rounds) -> int:
     """Count rounds in which a VM that was there before has no weight."""
     count = 0
     for before, entry in itertools.pairwise(rounds):
@@ -214,7 +218,7 @@ def _longest_gap_s(line: timeline.Timeline, node: str) -> float | None:
         and event.subject in {node, ''}
     ]
     rounds = line.recording.rounds.get(node, ())
-    times = [_time_s(line, entry) for entry in rounds]
+    times = [_elapsed_s(line, entry) for entry in rounds]
     if times and times[-1] < line.duration_s:
         times.append(line.duration_s)
     gaps = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The stretches of a run that a criterion looks at."""
+"""Phases of a run that the checks of a scenario use."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -46,17 +46,17 @@ T_975 = (
 class PhasePair:
     """Work per second in two neighbouring phases.
 
-    :ivar without: without the agent, > 0.
-    :ivar with_agent: with the agent.
+    :ivar work_without_agent: without the agent, > 0.
+    :ivar work_with_agent: work per second with the agent.
     """
 
-    without: float
-    with_agent: float
+    work_without_agent: float
+    work_with_agent: float
 
     @property
     def difference(self) -> float:
         """Relative change that came with the agent; -0.01 is 1 % less."""
-        return self.with_agent / self.without - 1.0
+        return self.work_with_agent / self.work_without_agent - 1.0
 
 
 def t_quantile(freedom: int) -> float:
@@ -104,7 +104,7 @@ def vm_rounds(
     start_s = float(line.recording.meta['monotonic_start_s'])
     rounds = [
         entry
-        for node in {node for _, node in line.stays(vm)}
+        for node in {node for _, node in line.nodes_over_time(vm)}
         for entry in line.recording.rounds.get(node, ())
     ]
     for entry in sorted(rounds, key=lambda entry: entry['time_s']):
@@ -114,16 +114,16 @@ def vm_rounds(
 
 
 def windows(line: timeline.Timeline) -> Iterator[Json]:
-    """Yield what each VM got between events and changes of the load.
+    """Yield the CPU use of VMs between events and changes of load.
 
     The second half of each window counts, after the weights have settled.
     """
-    for from_s, to_s in line.pieces(0.0, line.duration_s):
+    for from_s, to_s in line.pieces_of_constant_demand(0.0, line.duration_s):
         if to_s - from_s < SHORTEST_WINDOW_S:
             continue
         middle = (from_s + to_s) / 2
-        got = line.node_parts(line.got(middle, to_s), middle)
-        fair = line.node_parts(line.fair(middle, to_s), middle)
+        got = line.node_parts(line.received_cpu_s(middle, to_s), middle)
+        fair = line.node_parts(line.fair_cpu_s(middle, to_s), middle)
         demand = line.demand(middle)
         yield {
             'from_s': from_s,
@@ -142,9 +142,9 @@ def windows(line: timeline.Timeline) -> Iterator[Json]:
         }
 
 
-def lone(line: timeline.Timeline) -> Iterator[Json]:
-    """Yield the stretches in which one VM alone wants its whole node."""
-    for from_s, to_s in line.pieces(0.0, line.duration_s):
+def lone_phases(line: timeline.Timeline) -> Iterator[Json]:
+    """Yield the phases in which one VM alone wants its whole node."""
+    for from_s, to_s in line.pieces_of_constant_demand(0.0, line.duration_s):
         if to_s - from_s < SHORTEST_WINDOW_S:
             continue
         middle_s = (from_s + to_s) / 2
@@ -180,7 +180,7 @@ def _lone_entry(
     }
 
 
-def uncontended(line: timeline.Timeline) -> Json | None:
+def uncontended_work(line: timeline.Timeline) -> Json | None:
     """Compare the work of neighbouring phases without and with agents.
 
     The first pair is left out: at its beginning the guest has not begun to
@@ -212,8 +212,8 @@ def uncontended(line: timeline.Timeline) -> Json | None:
     return {
         'pairs': [
             {
-                'work_per_s_without': pair.without,
-                'work_per_s_with': pair.with_agent,
+                'work_per_s_without': pair.work_without_agent,
+                'work_per_s_with': pair.work_with_agent,
                 'difference': pair.difference,
             }
             for pair in pairs

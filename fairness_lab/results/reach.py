@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Times in which nodes could know of each other (no effects)."""
+"""Pairs of nodes that could exchange reports, at each time of a run."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -43,13 +43,13 @@ class Reach:
         )
 
     def groups(self, t_s: float) -> tuple[tuple[str, ...], ...]:
-        """Groups at a moment; a single node is a group, too."""
-        gone = self._gone(t_s)
+        """Groups of nodes at a moment; a single node is a group, too."""
+        gone = self._unreachable_nodes(t_s)
         together = tuple(node for node in self._nodes if node not in gone)
         alone = tuple((node,) for node in self._nodes if node in gone)
         return ((together,) if together else ()) + alone
 
-    def _gone(self, t_s: float) -> set[str]:
+    def _unreachable_nodes(self, t_s: float) -> set[str]:
         why: dict[str, set[str]] = {node: set() for node in self._nodes}
         for node in self._late:
             why[node].add(_LATE)

@@ -72,7 +72,7 @@ def io_weight(pid: int | None) -> int | None:
 
 
 def wait_seconds(pid: int | None) -> float | None:
-    """For how long the vCPUs of a VM were ready and had no CPU.
+    """Seconds for which the vCPUs of a VM were ready and had no CPU.
 
     :param pid: the VM's QEMU process.
     :returns: seconds, the mean over the vCPUs; ``None`` if it is gone.
@@ -88,8 +88,8 @@ def wait_seconds(pid: int | None) -> float | None:
     return sum(waited) / len(waited) / 1e9 if waited else None
 
 
-def parents(pid: int) -> dict[str, pathlib.Path]:
-    """Groups in which a VM's own are, by controller."""
+def parent_groups(pid: int) -> dict[str, pathlib.Path]:
+    """Control groups that contain the groups of a VM, by controller."""
     found = {}
     for controller in ('blkio', cgroup.UNIFIED):
         directory = _directory(pid, controller)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes a recording while a run goes on, so that nothing is lost."""
+"""Write a recording during a run, so that a crash loses nothing."""
 
 from collections.abc import Mapping
 import csv
@@ -33,7 +33,7 @@ class RunRecorder:
                     'for the results'
                 )
             self._files = {
-                name: self._begin(name, columns)
+                name: self._begin_file(name, columns)
                 for name, columns in (
                     (
                         recording.INSTANCES,
@@ -52,38 +52,43 @@ class RunRecorder:
             ) from None
 
     def meta(self, content: Mapping[str, Any]) -> None:
-        """Write what was run, where and when."""
+        """Write ``meta.json``: scenario, machine and time of the run."""
         text = json.dumps(content, indent=2, sort_keys=True) + '\n'
         (self.directory / recording.META).write_text(text)
 
     def reading(self, row: recording.Reading) -> None:
-        """Add what was read of a VM."""
-        self._add(
+        """Add a reading of a VM."""
+        self._add_row(
             recording.INSTANCES,
             f'{row.t_s:.3f}',
             row.node,
             row.vm,
             row.user,
-            _maybe(row.cpu_s),
-            _maybe(row.cpu_shares),
-            _maybe(row.work),
+            _text_or_empty(row.cpu_s),
+            _text_or_empty(row.cpu_shares),
+            _text_or_empty(row.work),
             row.state,
-            *(_maybe(row.more.get(name)) for name in recording.MORE_COLUMNS),
+            *(
+                _text_or_empty(row.more.get(name))
+                for name in recording.MORE_COLUMNS
+            ),
         )
 
     def fio(self, moved: Mapping[str, Mapping[str, float]]) -> None:
-        """Write what fio moved after the run."""
+        """Write the bytes that fio moved after the run."""
         text = json.dumps(moved, indent=2, sort_keys=True) + '\n'
         (self.directory / recording.FIO).write_text(text)
 
     def event(self, row: recording.EventRow) -> None:
-        """Add something that happened."""
-        self._add(recording.EVENTS, f'{row.t_s:.3f}', row.event, row.subject)
+        """Add an event of the run."""
+        self._add_row(
+            recording.EVENTS, f'{row.t_s:.3f}', row.event, row.subject
+        )
 
     def offer(self, row: recording.Offer) -> None:
-        """Add what a VM was told to want."""
+        """Add the demand that a VM was given."""
         cpu = recording.MAXIMUM if math.isinf(row.cpu) else row.cpu
-        self._add(recording.OFFERED, f'{row.t_s:.3f}', row.vm, cpu)
+        self._add_row(recording.OFFERED, f'{row.t_s:.3f}', row.vm, cpu)
 
     def close(self) -> None:
         """End the recording."""
@@ -91,17 +96,17 @@ class RunRecorder:
             for stream in self._files.values():
                 stream.close()
 
-    def _begin(self, name: str, columns: tuple[str, ...]) -> TextIO:
+    def _begin_file(self, name: str, columns: tuple[str, ...]) -> TextIO:
         stream = (self.directory / name).open('w', newline='', buffering=1)
         csv.writer(stream, lineterminator='\n').writerow(columns)
         return stream
 
-    def _add(self, name: str, *row: object) -> None:
+    def _add_row(self, name: str, *row: object) -> None:
         with self._lock:
             stream = self._files[name]
             if not stream.closed:
                 csv.writer(stream, lineterminator='\n').writerow(row)
 
 
-def _maybe(value: float | None) -> object:
+def _text_or_empty(value: float | None) -> object:
     return '' if value is None else value

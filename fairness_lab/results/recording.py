@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The recording of a run, as the results half reads it.
+"""Read and write the recording of a run.
 
 A recording is a directory::
 
@@ -52,13 +52,15 @@ def _rounds_of_node(path: pathlib.Path) -> Iterator[Mapping[str, Any]]:
         try:
             entry = json.loads(line)
         except json.JSONDecodeError as error:
-            raise tables.wrong(path, number, f'no JSON: {error.msg}') from None
+            raise tables.file_error(
+                path, number, f'no JSON: {error.msg}'
+            ) from None
         if not isinstance(entry, dict) or 'instances' not in entry:
-            raise tables.wrong(
+            raise tables.file_error(
                 path, number, 'expected a round with its instances'
             )
         if entry.get('version') != RECORD_VERSION:
-            raise tables.wrong(
+            raise tables.file_error(
                 path,
                 number,
                 f'expected version {RECORD_VERSION} of the record, '
@@ -68,7 +70,7 @@ def _rounds_of_node(path: pathlib.Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _fio_results(path: pathlib.Path) -> Mapping[str, Mapping[str, float]]:
-    """Read what fio moved, by VM; nothing if it was not asked to.
+    """Read the bytes that fio moved, by VM; empty if fio did not run.
 
     :raises LabError: if it cannot be understood.
     """
@@ -81,7 +83,7 @@ def _fio_results(path: pathlib.Path) -> Mapping[str, Mapping[str, float]]:
             for vm, values in found.items()
         }
     except (ValueError, TypeError, AttributeError) as error:
-        raise tables.wrong(
+        raise tables.file_error(
             path, 1, f'expected numbers by VM: {error}'
         ) from None
 
@@ -206,7 +208,7 @@ class Offer:
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """Everything that one run left behind.
+    """All recorded data of one run.
 
     :ivar meta: content of ``meta.json``.
     :ivar readings: of the lab, in the order of time.
@@ -241,9 +243,9 @@ def read(directory: pathlib.Path) -> Recording:
         )
     return Recording(
         meta=_meta(directory / META),
-        readings=_sorted(_readings(directory / INSTANCES)),
-        events=_sorted(_events(directory / EVENTS)),
-        offers=_sorted(_offers(directory / OFFERED)),
+        readings=_in_json_order(_readings(directory / INSTANCES)),
+        events=_in_json_order(_events(directory / EVENTS)),
+        offers=_in_json_order(_offers(directory / OFFERED)),
         rounds=_rounds_by_node(directory / AGENTS, ROUNDS),
         fio=_fio_results(directory / FIO),
     )
@@ -287,7 +289,7 @@ def _write_csv(
         writer.writerows(rows)
 
 
-def _sorted(rows: Iterator[Any]) -> tuple[Any, ...]:
+def _in_json_order(rows: Iterator[Any]) -> tuple[Any, ...]:
     return tuple(sorted(rows, key=lambda row: row.t_s))
 
 
@@ -295,11 +297,11 @@ def _meta(path: pathlib.Path) -> Mapping[str, Any]:
     try:
         meta = json.loads(tables.text(path))
     except json.JSONDecodeError as error:
-        raise tables.wrong(
+        raise tables.file_error(
             path, error.lineno, f'no JSON: {error.msg}'
         ) from None
     if not isinstance(meta, dict):
-        raise tables.wrong(path, 1, 'expected a JSON object')
+        raise tables.file_error(path, 1, 'expected a JSON object')
     missing = [name for name in META_FIELDS if name not in meta]
     options = meta.get('options')
     given = options if isinstance(options, dict) else {}
@@ -311,21 +313,22 @@ def _meta(path: pathlib.Path) -> Mapping[str, Any]:
 
 def _readings(path: pathlib.Path) -> Iterator[Reading]:
     for line, row in tables.rows(path, INSTANCE_COLUMNS):
-        shares = tables.maybe(path, line, row, 'cpu_shares')
+        shares = tables.optional_number(path, line, row, 'cpu_shares')
         yield Reading(
             t_s=tables.number(path, line, row, 't_s'),
             node=row['node'],
             vm=row['vm'],
             user=row['user'],
-            cpu_s=tables.maybe(path, line, row, 'cpu_s'),
+            cpu_s=tables.optional_number(path, line, row, 'cpu_s'),
             cpu_shares=None if shares is None else int(shares),
-            work=tables.maybe(path, line, row, 'work'),
+            work=tables.optional_number(path, line, row, 'work'),
             state=row['state'],
             more={
                 name: value
                 for name in MORE_COLUMNS
                 if name in row
-                and (value := tables.maybe(path, line, row, name)) is not None
+                and (value := tables.optional_number(path, line, row, name))
+                is not None
             },
         )
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The original's formulas once more, one VM at a time.
+"""The formulas of the original, evaluated one VM at a time.
 
 An independent evaluation of the greediness metric and of the thesis policy
 (paper, sections 4.3, 5.2 and 5.3), written from the formulas and apart from
@@ -63,19 +63,21 @@ def cpu_shares(
             known = {}
         last_number = entry['round']
         known = {
-            _key(vm): _measured(known.get(_key(vm)), vm, entry, decay)
+            _incarnation_key(vm): _update_usage(
+                known.get(_incarnation_key(vm)), vm, entry, decay
+            )
             for vm in entry['instances']
         }
-        result.append(_shares(known, entry))
+        result.append(_shares_of_vms(known, entry))
     return result
 
 
-def _key(vm: Mapping[str, Any]) -> str:
-    """Name one run of a VM: the next one counts from zero."""
+def _incarnation_key(vm: Mapping[str, Any]) -> str:
+    """Key of one start of a VM, whose counters begin at zero."""
     return str(vm.get('incarnation', vm['uuid']))
 
 
-def _measured(
+def _update_usage(
     before: _Vm | None, vm: Mapping[str, Any], entry: Round, decay: float
 ) -> _Vm:
     """Bring the usage of a VM up to date (paper, section 5.1.2)."""
@@ -101,13 +103,13 @@ def _measured(
     return _Vm(read_at_s, counters, rates)
 
 
-def _shares(known: Mapping[str, _Vm], entry: Round) -> dict[str, int]:
+def _shares_of_vms(known: Mapping[str, _Vm], entry: Round) -> dict[str, int]:
     vms = entry['instances']
     heaviness = _heaviness(known, vms, entry['node'])
     return {
-        vm['uuid']: shares(heaviness[_key(vm)])
+        vm['uuid']: shares(heaviness[_incarnation_key(vm)])
         for vm in vms
-        if known[_key(vm)].rates is not None
+        if known[_incarnation_key(vm)].rates is not None
     }
 
 
@@ -127,19 +129,24 @@ def _heaviness(
         name: len(users) / len(supply) / amount if amount else 0.0
         for name, amount in supply.items()
     }
-    endowment = {_key(vm): _endowment(vm, vms, supply) for vm in vms}
+    endowment = {
+        _incarnation_key(vm): _endowment(vm, vms, supply) for vm in vms
+    }
     nothing = dict.fromkeys(supply, 0.0)
     usage = {key: vm.rates or nothing for key, vm in known.items()}
     greed = _greediness(usage, endowment, norm)
     surplus = {}
     for user in users:
-        mine = [_key(vm) for vm in vms if vm['user'] == user]
+        mine = [_incarnation_key(vm) for vm in vms if vm['user'] == user]
         quota = sum(supply[name] / len(users) * norm[name] for name in norm)
         owned = sum(
             endowment[key][name] * norm[name] for key in mine for name in norm
         )
         surplus[user] = sum(greed[key] for key in mine) - (quota - owned)
-    return {_key(vm): surplus[vm['user']] + greed[_key(vm)] for vm in vms}
+    return {
+        _incarnation_key(vm): surplus[vm['user']] + greed[_incarnation_key(vm)]
+        for vm in vms
+    }
 
 
 def _endowment(
@@ -161,7 +168,7 @@ def _greediness(
     endowment: Mapping[str, Amounts],
     norm: Amounts,
 ) -> Amounts:
-    """Charge what is taken beyond the endowment, credit what others took."""
+    """Greediness: charge use beyond the endowment, credit less use."""
     greed = dict.fromkeys(usage, 0.0)
     for name in norm:
         above = {}

@@ -32,7 +32,7 @@ SETTLED_SPANS = 12
 """In a short run the span is this part of it."""
 
 
-def settled_from(line: timeline.Timeline) -> dict[str, float | None]:
+def settling_times_s(line: timeline.Timeline) -> dict[str, float | None]:
     """Moment from which each user's part stays within tolerance.
 
     :returns: seconds since the load began, by user; ``None`` for a user
@@ -57,8 +57,8 @@ def _distances(
     for number in range(count + 1):
         from_s = number * step_s
         to_s = from_s + span_s
-        got = timeline.parts(line.by_user(line.got(from_s, to_s)))
-        fair = timeline.parts(line.by_user(line.fair(from_s, to_s)))
+        got = timeline.parts(line.by_user(line.received_cpu_s(from_s, to_s)))
+        fair = timeline.parts(line.by_user(line.fair_cpu_s(from_s, to_s)))
         yield to_s, {user: abs(got[user] - fair[user]) for user in got}
 
 
@@ -89,7 +89,7 @@ def build(recording: recording_module.Recording) -> Json:
         'policy': options['policy'],
         'interval_s': float(options['interval_s']),
         'duration_s': line.duration_s,
-        'max_weight_ratio': _ratio(recording),
+        'max_weight_ratio': _max_weight_ratio(recording),
         'package_version': recording.meta.get('version', ''),
         'machine': recording.meta.get('machine', {}),
         'started': recording.meta.get('wall_start'),
@@ -98,23 +98,23 @@ def build(recording: recording_module.Recording) -> Json:
         'users': users,
         'instances': _instances(line, from_s, to_s),
         'nodes': peers.nodes(line, from_s, to_s),
-        'jain': {'cpu': _jain_of(line, users, from_s, to_s)},
+        'jain': {'cpu': _jain_of_users(line, users, from_s, to_s)},
         'events': [
             {'t_s': item.t_s, 'event': item.event, 'subject': item.subject}
             for item in recording.events
         ],
         'windows': list(phases.windows(line)),
-        'healings': list(peers.healings(line)),
-        'lone': list(phases.lone(line)),
-        'uncontended': phases.uncontended(line),
+        'healings': list(peers.healing_results(line)),
+        'lone': list(phases.lone_phases(line)),
+        'uncontended': phases.uncontended_work(line),
         'network': list(network_windows.windows(line)),
-        'disk': disk_result.disks(line, from_s, to_s),
+        'disk': disk_result.disk_use(line, from_s, to_s),
         'latency': disk_result.latency(line, from_s, to_s),
-        'reference': _reference(recording),
+        'reference': _comparison_with_reference(recording),
     }
 
 
-def _ratio(recording: recording_module.Recording) -> float:
+def _max_weight_ratio(recording: recording_module.Recording) -> float:
     given = recording.meta['options'].get('max_weight_ratio')
     return defaults.MAX_WEIGHT_RATIO if given is None else float(given)
 
@@ -132,13 +132,13 @@ def jain(values: Sequence[float]) -> float | None:
     return math.fsum(values) ** 2 / (len(values) * squares)
 
 
-def _jain_of(
+def _jain_of_users(
     line: timeline.Timeline,
     users: Mapping[str, Json],
     from_s: float,
     to_s: float,
 ) -> float | None:
-    wanted = line.by_user(line.fair(from_s, to_s))
+    wanted = line.by_user(line.fair_cpu_s(from_s, to_s))
     return jain(
         [
             entry['cpu_share'] / entry['weight']
@@ -151,12 +151,12 @@ def _jain_of(
 def _users(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> dict[str, Json]:
-    got = timeline.parts(line.by_user(line.got(from_s, to_s)))
-    fair_s = line.by_user(line.fair(from_s, to_s))
+    got = timeline.parts(line.by_user(line.received_cpu_s(from_s, to_s)))
+    fair_s = line.by_user(line.fair_cpu_s(from_s, to_s))
     fair = timeline.parts(fair_s)
-    most = line.bounded(from_s, to_s, _ratio(line.recording))
+    most = line.bounded(from_s, to_s, _max_weight_ratio(line.recording))
     whole = math.fsum(fair_s.values())
-    first = settled_from(line)
+    first = settling_times_s(line)
     return {
         user: {
             'weight': line.user_weight.get(user, 1.0),
@@ -172,21 +172,21 @@ def _users(
 def _instances(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> dict[str, Json]:
-    got_s = line.got(from_s, to_s)
+    got_s = line.received_cpu_s(from_s, to_s)
     got = line.node_parts(got_s, to_s)
-    fair = line.node_parts(line.fair(from_s, to_s), to_s)
+    fair = line.node_parts(line.fair_cpu_s(from_s, to_s), to_s)
     result: dict[str, Json] = {}
     for vm, place in line.places.items():
         whole = list(phases.vm_rounds(line, vm))
         rows = [row for t_s, row in whole if from_s <= t_s <= to_s]
-        everything = _by_control([row for _, row in whole], 'weights')
-        weights = _by_control(rows, 'weights')
+        everything = _values_by_control([row for _, row in whole], 'weights')
+        weights = _values_by_control(rows, 'weights')
         result[vm] = {
             'user': place.user,
             'node': line.node_of(vm, to_s),
             'stays': [
                 {'from_s': since_s, 'node': node}
-                for since_s, node in line.stays(vm)
+                for since_s, node in line.nodes_over_time(vm)
             ],
             'vcpus': place.vcpus,
             'cpu_share': got[vm],
@@ -196,7 +196,7 @@ def _instances(
             'waited_part': _waited_part(line, vm, from_s, to_s),
             'work_per_s': line.work(vm, from_s, to_s) / (to_s - from_s),
             'weights': weights,
-            'weights_applied': _by_control(rows, 'applied'),
+            'weights_applied': _values_by_control(rows, 'applied'),
             'weight_range': {
                 control: [min(values), max(values)]
                 for control, values in everything.items()
@@ -214,10 +214,10 @@ def _waited_part(
 ) -> float | None:
     if line.last(vm, 'wait_s') is None:
         return None
-    return line.grown(vm, 'wait_s', from_s, to_s) / (to_s - from_s)
+    return line.growth(vm, 'wait_s', from_s, to_s) / (to_s - from_s)
 
 
-def _by_control(
+def _values_by_control(
     rows: Sequence[Mapping[str, Any]], field: str
 ) -> dict[str, list[float]]:
     """Collect values of the controls that are steered."""
@@ -236,7 +236,9 @@ def peak_to_peak(values: Sequence[float]) -> float:
     return (max(values) - min(values)) / mean if mean else 0.0
 
 
-def _reference(recording: recording_module.Recording) -> Json | None:
+def _comparison_with_reference(
+    recording: recording_module.Recording,
+) -> Json | None:
     """Compare the recorded shares with an independent evaluation."""
     options = recording.meta['options']
     chosen = (options['metric'], options['policy'])

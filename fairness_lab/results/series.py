@@ -45,12 +45,12 @@ def points(line: timeline.Timeline) -> Iterator[SeriesPoint]:
     for vm in line.places:
         yield from _rounds_of(line, vm)
     for node in line.capacity:
-        for t_s, part in peers.known_parts(line, node):
+        for t_s, part in peers.known_cpu_fractions(line, node):
             yield SeriesPoint(t_s, 'node', node, 'known_part', part)
 
 
 def _rounds_of(line: timeline.Timeline, vm: str) -> Iterator[SeriesPoint]:
-    """Yield what the agent decided of a VM, round by round."""
+    """Yield the weights that the agent gave a VM, round by round."""
     for t_s, row in phases.vm_rounds(line, vm):
         weights, applied = (
             row.get(field) or {} for field in ('weights', 'applied')
@@ -71,15 +71,15 @@ def _parts(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> Iterator[SeriesPoint]:
     for quantity, amounts in (
-        ('cpu_share', line.got(from_s, to_s)),
-        ('max_min_share', line.fair(from_s, to_s)),
+        ('cpu_share', line.received_cpu_s(from_s, to_s)),
+        ('max_min_share', line.fair_cpu_s(from_s, to_s)),
     ):
         users = timeline.parts(line.by_user(amounts))
         for name, value in users.items():
             yield SeriesPoint(to_s, 'user', name, quantity, value)
         for name, value in line.node_parts(amounts, to_s).items():
             yield SeriesPoint(to_s, 'instance', name, quantity, value)
-    moved = disk_result.moved(line, from_s, to_s)
+    moved = disk_result.bytes_moved(line, from_s, to_s)
     if any(moved.values()):
         for name, value in line.node_parts(moved, to_s).items():
             yield SeriesPoint(to_s, 'instance', name, 'disk_share', value)

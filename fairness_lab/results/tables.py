@@ -12,7 +12,7 @@ import pathlib
 from nova_fairness import exception
 
 
-def wrong(path: pathlib.Path, line: int, what: str) -> exception.LabError:
+def file_error(path: pathlib.Path, line: int, what: str) -> exception.LabError:
     """Error that names file and line."""
     return exception.LabError(f'{path}, line {line}: {what}')
 
@@ -43,7 +43,7 @@ def rows(
     head = next(lines, [])
     missing = [name for name in columns if name not in head]
     if missing:
-        raise wrong(
+        raise file_error(
             path,
             1,
             f'expected the columns {",".join(columns)}, '
@@ -53,7 +53,7 @@ def rows(
         if not fields:
             continue
         if len(fields) != len(head):
-            raise wrong(
+            raise file_error(
                 path,
                 lines.line_num,
                 f'expected {len(head)} fields, got {len(fields)}',
@@ -73,11 +73,11 @@ def number(
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise wrong(path, line, f'{column}: {row[column]!r} is no number')
+        raise file_error(path, line, f'{column}: {row[column]!r} is no number')
     return value
 
 
-def maybe(
+def optional_number(
     path: pathlib.Path, line: int, row: Mapping[str, str], column: str
 ) -> float | None:
     """Finite number, or ``None`` for an empty field.

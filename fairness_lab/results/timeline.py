@@ -30,7 +30,7 @@ THAWING = frozenset({'thaw', 'start', 'move'})
 
 
 class Counter:
-    """A cumulative counter that was read now and then.
+    """A cumulative counter that was read at some times.
 
     Between two readings it grows evenly; where it falls, the VM was started
     again and counts on from zero.
@@ -71,7 +71,7 @@ class Counter:
 
 
 class Timeline:
-    """Answers questions about one recording.
+    """Values of one recording in any period of time.
 
     :param recording: to ask about.
     :raises LabError: if there are no readings, or if the recorded scenario
@@ -116,8 +116,10 @@ class Timeline:
             )
         return result
 
-    def grown(self, vm: str, column: str, from_s: float, to_s: float) -> float:
-        """By how much a counter of a VM has grown."""
+    def growth(
+        self, vm: str, column: str, from_s: float, to_s: float
+    ) -> float:
+        """Growth of a counter of a VM in a period."""
         if (vm, column) not in self._grown:
             self._grown[vm, column] = Counter(
                 (row.t_s, row.more[column])
@@ -174,7 +176,7 @@ class Timeline:
         return frozen
 
     def offered(self, vm: str, t_s: float) -> float:
-        """CPUs that a guest was told to use at a moment."""
+        """CPUs that a guest was ordered to use at a moment."""
         offers = self._offers.get(vm, [])
         place = bisect.bisect_right(offers, t_s, key=lambda item: item.t_s)
         cpu = offers[place - 1].cpu if place else 0.0
@@ -191,7 +193,7 @@ class Timeline:
         """CPU seconds that a VM wanted."""
         return math.fsum(
             self.demand((start_s + end_s) / 2)[vm] * (end_s - start_s)
-            for start_s, end_s in self.pieces(from_s, to_s)
+            for start_s, end_s in self.pieces_of_constant_demand(from_s, to_s)
         )
 
     @functools.cached_property
@@ -209,39 +211,39 @@ class Timeline:
                     moments.update((before.t_s + LONGEST_GAP_S, after.t_s))
         return tuple(sorted(t for t in moments if 0 <= t <= self.duration_s))
 
-    def pieces(
+    def pieces_of_constant_demand(
         self, from_s: float, to_s: float
     ) -> tuple[tuple[float, float], ...]:
-        """Cut a stretch of time into pieces of constant demand."""
+        """Divide a period into pieces of constant demand."""
         first = bisect.bisect_right(self.changes, from_s)
         last = bisect.bisect_left(self.changes, to_s)
         edges = [from_s, *self.changes[first:last], to_s]
         return tuple(itertools.pairwise(edges))
 
-    def got(self, from_s: float, to_s: float) -> dict[str, float]:
+    def received_cpu_s(self, from_s: float, to_s: float) -> dict[str, float]:
         """CPU seconds that each VM got."""
         return {vm: self.cpu_s(vm, from_s, to_s) for vm in self.places}
 
-    def fair(self, from_s: float, to_s: float) -> dict[str, float]:
+    def fair_cpu_s(self, from_s: float, to_s: float) -> dict[str, float]:
         """CPU seconds of each VM under max-min fairness."""
         total = dict.fromkeys(self.places, 0.0)
-        for start_s, end_s in self.pieces(from_s, to_s):
-            for vm, cpus in self._fair_at((start_s + end_s) / 2).items():
+        for start_s, end_s in self.pieces_of_constant_demand(from_s, to_s):
+            for vm, cpus in self._fair_cpus_at((start_s + end_s) / 2).items():
                 total[vm] += cpus * (end_s - start_s)
         return total
 
-    def _fair_at(self, t_s: float) -> dict[str, float]:
+    def _fair_cpus_at(self, t_s: float) -> dict[str, float]:
         """CPUs of each VM; constant between two changes."""
         place = bisect.bisect_right(self.changes, t_s)
         since = self.changes[place - 1] if place else -1.0
         if since not in self._fair:
             divided: dict[str, float] = {}
-            for cloud in self._clouds(t_s):
+            for cloud in self._clouds_in_reach(t_s):
                 divided.update(maxmin.allocate(cloud))
             self._fair[since] = divided
         return self._fair[since]
 
-    def _clouds(self, t_s: float) -> tuple[maxmin.IdealCloud, ...]:
+    def _clouds_in_reach(self, t_s: float) -> tuple[maxmin.IdealCloud, ...]:
         """Each group of nodes that can know of each other."""
         demand = self.demand(t_s)
         where = {vm: self.node_of(vm, t_s) for vm in self.places}
@@ -262,10 +264,10 @@ class Timeline:
         """Most CPU seconds of each user under bounded weights."""
         total = dict.fromkeys(self.users, 0.0)
         vcpus = {vm: place.vcpus for vm, place in self.places.items()}
-        for start_s, end_s in self.pieces(from_s, to_s):
+        for start_s, end_s in self.pieces_of_constant_demand(from_s, to_s):
             middle_s = (start_s + end_s) / 2
-            fair = self._fair_at(middle_s)
-            for cloud in self._clouds(middle_s):
+            fair = self._fair_cpus_at(middle_s)
+            for cloud in self._clouds_in_reach(middle_s):
                 parts = maxmin.bounded(cloud, fair, vcpus, ratio)
                 for user, part in parts.items():
                     total[user] += part * (end_s - start_s)
@@ -277,8 +279,8 @@ class Timeline:
         place = bisect.bisect_right(rows, t_s, key=lambda row: row.t_s)
         return rows[place - 1].node if place else self.places[vm].node
 
-    def stays(self, vm: str) -> tuple[tuple[float, str], ...]:
-        """Since when a VM was on which node, in the order of time."""
+    def nodes_over_time(self, vm: str) -> tuple[tuple[float, str], ...]:
+        """Nodes of a VM, with the time since it was there, in order."""
         found = [(0.0, self.places[vm].node)]
         for row in self._rows.get(vm, ()):
             if row.node != found[-1][1]:

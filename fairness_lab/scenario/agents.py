@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The parts of a scenario file that say what the agents are."""
+"""Read the settings of agents from a scenario file."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ _PLAIN = values.AgentSpec()
 
 
 def seed(value: Value) -> int:
-    """Read where chance begins."""
+    """Read the seed of random numbers."""
     return value.integer(0, 2**32)
 
 
 def agents(
     top: Section, nodes: tuple[str, ...], start: int
 ) -> values.AgentSpec:
-    """Read what the agents are.
+    """Read the settings of the agents.
 
     :param nodes: names of all nodes.
     :param start: where chance begins.
@@ -45,8 +45,8 @@ def agents(
         _PLAIN,
         metric=top.take('metric', Value.text, _PLAIN.metric),
         policy=top.take('policy', Value.text, _PLAIN.policy),
-        max_weight_ratio=top.take('max_weight_ratio', _ratio, None),
-        controls=top.take('controls', _controls, _PLAIN.controls),
+        max_weight_ratio=top.take('max_weight_ratio', _read_ratio, None),
+        controls=top.take('controls', _read_controls, _PLAIN.controls),
         ticks=top.take('ticks', lambda v: v.integer(1, 100), _PLAIN.ticks),
         spread=top.take('spread', Value.yes_or_no, _PLAIN.spread),
         view_max_age=top.take(
@@ -54,7 +54,7 @@ def agents(
         ),
         links=top.take(
             'reports',
-            functools.partial(_links, nodes=nodes, start=start),
+            functools.partial(_read_links, nodes=nodes, start=start),
             None,
         ),
         seed=start,
@@ -64,11 +64,11 @@ def agents(
     )
 
 
-def _ratio(value: Value) -> float | None:
+def _read_ratio(value: Value) -> float | None:
     return value.number(1.0)
 
 
-def _controls(value: Value) -> tuple[resources.ResourceControl, ...]:
+def _read_controls(value: Value) -> tuple[resources.ResourceControl, ...]:
     words = tuple(control.value for control in resources.CONTROLS)
     return tuple(
         resources.ResourceControl(item.one_of(words)) for item in value.items()
@@ -98,7 +98,7 @@ def _with_options(value: Value, found: values.AgentSpec) -> values.AgentSpec:
     )
 
 
-def _decay(value: Value) -> float:
+def _read_decay_factor(value: Value) -> float:
     number = value.positive()
     if number > 1:
         raise value.wrong('a number above 0, at most 1')
@@ -106,38 +106,40 @@ def _decay(value: Value) -> float:
 
 
 _NUMBERS: Mapping[str, Callable[[Value], float]] = {
-    'decay_factor': _decay,
+    'decay_factor': _read_decay_factor,
     'largest_step': functools.partial(Value.number, lowest=1.0),
     'weight_tolerance': Value.number,
 }
 
 
-def _links(
+def _read_links(
     value: Value, nodes: tuple[str, ...], start: int
 ) -> values.LinkSpec | None:
     section = value.section()
     found = values.LinkSpec(
         delay=section.take('delay', Value.number, 0.0),
         jitter=section.take('jitter', Value.number, 0.0),
-        loss=section.take('loss', _probability, 0.0),
+        loss=section.take('loss', _read_probability, 0.0),
         seed=section.take('seed', seed, start),
     )
     nobody: tuple[tuple[str, float, float], ...] = ()
     of = section.take(
-        'of', functools.partial(_senders, nodes=nodes, plain=found), nobody
+        'of',
+        functools.partial(_read_senders, nodes=nodes, plain=found),
+        nobody,
     )
     section.finish()
     return dataclasses.replace(found, of=of)
 
 
-def _probability(value: Value) -> float:
+def _read_probability(value: Value) -> float:
     number = value.number()
     if number > 1:
         raise value.wrong('a probability, 0 to 1')
     return number
 
 
-def _senders(
+def _read_senders(
     value: Value, nodes: tuple[str, ...], plain: values.LinkSpec
 ) -> tuple[tuple[str, float, float], ...]:
     result = []
@@ -147,7 +149,7 @@ def _senders(
             raise entry.wrong(f'a node, such as {some}, instead of {name}')
         section = entry.section()
         delay = section.take('delay', Value.number, plain.delay)
-        loss = section.take('loss', _probability, plain.loss)
+        loss = section.take('loss', _read_probability, plain.loss)
         section.finish()
         result.append((name, delay, loss))
     return tuple(result)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Chance that is arithmetic: a number for every question, always the same.
+"""Random numbers by key: the same keys always give the same number.
 
 The engine is pure and draws nothing. Whether the report of one node reaches
 another is a question with a number (SplitMix64, Steele et al. 2014), so that

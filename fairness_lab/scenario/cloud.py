@@ -61,8 +61,8 @@ class Loops:
     open: resources.Mask
     threads: Scalars
 
-    def picked(self, rows: Indices) -> 'Loops':
-        """Those of some VMs."""
+    def of_rows(self, rows: Indices) -> 'Loops':
+        """The loops of some VMs."""
         return Loops(self.open[rows], self.threads[rows])
 
 
@@ -118,7 +118,7 @@ class Cloud:
     exempt: resources.Mask | None = None
 
     @functools.cached_property
-    def left_alone(self) -> resources.Mask:
+    def exempt_vms(self) -> resources.Mask:
         """(n,) whether each VM is exempt."""
         if self.exempt is None:
             return np.zeros(len(self.vms), dtype=np.bool_)
@@ -154,7 +154,7 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """Its identifier."""
+        """Name of the scenario."""
         return self.cloud.name
 
 
@@ -172,17 +172,19 @@ def links(agents: values.AgentSpec, nodes: Sequence[str]) -> Links | None:
     if spec is None:
         return None
     shape = (len(nodes), len(nodes))
-    delay = np.full(shape, _ticks(agents, spec.delay), dtype=np.int64)
+    delay = np.full(
+        shape, _ticks_of_rounds(agents, spec.delay), dtype=np.int64
+    )
     loss = np.full(shape, spec.loss)
     for name, sender_delay, sender_loss in spec.of:
         sender = nodes.index(name)
-        delay[:, sender] = _ticks(agents, sender_delay)
+        delay[:, sender] = _ticks_of_rounds(agents, sender_delay)
         loss[:, sender] = sender_loss
-    jitter = _ticks(agents, spec.jitter)
+    jitter = _ticks_of_rounds(agents, spec.jitter)
     return Links(delay, loss, jitter, spec.seed)
 
 
-def _ticks(agents: values.AgentSpec, rounds: float) -> int:
+def _ticks_of_rounds(agents: values.AgentSpec, rounds: float) -> int:
     return math.ceil(rounds * agents.ticks - 1e-9)
 
 
@@ -205,7 +207,7 @@ class VmChange:
 def changes(
     entries: Sequence[VmChange], vms: Sequence[str], nodes: Sequence[str]
 ) -> VmChanges:
-    """Bring what happens into arrays, in the order of time.
+    """Put changes into arrays, in the order of time.
 
     :param vms: all names, in the order of the arrays.
     :param nodes: all names, in the order of the arrays.
@@ -226,8 +228,8 @@ def changes(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Story:
-    """A scenario in words, before it becomes arrays.
+class ScenarioDraft:
+    """A scenario as objects, before it becomes arrays.
 
     :ivar name: identifier.
     :ivar description: for people.
@@ -278,11 +280,13 @@ class Story:
             ),
             vcpus=np.array([vm.vcpus for vm in vms], dtype=np.int64),
             memory_bytes=np.array([vm.memory_mib * values.MIB for vm in vms]),
-            coupled=np.array([_coupled(vm) for vm in vms], dtype=np.bool_),
+            coupled=np.array(
+                [_coupled_resources(vm) for vm in vms], dtype=np.bool_
+            ),
             changes=changes(self.changes, names, nodes),
             silent=self.silent,
             cut=self.cut,
-            loops=_loops(vms),
+            loops=_loops_of_vms(vms),
         )
 
 
@@ -304,7 +308,7 @@ def loops(
     )
 
 
-def _loops(vms: Sequence[values.Vm]) -> Loops | None:
+def _loops_of_vms(vms: Sequence[values.Vm]) -> Loops | None:
     return loops(
         [vm.loop for vm in vms],
         np.array([vm.threads for vm in vms]),
@@ -312,5 +316,5 @@ def _loops(vms: Sequence[values.Vm]) -> Loops | None:
     )
 
 
-def _coupled(vm: values.Vm) -> list[bool]:
+def _coupled_resources(vm: values.Vm) -> list[bool]:
     return [name in vm.coupled for name in resources.RESOURCES.names]

@@ -27,7 +27,7 @@ class CpuLoad(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DemandCycle:
-    """Running and waiting by turns.
+    """A cycle in which a VM runs and waits by turns.
 
     :ivar load: its kind.
     :ivar threads: that do so, each for itself, >= 1.
@@ -43,7 +43,7 @@ class DemandCycle:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DemandStep:
-    """Wants of a VM from a moment on; ``None`` leaves a thing as it was.
+    """Wants of a VM from a moment on; ``None`` leaves a want unchanged.
 
     :ivar at_s: seconds since the load began.
     :ivar cpu: CPUs, or :data:`MAXIMUM`; with a cycle, what it would use of a
@@ -90,7 +90,7 @@ class DemandStep:
 
     @property
     def loads_network(self) -> bool:
-        """Whether it says anything of the network."""
+        """Whether the step sets any load of the network."""
         rates = self.net_send_mbit_s, self.net_receive_mbit_s
         flows = self.tcp_send_flows, self.tcp_receive_flows
         return any(told is not None for told in (*rates, *flows))

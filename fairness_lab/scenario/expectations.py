@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The part of a scenario file that says what a run must show."""
+"""Read the expectations of a scenario file for its runs."""
 
 from collections.abc import Mapping
 import math
@@ -19,7 +19,7 @@ that each stands for."""
 def expectations(
     value: Value, members: Members
 ) -> tuple[checks.Expectation, ...]:
-    """Read what is expected.
+    """Read the expectations of a scenario.
 
     :raises BadScenario: with file, line and what was expected.
     """
@@ -39,12 +39,12 @@ def _expectation(value: Value, members: Members) -> checks.Expectation:
             lambda v: _names(v, kind.who if kind.compares else '', members),
             (),
         ),
-        at_least=section.take('at_least', _number, None),
-        at_most=section.take('at_most', _number, None),
-        around=section.take('around', lambda v: _around(v, kind), None),
-        within=section.take('within', _distance, None),
-        when=section.take('when', _runs, checks.Runs()),
-        unless=section.take('unless', _runs, None),
+        at_least=section.take('at_least', _read_number, None),
+        at_most=section.take('at_most', _read_number, None),
+        around=section.take('around', lambda v: _read_around(v, kind), None),
+        within=section.take('within', _read_distance, None),
+        when=section.take('when', _read_run_filter, checks.RunFilter()),
+        unless=section.take('unless', _read_run_filter, None),
     )
     section.finish()
     _check(value, kind, found)
@@ -67,7 +67,7 @@ def _check(
 
 
 def _names(value: Value, who: str, members: Members) -> tuple[str, ...]:
-    """Read a name or a list of names, of those that a check is about."""
+    """Read the names that a check is about: one, or a list."""
     if not who:
         raise value.wrong('no such key with this check')
     items = value.items() if value.is_list() else [value]
@@ -77,15 +77,17 @@ def _names(value: Value, who: str, members: Members) -> tuple[str, ...]:
     )
 
 
-def _number(value: Value) -> float | None:
+def _read_number(value: Value) -> float | None:
     return value.number(-math.inf)
 
 
-def _distance(value: Value) -> float | None:
+def _read_distance(value: Value) -> float | None:
     return value.number()
 
 
-def _around(value: Value, kind: kinds.ExpectationKind) -> str | float | None:
+def _read_around(
+    value: Value, kind: kinds.ExpectationKind
+) -> str | float | None:
     if value.node.value in kind.around:
         return value.text()
     try:
@@ -95,12 +97,12 @@ def _around(value: Value, kind: kinds.ExpectationKind) -> str | float | None:
         raise value.wrong(f'one of {words}') from None
 
 
-def _runs(value: Value) -> checks.Runs:
+def _read_run_filter(value: Value) -> checks.RunFilter:
     section = value.section()
-    found = checks.Runs(
-        agents=section.take('agents', _agents, None),
-        metric=section.take('metric', _words, ()),
-        policy=section.take('policy', _words, ()),
+    found = checks.RunFilter(
+        agents=section.take('agents', _read_agents, None),
+        metric=section.take('metric', _read_words, ()),
+        policy=section.take('policy', _read_words, ()),
         interval_at_least=section.take(
             'interval_at_least', Value.positive, 0.0
         ),
@@ -109,10 +111,10 @@ def _runs(value: Value) -> checks.Runs:
     return found
 
 
-def _agents(value: Value) -> bool | None:
+def _read_agents(value: Value) -> bool | None:
     return value.yes_or_no()
 
 
-def _words(value: Value) -> tuple[str, ...]:
+def _read_words(value: Value) -> tuple[str, ...]:
     items = value.items() if value.is_list() else [value]
     return tuple(item.text() for item in items)

@@ -62,7 +62,7 @@ def read(
 
 
 def of_scenario(scenario: values.Scenario) -> cloud_module.Experiment:
-    """Bring a scenario into arrays.
+    """Turn a scenario into arrays.
 
     :raises BadTrace: if its trace is wrong.
     """
@@ -79,25 +79,30 @@ def _cloud(scenario: values.Scenario) -> cloud_module.Cloud:
             scenario.interval_s,
             rounds,
         )
-    story = cloud_module.Story(
+    story = cloud_module.ScenarioDraft(
         scenario.name,
         scenario.description,
         scenario.interval_s,
         rounds,
         tuple(scenario.nodes.values()),
         {user.name: user.weight for user in scenario.users.values()},
-        tuple(_as_it_works(vm, scenario) for vm in scenario.vms.values()),
+        tuple(
+            _with_loop_of_first_load(vm, scenario)
+            for vm in scenario.vms.values()
+        ),
         tuple(_changes(scenario, rounds)),
-        silent=_spans(scenario, rounds, _SILENCING),
-        cut=_spans(scenario, rounds, _CUTTING),
+        silent=_rounds_in_state(scenario, rounds, _SILENCING),
+        cut=_rounds_in_state(scenario, rounds, _CUTTING),
     )
     if scenario.trace is not None:
         story = traces.add(story, scenario.trace)
     return story.cloud()
 
 
-def _as_it_works(vm: values.Vm, scenario: values.Scenario) -> values.Vm:
-    """Take the way of a VM's work from its first load, if that says."""
+def _with_loop_of_first_load(
+    vm: values.Vm, scenario: values.Scenario
+) -> values.Vm:
+    """Set the loop of a VM to that of its first load, if it has one."""
     for step in scenario.load.get(vm.name, ()):
         if step.cycle is not None:
             # Jobs of cron are done late, as open loops are.
@@ -112,7 +117,7 @@ def _as_it_works(vm: values.Vm, scenario: values.Scenario) -> values.Vm:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Wish:
+class _DemandFrom:
     """Wants of a VM from a moment on.
 
     :ivar at_s: seconds since the begin.
@@ -124,25 +129,27 @@ class _Wish:
     demand: resources.Vector
 
 
-def _wishes(
+def _demands_over_time(
     steps: tuple[demand.DemandStep, ...], scenario: values.Scenario
-) -> Iterator[_Wish]:
+) -> Iterator[_DemandFrom]:
     ends_s = [step.at_s for step in steps[1:]] + [scenario.duration_s]
     for step, end_s in zip(steps, ends_s, strict=True):
-        yield from _repeated(step, end_s, scenario.interval_s)
+        yield from _repeated_demands(step, end_s, scenario.interval_s)
 
 
-def _repeated(
+def _repeated_demands(
     step: demand.DemandStep, end_s: float, interval_s: float
-) -> Iterator[_Wish]:
+) -> Iterator[_DemandFrom]:
     """Wants of a step, up to the next one."""
-    wanted, every_s, for_s = _wanted(step), step.every_s, step.for_s
+    wanted, every_s, for_s = _demand_of_step(step), step.every_s, step.for_s
     if step.cycle is not None and step.cycle.load is demand.CpuLoad.CRON:
         period_s = step.cycle.wait_s
-        every_s, for_s = _job(wanted[_CPU] * period_s, period_s, interval_s)
+        every_s, for_s = _cron_job_times_s(
+            wanted[_CPU] * period_s, period_s, interval_s
+        )
         if every_s:
             wanted[_CPU] = wanted[_CPU] * period_s / for_s
-    yield _Wish(step.at_s, wanted)
+    yield _DemandFrom(step.at_s, wanted)
     if not every_s:
         return
     rest = np.full(len(wanted), np.nan)
@@ -150,15 +157,15 @@ def _repeated(
     for number in range(math.ceil((end_s - step.at_s) / every_s)):
         at_s = step.at_s + number * every_s
         if number:
-            yield _Wish(at_s, wanted)
+            yield _DemandFrom(at_s, wanted)
         if at_s + for_s < end_s:
-            yield _Wish(at_s + for_s, rest)
+            yield _DemandFrom(at_s + for_s, rest)
 
 
-def _job(
+def _cron_job_times_s(
     work_s: float, period_s: float, interval_s: float
 ) -> tuple[float, float]:
-    """When a job of cron comes: in whole rounds, and is done when it can.
+    """Length and period of a cron job, in seconds of whole rounds.
 
     :param work_s: CPU seconds that come in each period.
     :returns: seconds from job to job and for which one comes; zeros if it
@@ -170,7 +177,7 @@ def _job(
     return period_s, length_s
 
 
-def _wanted(step: demand.DemandStep) -> resources.Vector:
+def _demand_of_step(step: demand.DemandStep) -> resources.Vector:
     wanted = np.full(len(resources.RESOURCES), np.nan)
     for key, (name, unit) in traces.LOAD.items():
         amount = getattr(step, key)
@@ -184,7 +191,7 @@ def _wanted(step: demand.DemandStep) -> resources.Vector:
     return wanted
 
 
-def _idle() -> resources.Vector:
+def _idle_demand() -> resources.Vector:
     return resources.RESOURCES.vector(
         memory=cloud_module.IDLE_MEMORY_MIB * values.MIB
     )
@@ -203,11 +210,11 @@ class _VmState:
     node: str
     present: bool = True
     frozen: bool = False
-    demand: resources.Vector = dataclasses.field(default_factory=_idle)
+    demand: resources.Vector = dataclasses.field(default_factory=_idle_demand)
 
-    def after(self, what: _Wish | values.ScenarioEvent) -> '_VmState':
-        """Let it want something else, or something happen to it."""
-        if isinstance(what, _Wish):
+    def after(self, what: _DemandFrom | values.ScenarioEvent) -> '_VmState':
+        """State after a new demand or an event."""
+        if isinstance(what, _DemandFrom):
             new = np.where(np.isnan(what.demand), self.demand, what.demand)
             return dataclasses.replace(self, demand=new)
         match what.action:
@@ -235,14 +242,14 @@ def _changes(
 ) -> Iterator[cloud_module.VmChange]:
     """Yield the changes of each VM from load and events together."""
     wishes = {
-        steps: tuple(_wishes(steps, scenario))
+        steps: tuple(_demands_over_time(steps, scenario))
         for steps in set(scenario.load.values())
     }
     for name, vm in scenario.vms.items():
         state = _VmState(vm.node, present=not scenario.starts_late(name))
         yield state.change(0, name)
         # At the same moment, events are later than load.
-        happening: list[_Wish | values.ScenarioEvent] = [
+        happening: list[_DemandFrom | values.ScenarioEvent] = [
             *wishes.get(scenario.load.get(name, ()), ()),
             *(
                 event
@@ -253,16 +260,16 @@ def _changes(
         ]
         for what in sorted(happening, key=lambda item: item.at_s):
             state = state.after(what)
-            when = _round(what.at_s, scenario)
+            when = _round_of(what.at_s, scenario)
             if when < rounds:
                 yield state.change(when, name)
 
 
-def _round(at_s: float, scenario: values.Scenario) -> int:
+def _round_of(at_s: float, scenario: values.Scenario) -> int:
     return math.ceil(at_s / scenario.interval_s - 1e-9)
 
 
-def _spans(
+def _rounds_in_state(
     scenario: values.Scenario, rounds: int, meaning: Mapping[Action, bool]
 ) -> resources.Mask | None:
     """Rounds of a state by node: (rounds, m), ``None`` if never."""
@@ -274,7 +281,7 @@ def _spans(
     seen: set[str] = set()
     for event in mine:
         place = nodes.index(event.subject)
-        when = _round(event.at_s, scenario)
+        when = _round_of(event.at_s, scenario)
         # Who is started first was not there before.
         if event.action is Action.START_AGENT and event.subject not in seen:
             result[:when, place] = True

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Clouds that are drawn: seeded, with distributions that are stated.
+"""Random clouds from a seed, with stated distributions.
 
 Every number is drawn by :mod:`fairness_lab.scenario.chance` under a key of its
 own, so that the same seed gives the same cloud on every machine.
@@ -59,11 +59,11 @@ class Track:
         return np.asarray(self.value[places])
 
 
-def _levels(
+def _draw_levels(
     recipe: recipes.CloudRecipe, begin: Indices, end: Indices
 ) -> Track:
     """Draw the level of each VM over its life."""
-    kind = _kinds(recipe, len(begin))
+    kind = _draw_kinds(recipe, len(begin))
     rows = np.arange(len(begin))
     seed = recipe.seed
     first = chance.uniform(seed, _FIRST, rows)
@@ -99,15 +99,15 @@ def _levels(
         rows = rows[lasting & (now[rows] < end[rows])]
         step += 1
     if recipe.demand is recipes.DemandPattern.CRON:
-        parts = _jobs(recipe, first, begin, end)
+        parts = _draw_jobs(recipe, first, begin, end)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Track.of(*columns)
 
 
-def _jobs(
+def _draw_jobs(
     recipe: recipes.CloudRecipe, first: Scalars, begin: Indices, end: Indices
 ) -> list[tuple[Indices, Indices, Scalars]]:
-    """Let each VM have a job in every period.
+    """Draw a job of each VM in every period.
 
     :param first: (n,) 0..1, part of a period after which the first begins.
     """
@@ -130,7 +130,9 @@ _PLAIN = (
 )
 
 
-def _kinds(recipe: recipes.CloudRecipe, count: int) -> npt.NDArray[np.str_]:
+def _draw_kinds(
+    recipe: recipes.CloudRecipe, count: int
+) -> npt.NDArray[np.str_]:
     if recipe.demand is not recipes.DemandPattern.MIXED:
         return np.full(count, recipe.demand.value)
     drawn = chance.uniform(recipe.seed, _KINDS, np.arange(count))
@@ -139,7 +141,7 @@ def _kinds(recipe: recipes.CloudRecipe, count: int) -> npt.NDArray[np.str_]:
 
 
 def users_of_nodes(recipe: recipes.CloudRecipe) -> list[cloud_module.Indices]:
-    """Say who is where.
+    """Users who have VMs on each node, by index.
 
     :returns: for each node the indices of its users, ascending, not empty.
     """
@@ -167,7 +169,7 @@ def nodes_of_users(
 ) -> list[list[int]]:
     """Nodes of each user.
 
-    :param members: as :func:`members` gives it.
+    :param users_of_nodes: as :func:`users_of_nodes` returns them.
     :param users: how many there are.
     """
     result: list[list[int]] = [[] for _ in range(users)]
@@ -178,7 +180,7 @@ def nodes_of_users(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Lives:
+class _VmLives:
     """One row for each VM that ever exists.
 
     :ivar slot: (n,) place that it takes: one per VM at a time.
@@ -199,12 +201,12 @@ def generate(
     rounds: int,
 ) -> cloud_module.Cloud:
     """Draw a cloud."""
-    drawn = _Drawn(recipe, rounds)
+    drawn = _CloudDraw(recipe, rounds)
     return drawn.cloud(name, description, interval_s)
 
 
-class _Drawn:
-    """Draws a cloud part by part."""
+class _CloudDraw:
+    """Draws the parts of a random cloud."""
 
     def __init__(self, recipe: recipes.CloudRecipe, rounds: int) -> None:
         self._recipe = recipe
@@ -213,7 +215,7 @@ class _Drawn:
         self._members = users_of_nodes(recipe)
         self._users = int(max(users.max() for users in self._members)) + 1
         self._lives = self._lifetimes()
-        self._owner = self._owners()
+        self._owner = self._draw_owners()
 
     def _choice(
         self, choices: tuple[float, ...], key: int, count: int
@@ -222,14 +224,14 @@ class _Drawn:
         places = (drawn * len(choices)).astype(np.intp)
         return np.array(choices, dtype=np.float64)[places]
 
-    def _lifetimes(self) -> _Lives:
+    def _lifetimes(self) -> _VmLives:
         """Draw geometric lives, until the slots are full to the end."""
         slots = np.arange(self._slots)
         begin = np.zeros(self._slots, dtype=np.intp)
         parts = []
         generation = 0
         while slots.size:
-            length = self._life(slots, generation)
+            length = self._draw_life(slots, generation)
             end = np.minimum(begin + length, self._rounds)
             parts.append((slots, begin, end))
             going = end < self._rounds
@@ -238,9 +240,9 @@ class _Drawn:
         columns = [
             np.concatenate(column) for column in zip(*parts, strict=True)
         ]
-        return _Lives(*columns)
+        return _VmLives(*columns)
 
-    def _life(self, slots: Indices, generation: int) -> Indices:
+    def _draw_life(self, slots: Indices, generation: int) -> Indices:
         churn = self._recipe.churn
         if churn <= 0:
             return np.full(len(slots), self._rounds, dtype=np.intp)
@@ -248,7 +250,7 @@ class _Drawn:
         whole = np.log1p(-drawn) / np.log1p(-min(churn, 0.999))
         return np.asarray(whole, dtype=np.intp) + 1
 
-    def _owners(self) -> Indices:
+    def _draw_owners(self) -> Indices:
         """Draw the user of every slot out of those of its node."""
         result = np.empty(self._slots, dtype=np.intp)
         each = self._recipe.vms_per_node
@@ -284,7 +286,7 @@ class _Drawn:
             cpus=cpus,
             speed=speed * values.SPEED,
             capacity=np.array([spec.capacity() for spec in specs]),
-            users=tuple(recipes.names('user', self._users)),
+            users=tuple(recipes.numbered_names('user', self._users)),
             user_weight=self._choice(
                 recipe.user_weights, _WEIGHTS, self._users
             ),
@@ -336,7 +338,7 @@ class _Drawn:
         threads = np.full(count, recipe.threads)
         return cloud_module.loops(kinds, threads, vcpus.astype(np.intp))
 
-    def _full(
+    def _demand_at_full_level(
         self, vcpus: Scalars, memory: Scalars, specs: list[values.NodeSpec]
     ) -> resources.Vector:
         """Wants of each VM at level 1, (n, r)."""
@@ -365,16 +367,16 @@ class _Drawn:
         self, vcpus: Scalars, memory: Scalars, specs: list[values.NodeSpec]
     ) -> cloud_module.VmChanges:
         lives = self._lives
-        full = self._full(vcpus, memory, specs)
-        levels = _levels(self._recipe, lives.begin, lives.end)
-        moves = self._moves()
+        full = self._demand_at_full_level(vcpus, memory, specs)
+        levels = _draw_levels(self._recipe, lives.begin, lives.end)
+        moves = self._draw_moves()
         vm = np.concatenate([levels.vm, moves.vm])
         when = np.concatenate([levels.round, moves.round])
         # Both tracks begin with the VM: once is enough.
         when, vm = np.unique(np.stack([when, vm]), axis=1)
-        return self._merged(vm, when, levels, moves, full)
+        return self._merge_changes(vm, when, levels, moves, full)
 
-    def _merged(
+    def _merge_changes(
         self,
         vm: Indices,
         when: Indices,
@@ -382,7 +384,7 @@ class _Drawn:
         moves: Track,
         full: resources.Vector,
     ) -> cloud_module.VmChanges:
-        """Say at each change of either where a VM is and what it wants."""
+        """Merge changes of levels and moves into changes of VMs."""
         lives = self._lives
         level = levels.at(vm, when)
         node = moves.at(vm, when).astype(np.intp)
@@ -401,8 +403,8 @@ class _Drawn:
             demand=np.concatenate([demand, gone])[order],
         )
 
-    def _moves(self) -> Track:
-        """Draw where each VM is, from when on."""
+    def _draw_moves(self) -> Track:
+        """Draw the node of each VM over time."""
         recipe, lives = self._recipe, self._lives
         home = lives.slot // recipe.vms_per_node
         rows = np.arange(len(home))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The part of a scenario file that says what happens when."""
+"""Read the loads and events of a scenario file."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def load(
     duration_s: float,
     program: programs.Program,
 ) -> dict[str, Steps]:
-    """Read what each VM wants over time.
+    """Read the wants of each VM over time.
 
     :raises BadScenario: with file, line and what was expected.
     """
@@ -55,7 +55,7 @@ def load(
             known = sorted({vm.group for vm in vms.values()})
             raise entry.wrong(f'a VM or group out of {", ".join(known[:10])}')
         # Copies are alike: what one may want, all may.
-        steps = _steps(entry, groups[name][0], duration_s, program)
+        steps = _read_steps(entry, groups[name][0], duration_s, program)
         for vm in groups[name]:
             if vm.name in found:
                 raise entry.wrong(f'one load of {vm.name}')
@@ -63,7 +63,7 @@ def load(
     return found
 
 
-def _steps(
+def _read_steps(
     value: yaml.YamlValue,
     vm: values.Vm,
     duration_s: float,
@@ -72,7 +72,7 @@ def _steps(
     steps: list[demand.DemandStep] = []
     last_s = -math.inf
     for item in value.items():
-        step = _step(item, vm, program)
+        step = _read_step(item, vm, program)
         if not last_s < step.at_s < duration_s:
             raise item.wrong(
                 f'times that rise and stay below {duration_s:g} s'
@@ -85,7 +85,7 @@ def _steps(
 def _with_both_rates(
     step: demand.DemandStep, before: list[demand.DemandStep]
 ) -> demand.DemandStep:
-    """Repeat the disk rate that stays: a guest is told both at once."""
+    """Repeat the unchanged disk rate: a guest gets both rates at once."""
     read, write = step.disk_read_mib_s, step.disk_write_mib_s
     if read is None and write is None:
         return step
@@ -102,7 +102,7 @@ def _with_both_rates(
     )
 
 
-def _step(
+def _read_step(
     value: yaml.YamlValue, vm: values.Vm, program: programs.Program
 ) -> demand.DemandStep:
     section = value.section()
@@ -111,26 +111,30 @@ def _step(
     every_s = section.take('every', yaml.YamlValue.positive, 0.0)
     step = demand.DemandStep(
         at_s=section.need('at', yaml.YamlValue.number),
-        cpu=section.take('cpu', lambda v: _cpu(v, vm.vcpus, program), None),
-        memory_mib=section.take(
-            'memory_mib', lambda v: _memory(v, vm, program), None
+        cpu=section.take(
+            'cpu', lambda v: _read_cpus(v, vm.vcpus, program), None
         ),
-        disk_read_mib_s=section.take('disk_read_mib_s', _rate, None),
-        disk_write_mib_s=section.take('disk_write_mib_s', _rate, None),
+        memory_mib=section.take(
+            'memory_mib', lambda v: _read_memory(v, vm, program), None
+        ),
+        disk_read_mib_s=section.take('disk_read_mib_s', _number_or_max, None),
+        disk_write_mib_s=section.take(
+            'disk_write_mib_s', _number_or_max, None
+        ),
         disk_depth=section.take('disk_depth', lambda v: v.integer(1, 64), 1),
         disk_block_kib=section.take(
             'disk_block_kib', lambda v: v.integer(4, 1024), 64
         ),
-        net_send_mbit_s=section.take('net_send_mbit_s', _rate, None),
+        net_send_mbit_s=section.take('net_send_mbit_s', _number_or_max, None),
         net_receive_mbit_s=section.take(
             'net_receive_mbit_s',
-            yaml.YamlValue.number if program.real else _rate,
+            yaml.YamlValue.number if program.real else _number_or_max,
             None,
         ),
-        tcp_send_flows=section.take('tcp_send_flows', _flows, None),
-        tcp_receive_flows=section.take('tcp_receive_flows', _flows, None),
+        tcp_send_flows=section.take('tcp_send_flows', _read_flows, None),
+        tcp_receive_flows=section.take('tcp_receive_flows', _read_flows, None),
         wake_hz=section.take('wake_hz', yaml.YamlValue.number, None),
-        cycle=_cycle(section, vm.vcpus, program),
+        cycle=_read_cycle(section, vm.vcpus, program),
         every_s=every_s,
         for_s=section.need('for', yaml.YamlValue.positive) if every_s else 0.0,
     )
@@ -139,11 +143,11 @@ def _step(
     return step
 
 
-def _cycle(
+def _read_cycle(
     section: yaml.Section, vcpus: int, program: programs.Program
 ) -> demand.DemandCycle | None:
-    """Read in which way the CPU is wanted; ``None`` if that is not said."""
-    load = section.take('load', _kind, None)
+    """Read how a VM uses the CPU; ``None`` if the step does not say it."""
+    load = section.take('load', _read_kind, None)
     threads, wait_s = vcpus, 0.0
     if load is demand.CpuLoad.POOL:
         threads = section.need(
@@ -158,7 +162,7 @@ def _cycle(
     return load and demand.DemandCycle(load, threads, wait_s)
 
 
-def _kind(value: yaml.YamlValue) -> demand.CpuLoad | None:
+def _read_kind(value: yaml.YamlValue) -> demand.CpuLoad | None:
     return demand.CpuLoad(
         value.one_of(tuple(kind.value for kind in demand.CpuLoad))
     )
@@ -198,31 +202,31 @@ def _check_cycle(
         )
 
 
-def _flows(value: yaml.YamlValue) -> int | None:
+def _read_flows(value: yaml.YamlValue) -> int | None:
     return value.integer(0, 16)
 
 
-def _rate(value: yaml.YamlValue) -> float | None:
+def _number_or_max(value: yaml.YamlValue) -> float | None:
     if value.node.value == 'max':
         return demand.MAXIMUM
     return value.number()
 
 
-def _cpu(
+def _read_cpus(
     value: yaml.YamlValue, vcpus: int, program: programs.Program
 ) -> float | None:
-    cpu = _rate(value)
+    cpu = _number_or_max(value)
     if program.real and cpu is not None and vcpus < cpu < demand.MAXIMUM:
         raise value.wrong(f'CPUs from 0 to {vcpus}, or max')
     return cpu
 
 
-def _memory(
+def _read_memory(
     value: yaml.YamlValue, vm: values.Vm, program: programs.Program
 ) -> float | None:
     if program.real:
         return float(value.integer(0, int(vm.memory_mib) - 64))
-    return _rate(value)
+    return _number_or_max(value)
 
 
 def events(
@@ -232,18 +236,19 @@ def events(
     duration_s: float,
     program: programs.Program,
 ) -> tuple[values.ScenarioEvent, ...]:
-    """Read what happens, in the order of time.
+    """Read the events, in the order of time.
 
     :raises BadScenario: with file, line and what was expected.
     """
     names = tuple(vms), tuple(nodes)
     found = [
-        _event(item, *names, duration_s, program) for item in value.items()
+        _read_event(item, *names, duration_s, program)
+        for item in value.items()
     ]
     return tuple(sorted(found, key=lambda event: event.at_s))
 
 
-def _event(
+def _read_event(
     value: yaml.YamlValue,
     vms: tuple[str, ...],
     nodes: tuple[str, ...],
@@ -254,12 +259,12 @@ def _event(
     if not program.real:
         section.leave_to(programs.LABORATORY.command, *_REAL_ONLY)
     at_s = section.need('at', yaml.YamlValue.number)
-    to = section.take('to', _one_of(nodes), '')
-    redis = section.take(REDIS, _one_of(_REDIS_WORDS), '')
+    to = section.take('to', _reader_of_choice(nodes), '')
+    redis = section.take(REDIS, _reader_of_choice(_REDIS_WORDS), '')
     found = [(values.ScenarioAction(f'{redis}-{REDIS}'), '')] if redis else []
     for action in _NAMED:
         known = vms if action.concerns is values.Subject.VM else nodes
-        subject = section.take(action.value, _one_of(known), '')
+        subject = section.take(action.value, _reader_of_choice(known), '')
         if subject:
             found.append((action, subject))
     section.finish()
@@ -274,7 +279,7 @@ def _event(
     return values.ScenarioEvent(at_s, *found[0], to)
 
 
-def _one_of(
+def _reader_of_choice(
     choices: tuple[str, ...],
 ) -> Callable[[yaml.YamlValue], str]:
     return functools.partial(yaml.YamlValue.one_of, choices=choices)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Scenario files: YAML in, a checked scenario out.
+"""Read scenario files: YAML becomes a checked scenario.
 
 Laboratory and simulator read the same files. Some keys are for only one of
 them. The other refuses these. Keys that say how real machines do a thing are
@@ -85,7 +85,7 @@ def read(
 
 
 class _Reader:
-    """Reads a scenario part by part: later ones name what earlier ones tell.
+    """Reads a scenario part by part; later parts refer to earlier ones.
 
     :param top: the whole file.
     :param program: that is to run it.
@@ -99,12 +99,12 @@ class _Reader:
         self._seed = top.take('seed', agents.seed, 0)
         recipe = functools.partial(recipes.recipe, seed=self._seed)
         self._drawn = top.take('generate', recipe, None)
-        self._trace = top.take('trace', _path, None)
-        self._refuse_twice()
-        self._nodes = self._told_nodes()
+        self._trace = top.take('trace', _read_path, None)
+        self._refuse_contradiction()
+        self._nodes = self._listed_nodes()
         nobody: dict[str, values.User] = {}
-        self._users = top.take('users', _users, nobody)
-        self._vms = self._told_vms()
+        self._users = top.take('users', _read_users, nobody)
+        self._vms = self._listed_vms()
 
     def _length_s(self) -> float:
         """Length of the load; in the simulator it is whole rounds."""
@@ -120,8 +120,8 @@ class _Reader:
         found = rounds or math.ceil(told_s / self._interval_s)
         return min(found, _MOST_ROUNDS) * self._interval_s
 
-    def _refuse_twice(self) -> None:
-        """Refuse to be told what is drawn, or comes from a trace."""
+    def _refuse_contradiction(self) -> None:
+        """Refuse nodes or VMs that are also drawn, or come from a trace."""
         for word, found in (
             ('generate', self._drawn),
             ('trace', self._trace),
@@ -130,18 +130,21 @@ class _Reader:
                 refuse = functools.partial(_refuse_beside, word=word)
                 self._top.take(key, refuse, None)
 
-    def _told_nodes(self) -> dict[str, values.NodeSpec]:
+    def _listed_nodes(self) -> dict[str, values.NodeSpec]:
         if self._drawn:
             return {}
         return self._top.need(
-            'nodes', functools.partial(_nodes, program=self._program)
+            'nodes', functools.partial(_read_nodes, program=self._program)
         )
 
-    def _told_vms(self) -> dict[str, values.Vm]:
+    def _listed_vms(self) -> dict[str, values.Vm]:
         if self._drawn or self._trace:
             return {}
         read = functools.partial(
-            _vms, nodes=self._nodes, users=self._users, program=self._program
+            _read_vms,
+            nodes=self._nodes,
+            users=self._users,
+            program=self._program,
         )
         return self._top.need('vms', read)
 
@@ -172,7 +175,9 @@ class _Reader:
             fio_s=top.take('fio', yaml.YamlValue.number, 0.0),
         )
         _check_redis(top, result)
-        return dataclasses.replace(result, expect=_expect(top, result))
+        return dataclasses.replace(
+            result, expect=_read_expectations(top, result)
+        )
 
     def _load(self) -> dict[str, scenario_load.Steps]:
         nothing: dict[str, scenario_load.Steps] = {}
@@ -196,7 +201,7 @@ class _Reader:
         return self._top.take('events', read, nothing)
 
 
-def _path(value: yaml.YamlValue) -> pathlib.Path | None:
+def _read_path(value: yaml.YamlValue) -> pathlib.Path | None:
     return value.path.parent / value.text()
 
 
@@ -204,17 +209,17 @@ def _refuse_beside(value: yaml.YamlValue, word: str) -> None:
     raise value.wrong(f'no such section beside "{word}"')
 
 
-def _expect(
+def _read_expectations(
     top: yaml.Section, found: values.Scenario
 ) -> tuple[checks.Expectation, ...]:
     read = functools.partial(
-        expectations.expectations, members=_members(found)
+        expectations.expectations, members=_names_of_members(found)
     )
     nothing: tuple[checks.Expectation, ...] = ()
     return top.take('expect', read, nothing)
 
 
-def _members(found: values.Scenario) -> expectations.Members:
+def _names_of_members(found: values.Scenario) -> expectations.Members:
     vms: dict[str, tuple[str, ...]] = {}
     for vm in found.vms.values():
         for name in {vm.name, vm.group}:
@@ -234,12 +239,12 @@ def _check_redis(top: yaml.Section, found: values.Scenario) -> None:
         raise top.value.wrong('"redis: true", since something happens to it')
 
 
-def _nodes(
+def _read_nodes(
     value: yaml.YamlValue, program: programs.Program
 ) -> dict[str, values.NodeSpec]:
     nodes: dict[str, values.NodeSpec] = {}
     for name, entry in value.entries().items():
-        for node in _node(entry.check_name(name), entry, program):
+        for node in _read_node(entry.check_name(name), entry, program):
             if node.name in nodes:
                 raise entry.wrong(f'names that differ, {node.name} exists')
             nodes[node.name] = node
@@ -248,7 +253,7 @@ def _nodes(
     return nodes
 
 
-def _node(
+def _read_node(
     name: str, value: yaml.YamlValue, program: programs.Program
 ) -> list[values.NodeSpec]:
     section = value.section()
@@ -256,7 +261,7 @@ def _node(
         section.leave_to(programs.SIMULATOR.command, 'count', 'speed')
     positive = yaml.YamlValue.positive
     cpus, numbers = section.need(
-        'cpus', functools.partial(_cpus, program=program)
+        'cpus', functools.partial(_read_cpus, program=program)
     )
     node = values.NodeSpec(
         name,
@@ -265,7 +270,7 @@ def _node(
         speed=section.take('speed', positive, 1.0),
         memory_mib=section.take(
             'memory_mib',
-            functools.partial(_memory, program=program),
+            functools.partial(_read_memory, program=program),
             _NODE_MIB,
         ),
         disk_mib_s=section.take('disk_mib_s', positive, 200.0),
@@ -275,23 +280,23 @@ def _node(
         network_mbit_s=section.take('network_mbit_s', positive, 1000.0),
         uplink=section.take('uplink', yaml.YamlValue.yes_or_no, False),
     )
-    names = _copies(section, name, program.nodes)
+    names = _names_of_copies(section, name, program.nodes)
     section.finish()
     return [dataclasses.replace(node, name=copy) for copy in names]
 
 
-def _copies(section: yaml.Section, name: str, most: int) -> list[str]:
+def _names_of_copies(section: yaml.Section, name: str, most: int) -> list[str]:
     count = section.take('count', lambda v: v.integer(1, most), 0)
     return [f'{name}-{n}' for n in range(1, count + 1)] or [name]
 
 
-def _memory(value: yaml.YamlValue, program: programs.Program) -> float:
+def _read_memory(value: yaml.YamlValue, program: programs.Program) -> float:
     if program.real:
         return value.integer(values.SMALLEST_MEMORY_MIB)
     return value.positive()
 
 
-def _cpus(
+def _read_cpus(
     value: yaml.YamlValue, program: programs.Program
 ) -> tuple[float, tuple[int, ...]]:
     """Read which CPUs of the machine a node has, or how many."""
@@ -303,14 +308,14 @@ def _cpus(
     return float(len(cpus)), tuple(sorted(cpus))
 
 
-def _users(value: yaml.YamlValue) -> dict[str, values.User]:
+def _read_users(value: yaml.YamlValue) -> dict[str, values.User]:
     return {
-        name: _user(entry.check_name(name), entry)
+        name: _read_user(entry.check_name(name), entry)
         for name, entry in value.entries().items()
     }
 
 
-def _user(name: str, value: yaml.YamlValue) -> values.User:
+def _read_user(name: str, value: yaml.YamlValue) -> values.User:
     section = value.section()
     weight = section.take('weight', yaml.YamlValue.positive, 1.0)
     section.finish()
@@ -327,7 +332,7 @@ def _with_owners(
     }
 
 
-def _vms(
+def _read_vms(
     value: yaml.YamlValue,
     nodes: dict[str, values.NodeSpec],
     users: dict[str, values.User],
@@ -336,7 +341,7 @@ def _vms(
     vms: dict[str, values.Vm] = {}
     for group, entry in value.entries().items():
         entry.check_name(group)
-        for vm in _group(group, entry, nodes, users, program):
+        for vm in _read_vm_group(group, entry, nodes, users, program):
             if vm.name in vms:
                 raise entry.wrong(f'names that differ, {vm.name} exists')
             vms[vm.name] = vm
@@ -345,7 +350,7 @@ def _vms(
     return vms
 
 
-def _group(
+def _read_vm_group(
     group: str,
     value: yaml.YamlValue,
     nodes: dict[str, values.NodeSpec],
@@ -358,23 +363,23 @@ def _group(
             programs.SIMULATOR.command, 'coupled', 'loop', 'threads'
         )
     node = section.take('node', lambda v: v.one_of(tuple(nodes)), '')
-    memory = functools.partial(_memory, program=program)
+    memory = functools.partial(_read_memory, program=program)
     vm = values.Vm(
         group,
-        user=section.need('user', lambda v: _owner(v, users)),
+        user=section.need('user', lambda v: _read_owner(v, users)),
         node=node or next(iter(nodes)),
         group=group,
         vcpus=section.take('vcpus', lambda v: v.integer(1, program.vcpus), 1),
         memory_mib=section.take('memory_mib', memory, program.memory_mib),
-        disks=section.take('disks', _disks, ()),
+        disks=section.take('disks', _read_disks, ()),
         nics=section.take('nics', lambda v: v.integer(0, 4), 0),
         coupled=section.take('coupled', recipes.resource_names, ()),
-        loop=section.take('loop', recipes.loop, demand.CpuLoad.CLOSED),
+        loop=section.take('loop', recipes.read_loop, demand.CpuLoad.CLOSED),
         threads=section.take(
             'threads', lambda v: v.integer(1, program.threads), 1
         ),
     )
-    names = _copies(section, group, program.vms)
+    names = _names_of_copies(section, group, program.vms)
     section.finish()
     if vm.coupled and vm.loop is not demand.CpuLoad.CLOSED:
         raise value.wrong('no key "loop" beside "coupled"')
@@ -383,20 +388,20 @@ def _group(
     return [dataclasses.replace(vm, name=name) for name in names]
 
 
-def _owner(value: yaml.YamlValue, users: dict[str, values.User]) -> str:
+def _read_owner(value: yaml.YamlValue, users: dict[str, values.User]) -> str:
     if users:
         return value.one_of(tuple(users))
     return value.name()
 
 
-def _disks(value: yaml.YamlValue) -> tuple[values.GuestDisk, ...]:
+def _read_disks(value: yaml.YamlValue) -> tuple[values.GuestDisk, ...]:
     items = value.items()
     if len(items) > 8:
         raise value.wrong('at most 8 disks')
-    return tuple(_disk(item) for item in items)
+    return tuple(_read_disk(item) for item in items)
 
 
-def _disk(value: yaml.YamlValue) -> values.GuestDisk:
+def _read_disk(value: yaml.YamlValue) -> values.GuestDisk:
     section = value.section()
     disk = values.GuestDisk(
         section.take('size_mib', lambda v: v.integer(1, 1 << 20), 64),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Recipes of drawn clouds: graphs, sizes, distributions, and their section."""
+"""Recipes of random clouds, and the section "generate" of a scenario."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -126,10 +126,10 @@ class CloudRecipe:
 
     def node_names(self) -> tuple[str, ...]:
         """Names of the nodes, in the order of the arrays."""
-        return tuple(names('node', self.nodes))
+        return tuple(numbered_names('node', self.nodes))
 
 
-def names(word: str, count: int) -> list[str]:
+def numbered_names(word: str, count: int) -> list[str]:
     """Names that sort by number."""
     width = len(str(count - 1))
     return [f'{word}{place:0{width}d}' for place in range(count)]
@@ -189,11 +189,11 @@ def resource_names(value: Value) -> tuple[str, ...]:
     )
 
 
-def _count(value: Value) -> int:
+def _read_count(value: Value) -> int:
     return value.integer(1, _MOST_VMS)
 
 
-def _numbers(value: Value) -> tuple[float, ...]:
+def _read_numbers(value: Value) -> tuple[float, ...]:
     """Read a number above 0, or a list of them."""
     if not isinstance(value.node.value, list):
         return (value.positive(),)
@@ -203,29 +203,29 @@ def _numbers(value: Value) -> tuple[float, ...]:
     return found
 
 
-def _wholes(value: Value) -> tuple[float, ...]:
-    found = _numbers(value)
+def _read_integers(value: Value) -> tuple[float, ...]:
+    found = _read_numbers(value)
     if any(number != int(number) for number in found):
         raise value.wrong('whole numbers')
     return found
 
 
-def _loops(value: Value) -> tuple[demand_module.CpuLoad, ...]:
-    """Read the way of the VMs' work: a word, or a list of them."""
+def _read_loops(value: Value) -> tuple[demand_module.CpuLoad, ...]:
+    """Read the kinds of CPU load of VMs: a word, or a list of them."""
     if not isinstance(value.node.value, list):
-        return (loop(value),)
-    found = tuple(loop(item) for item in value.items())
+        return (read_loop(value),)
+    found = tuple(read_loop(item) for item in value.items())
     if not found:
         raise value.wrong('at least one word')
     return found
 
 
-def loop(value: Value) -> demand_module.CpuLoad:
-    """Read the way of a VM's work without jobs of cron."""
+def read_loop(value: Value) -> demand_module.CpuLoad:
+    """Read the kind of a VM's CPU load; cron jobs are not allowed."""
     return demand_module.CpuLoad(value.one_of(_LOOPS))
 
 
-def _part(value: Value) -> float:
+def _read_fraction(value: Value) -> float:
     number = value.number()
     if number > 1:
         raise value.wrong('a number, 0 to 1')
@@ -240,33 +240,33 @@ def one_of_words(kind: type[_Word]) -> Callable[[Value], _Word]:
 
 _READERS: dict[str, Callable[[Value], Any]] = {
     'graph': one_of_words(Graph),
-    'nodes': _count,
-    'users': _count,
-    'degree': _count,
-    'vms_per_node': _count,
+    'nodes': _read_count,
+    'users': _read_count,
+    'degree': _read_count,
+    'vms_per_node': _read_count,
     'skew': Value.number,
-    'node_cpus': _numbers,
-    'node_speeds': _numbers,
+    'node_cpus': _read_numbers,
+    'node_speeds': _read_numbers,
     'memory_per_cpu_mib': Value.positive,
     'disk_mib_s': Value.positive,
     'network_mbit_s': Value.positive,
-    'vcpus': _wholes,
-    'memory_mib': _numbers,
-    'user_weights': _numbers,
+    'vcpus': _read_integers,
+    'memory_mib': _read_numbers,
+    'user_weights': _read_numbers,
     'resources': resource_names,
     'pressure': Value.positive,
-    'coupled': _part,
+    'coupled': _read_fraction,
     'demand': one_of_words(DemandPattern),
     'on': Value.positive,
     'off': Value.positive,
-    'idle': _part,
+    'idle': _read_fraction,
     'tail': Value.positive,
-    'churn': _part,
-    'moves': _part,
-    'loop': _loops,
-    'threads': _count,
-    'period': _count,
-    'length': _count,
+    'churn': _read_fraction,
+    'moves': _read_fraction,
+    'loop': _read_loops,
+    'threads': _read_count,
+    'period': _read_count,
+    'length': _read_count,
 }
 
 KEYS = tuple(field.name for field in dataclasses.fields(CloudRecipe))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rows of CSV or Parquet that know where they are: errors people can use."""
+"""Rows of CSV or Parquet with their places, for errors people can use."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ Row = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class RowPlace:
-    """Where in a file something was read, and how to call it wrong."""
+    """Place of a row in a file, for error messages."""
 
     path: pathlib.Path
     line: int
 
-    def wrong(
+    def error(
         self, column: str, value: Any, expected: str
     ) -> exception.BadTrace:
         """Error that says where and what was expected."""
@@ -82,7 +82,7 @@ def _csv(path: pathlib.Path, header: Header) -> Iterator[Row]:
             header.check(path, list(reader.fieldnames or []))
             for row in reader:
                 if '' in row:
-                    raise RowPlace(path, reader.line_num).wrong(
+                    raise RowPlace(path, reader.line_num).error(
                         'after the last', row[''], 'nothing'
                     )
                 yield row
@@ -113,7 +113,7 @@ def text(place: RowPlace, row: Row, column: str) -> str:
     # A tenant may be number 0.
     found = '' if given is None else str(given).strip()
     if not found:
-        raise place.wrong(column, row[column], 'a name')
+        raise place.error(column, row[column], 'a name')
     return found
 
 
@@ -132,5 +132,5 @@ def number(
     except (TypeError, ValueError):
         found = math.nan
     if not found >= lowest:
-        raise place.wrong(column, value, f'a number, at least {lowest:g}')
+        raise place.error(column, value, f'a number, at least {lowest:g}')
     return found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Traces: who wants what when, as CSV or Parquet.
+"""Read traces of VMs and their demands, as CSV or Parquet.
 
 A row says what a VM wants from a moment on. Columns that are not there are
 zero; a VM ends with a row without a node.
@@ -38,8 +38,10 @@ Row = trace_rows.Row
 _HEADER = trace_rows.Header(NEEDED, COLUMNS[len(NEEDED) :])
 
 
-def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
-    """Add the VMs of a trace to a story that has nodes.
+def add(
+    story: cloud_module.ScenarioDraft, path: pathlib.Path
+) -> cloud_module.ScenarioDraft:
+    """Add the VMs of a trace to a draft that has nodes.
 
     :param path: of a ``.csv`` or ``.parquet`` file.
     :raises BadTrace: with file, line, column and what was expected.
@@ -49,15 +51,15 @@ def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
     nodes = {spec.name for spec in story.nodes}
     for place, row in trace_rows.read(path, _HEADER):
         name = trace_rows.text(place, row, 'vm')
-        when = _when(place, row, story)
+        when = _read_round(place, row, story)
         node = str(row['node'] or '').strip()
         if node and node not in nodes:
             some = ', '.join(sorted(nodes)[:10])
-            raise place.wrong('node', node, f'a node, such as {some}')
+            raise place.error('node', node, f'a node, such as {some}')
         if name not in vms:
-            vms[name] = _vm(place, row, name, story)
+            vms[name] = _read_vm(place, row, name, story)
         if when < story.rounds:
-            demand = _demand(place, row, node)
+            demand = _read_demand(place, row, node)
             changes.append(cloud_module.VmChange(when, name, node, demand))
     if not vms:
         raise exception.BadTrace(f'{path}: expected at least one row')
@@ -66,36 +68,39 @@ def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
     )
 
 
-def _when(
-    place: trace_rows.RowPlace, row: Row, story: cloud_module.Story
+def _read_round(
+    place: trace_rows.RowPlace, row: Row, story: cloud_module.ScenarioDraft
 ) -> int:
     at_s = trace_rows.number(place, row, 'time_s', math.nan)
     if not math.isfinite(at_s):
-        raise place.wrong('time_s', row['time_s'], 'seconds')
+        raise place.error('time_s', row['time_s'], 'seconds')
     return math.ceil(at_s / story.interval_s - 1e-9)
 
 
-def _vm(
-    place: trace_rows.RowPlace, row: Row, name: str, story: cloud_module.Story
+def _read_vm(
+    place: trace_rows.RowPlace,
+    row: Row,
+    name: str,
+    story: cloud_module.ScenarioDraft,
 ) -> values.Vm:
-    """Take what a VM is from its first row."""
+    """Read a VM from its first row."""
     user = trace_rows.text(place, row, 'user')
     if story.user_weight and user not in story.user_weight:
         some = ', '.join(list(story.user_weight)[:10])
-        raise place.wrong('user', user, f'a user out of {some}')
+        raise place.error('user', user, f'a user out of {some}')
     plain = values.Vm(name, user, memory_mib=programs.SIMULATOR.memory_mib)
     vcpus = trace_rows.number(place, row, 'vcpus', plain.vcpus, 1.0)
     memory = trace_rows.number(
         place, row, 'vm_memory_mib', plain.memory_mib, 1.0
     )
     if not math.isfinite(vcpus) or vcpus != int(vcpus):
-        raise place.wrong('vcpus', row['vcpus'], 'a whole number, at least 1')
+        raise place.error('vcpus', row['vcpus'], 'a whole number, at least 1')
     if not math.isfinite(memory):
-        raise place.wrong('vm_memory_mib', row['vm_memory_mib'], 'MiB')
+        raise place.error('vm_memory_mib', row['vm_memory_mib'], 'MiB')
     return dataclasses.replace(plain, vcpus=int(vcpus), memory_mib=memory)
 
 
-def _demand(
+def _read_demand(
     place: trace_rows.RowPlace, row: Row, node: str
 ) -> resources.Vector:
     amounts = {

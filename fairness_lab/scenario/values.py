@@ -59,7 +59,7 @@ class NodeSpec:
     uplink: bool = False
 
     def capacity(self) -> resources.Vector:
-        """Its capacity per second, (r,)."""
+        """Capacity of the node per second, (r,)."""
         return resources.RESOURCES.vector(
             cpu_time=self.cpus * self.speed * SPEED,
             disk_read=self.disk_mib_s * MIB,
@@ -156,7 +156,7 @@ class ScenarioAction(enum.Enum):
 
     @property
     def concerns(self) -> 'Subject':
-        """The VM, node or agent that it happens to."""
+        """The kind of subject of the event: a VM, a node or an agent."""
         if self.value.endswith('-redis'):
             return Subject.REDIS
         if self.value.endswith('-agent'):
@@ -177,7 +177,7 @@ class Subject(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScenarioEvent:
-    """Something that happens.
+    """An event during a run.
 
     :ivar at_s: seconds since the load began.
     :ivar action: what.
@@ -294,14 +294,19 @@ class Scenario:
     expect: tuple[checks.Expectation, ...] = ()
 
     def starts_late(self, vm: str) -> bool:
-        """Whether the first thing that happens to a VM is its start."""
-        return self._first(vm, Subject.VM) is ScenarioAction.START
+        """Whether the first event of a VM is its start."""
+        return self._first_action(vm, Subject.VM) is ScenarioAction.START
 
     def joins_late(self, node: str) -> bool:
-        """Whether the first thing that happens to an agent is its start."""
-        return self._first(node, Subject.AGENT) is ScenarioAction.START_AGENT
+        """Whether the first event of an agent is its start."""
+        return (
+            self._first_action(node, Subject.AGENT)
+            is ScenarioAction.START_AGENT
+        )
 
-    def _first(self, subject: str, kind: Subject) -> ScenarioAction | None:
+    def _first_action(
+        self, subject: str, kind: Subject
+    ) -> ScenarioAction | None:
         found = (
             event.action
             for event in self.events
@@ -309,8 +314,8 @@ class Scenario:
         )
         return next(found, None)
 
-    def stretched(self, duration_s: float) -> 'Scenario':
-        """The same scenario over another time.
+    def with_duration(self, duration_s: float) -> 'Scenario':
+        """The same scenario with another duration.
 
         :param duration_s: seconds; load and events move in proportion.
         """

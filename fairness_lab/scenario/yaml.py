@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""YAML that knows its lines: typed reading with errors people can use."""
+"""Read YAML with types; errors name file and line."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class YamlValue:
         return 'a list' if self.is_list() else 'a section'
 
     def is_list(self) -> bool:
-        """Whether it is a list."""
+        """Whether the value is a list."""
         return isinstance(self.node, yaml.SequenceNode)
 
     def text(self) -> str:
@@ -102,14 +102,14 @@ class YamlValue:
         return number
 
     def name(self) -> str:
-        """Read a name, with which files and tables get along.
+        """Read a name that can be used in files and tables.
 
         :raises BadScenario: if it is none.
         """
         return self.check_name(self.text())
 
     def check_name(self, name: str) -> str:
-        """Refuse a name, this value's or its key, that cannot be one."""
+        """Refuse a text that cannot be a name."""
         plain = name.replace('-', '').replace('_', '').replace('.', '')
         if plain.isascii() and plain.isalnum() and len(name) <= NAME_LENGTH:
             return name
@@ -241,7 +241,7 @@ def load(path: pathlib.Path) -> YamlValue:
 
 
 def override(whole: YamlValue, key: str, text: str) -> None:
-    """Put a value in the place of another.
+    """Replace a value in a YAML document.
 
     :param key: with dots, such as ``reports.loss``.
     :param text: YAML.

@@ -68,7 +68,7 @@ A start and a move are not: they take until the guest has booted.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Act:
+class _TimedAction:
     """Something to do at a time."""
 
     at_s: float
@@ -112,11 +112,11 @@ class Driver:
         :raises LabError: if something does not work.
         """
         try:
-            self._backend.open(self._progress.say)
+            self._backend.open(self._progress.print_line)
             self._run_load()
         finally:
             self._progress.end()
-            self._progress.say('cleaning up')
+            self._progress.print_line('cleaning up')
             with _undisturbed():
                 self._backend.close()
                 self._recorder.close()
@@ -124,7 +124,7 @@ class Driver:
     def _run_load(self) -> None:
         scenario = self._scenario
         if self._agents:
-            self._progress.say(
+            self._progress.print_line(
                 f'starting agents: {scenario.agents.metric}, '
                 f'{scenario.agents.policy}, '
                 f'every {scenario.interval_s:g} s'
@@ -137,31 +137,35 @@ class Driver:
         self._recorder.meta(self._meta(machine))
         self._progress.begin(scenario.duration_s)
         for act in sorted(
-            self._acts(), key=lambda item: (item.at_s, item.order)
+            self._timed_actions(), key=lambda item: (item.at_s, item.order)
         ):
             self._backend.sleep_until(self._start_s + act.at_s)
             act.do()
         if scenario.fio_s:
-            self._progress.say(f'fio repeats it for {scenario.fio_s:g} s')
+            self._progress.print_line(
+                f'fio repeats it for {scenario.fio_s:g} s'
+            )
             self._recorder.fio(self._backend.fio(scenario.fio_s))
 
-    def _acts(self) -> Iterator[_Act]:
+    def _timed_actions(self) -> Iterator[_TimedAction]:
         scenario = self._scenario
         for event in scenario.events:
-            yield _Act(event.at_s, 0, functools.partial(self._happen, event))
+            yield _TimedAction(
+                event.at_s, 0, functools.partial(self._apply_event, event)
+            )
         for vm, steps in scenario.load.items():
             for step in steps:
-                yield _Act(
+                yield _TimedAction(
                     step.at_s, 1, functools.partial(self._load, vm, step)
                 )
         if self._agents and scenario.pairs:
-            yield from self._phases()
+            yield from self._phase_actions()
         for number in range(int(scenario.duration_s / SAMPLE_S) + 1):
-            yield _Act(number * SAMPLE_S, 3, self._sample)
+            yield _TimedAction(number * SAMPLE_S, 3, self._record_readings)
         if scenario.duration_s % SAMPLE_S:
-            yield _Act(scenario.duration_s, 3, self._sample)
+            yield _TimedAction(scenario.duration_s, 3, self._record_readings)
 
-    def _phases(self) -> Iterator[_Act]:
+    def _phase_actions(self) -> Iterator[_TimedAction]:
         """Make pairs of a window without and one with agents.
 
         They take turns as fast as they can, for the speed of a machine that
@@ -174,7 +178,7 @@ class Driver:
         length_s = self._scenario.duration_s / (2 * pairs)
         for number in range(2 * pairs):
             on = (number % 2 == 1) is (number < pairs)
-            yield _Act(
+            yield _TimedAction(
                 number * length_s,
                 2,
                 functools.partial(self._switch_agents, on=on),
@@ -188,11 +192,11 @@ class Driver:
             self._backend.hold_agents(self._scenario.nodes)
             self._record_event(phases.AGENTS_STOPPED, '')
 
-    def _happen(self, event: scenario_module.ScenarioEvent) -> None:
+    def _apply_event(self, event: scenario_module.ScenarioEvent) -> None:
         if event.action.concerns in _OF_AGENTS and not self._agents:
             return
         said = f'{event.action.value} {event.subject} {event.to}'
-        self._progress.say(said.rstrip())
+        self._progress.print_line(said.rstrip())
         self._record_event(event.action.value, event.subject)
         if event.action is scenario_module.ScenarioAction.START:
             self._start_vm(event.subject)
@@ -204,38 +208,42 @@ class Driver:
     def _start_vm(self, vm: str) -> None:
         self._booting.add(vm)
         # a guest that boots wants all that it can get
-        self._offer(vm, demand.MAXIMUM)
-        self._backend.start_vm(vm, functools.partial(self._ready, vm))
+        self._record_offer(vm, demand.MAXIMUM)
+        self._backend.start_vm(
+            vm, functools.partial(self._load_after_boot, vm)
+        )
 
     def _move_vm(self, vm: str, node: str) -> None:
         self._booting.add(vm)
         self._where[vm] = node
-        self._offer(vm, demand.MAXIMUM)
-        self._backend.move_vm(vm, node, functools.partial(self._ready, vm))
+        self._record_offer(vm, demand.MAXIMUM)
+        self._backend.move_vm(
+            vm, node, functools.partial(self._load_after_boot, vm)
+        )
 
-    def _ready(self, vm: str) -> None:
+    def _load_after_boot(self, vm: str) -> None:
         """VM that has booted the load that it should have by now."""
         self._booting.discard(vm)
         self._record_event(READY, vm)
         steps = self._steps.get(vm, [])
         if not any(step.cpu is not None for step in steps):
-            self._offer(vm, 0.0)
+            self._record_offer(vm, 0.0)
         for step in steps:
-            self._tell(vm, step)
+            self._send_load(vm, step)
 
     def _load(self, vm: str, step: demand.DemandStep) -> None:
         self._steps.setdefault(vm, []).append(step)
         if vm not in self._booting:
-            self._tell(vm, step)
+            self._send_load(vm, step)
 
-    def _tell(self, vm: str, step: demand.DemandStep) -> None:
+    def _send_load(self, vm: str, step: demand.DemandStep) -> None:
         if self._backend.state(vm) is None:
             return
         self._backend.load(vm, step)
         if step.cpu is not None:
-            self._offer(vm, step.cpu)
+            self._record_offer(vm, step.cpu)
 
-    def _offer(self, vm: str, cpu: float) -> None:
+    def _record_offer(self, vm: str, cpu: float) -> None:
         self._recorder.offer(recording.Offer(self._elapsed(), vm, cpu))
 
     def _record_event(self, event: str, subject: str) -> None:
@@ -246,7 +254,7 @@ class Driver:
     def _elapsed(self) -> float:
         return self._backend.now() - self._start_s
 
-    def _sample(self) -> None:
+    def _record_readings(self) -> None:
         used: dict[str, float] = {}
         for vm in self._scenario.vms.values():
             state = self._backend.state(vm.name) or _ABSENT

@@ -76,7 +76,7 @@ def finish_run(run: pathlib.Path) -> None:
     :param run: what :func:`begin` returned.
     :raises LabError: if something does not go away.
     """
-    groups.clear(groups.NodeGroups(run.name, '').relative)
+    groups.remove_group(groups.NodeGroups(run.name, '').relative)
     disk.remove(run)
     shutil.rmtree(run, ignore_errors=True)
 
@@ -117,7 +117,7 @@ def other_runs(run: pathlib.Path) -> list[str]:
 def _dead_runs(state: pathlib.Path) -> Iterator[str]:
     known = {path.name for path in state.glob('*') if path.is_dir()}
     # groups without a directory are left by a removal that was cut off
-    yield from groups.runs() - known
+    yield from groups.runs_with_groups() - known
     for name in known:
         if not name.startswith('new-') and not _is_owned(state / name):
             yield name
@@ -255,8 +255,8 @@ class QemuBackend:
         for other in other_runs(self._run):
             say(f'run {other} goes on, too: both will measure worse')
         self._start_nodes(say)
-        groups.precede(self._weight)
-        say(f'booting {self._fleet.early} guests ({self.name})')
+        groups.set_cpu_weight_of_runs(self._weight)
+        say(f'booting {self._fleet.count_at_start} guests ({self.name})')
         self._fleet.boot(boot)
         for made in self._nodes.values():
             made.set_cpus()
@@ -276,7 +276,7 @@ class QemuBackend:
                 last.callback(self._far.close)
             for running in self._nodes.values():
                 last.callback(running.stop)
-                last.callback(self._keep_logs, running)
+                last.callback(self._copy_logs, running)
             for own in self._disks:
                 last.callback(own.close)
             last.callback(self._fleet.close)
@@ -339,20 +339,20 @@ class QemuBackend:
 
     def cut(self, node: str) -> None:
         """Take the link of a node down."""
-        self._between().cut(node)
+        self._network_between_nodes().cut(node)
 
     def heal(self, node: str) -> None:
         """Take it up again."""
-        self._between().heal(node)
+        self._network_between_nodes().heal(node)
 
     def redis(self) -> redis_server.RedisServer:
         """Redis of the run.
 
         :raises LabError: if the scenario has none.
         """
-        return self._between().redis()
+        return self._network_between_nodes().redis()
 
-    def _between(self) -> wiring.Wiring:
+    def _network_between_nodes(self) -> wiring.Wiring:
         if self._wiring is None:
             raise exception.LabError(
                 'no network or Redis was started between the nodes'
@@ -391,7 +391,8 @@ class QemuBackend:
         owned = agent.make_keys(self._run, names)
         for index, spec in enumerate(self._scenario.nodes.values()):
             say(
-                f'starting node {spec.name} on CPU {_listed(spec.cpu_numbers)}'
+                f'starting node {spec.name} on CPU'
+                f' {_cpu_list_text(spec.cpu_numbers)}'
             )
             made = node.TestNode(
                 spec.name,
@@ -444,7 +445,7 @@ class QemuBackend:
         self._far.link(made)
         made.has_uplink = True
 
-    def _keep_logs(self, running: node.TestNode) -> None:
+    def _copy_logs(self, running: node.TestNode) -> None:
         log = running.directory / 'var/log/libvirt/libvirtd.log'
         directory = self._out / recording.AGENTS / running.name
         if log.is_file() and log.stat().st_size:
@@ -459,5 +460,5 @@ def _require_root() -> None:
         )
 
 
-def _listed(cpus: Iterable[int]) -> str:
+def _cpu_list_text(cpus: Iterable[int]) -> str:
     return ', '.join(map(str, cpus))

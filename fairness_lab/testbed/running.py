@@ -45,5 +45,5 @@ def run(
     path = report.write(out, out)
     result = report.load(out)
     sys.stdout.write(report.table(result))
-    progress.say(f'results: {path}')
-    return report.passed(result)
+    progress.print_line(f'results: {path}')
+    return report.has_passed(result)

@@ -162,6 +162,7 @@ class AgentOperations(endpoint.AgentCalls):
             ),
             'controls': {} if done is None else status.controls_status(done),
             'quarantined': dict(done.quarantined) if done is not None else {},
+            'shadow': status.shadow_status(done),
             'unsaved': [] if done is None else list(done.unsaved),
             **self._sources.peering.statistics(),
         }
@@ -169,13 +170,20 @@ class AgentOperations(endpoint.AgentCalls):
     def instances(self) -> endpoint.Answer:
         """Return the state of the VMs on this node."""
         done = self._sources.newest_round()
-        return self._round_reply(done, instances=status.instances_status(done))
+        return self._round_reply(
+            done,
+            instances=status.instances_status(done),
+            shadow_metric=status.shadow_name(done),
+        )
 
     def users(self) -> endpoint.Answer:
         """Return the state of the users on all known nodes."""
         done = self._sources.newest_round()
         return self._round_reply(
-            done, users=status.users_status(done), entity=self._entity
+            done,
+            users=status.users_status(done),
+            entity=self._entity,
+            shadow_metric=status.shadow_name(done),
         )
 
     def usage(self) -> endpoint.Answer:
@@ -219,6 +227,7 @@ class AgentOperations(endpoint.AgentCalls):
             entity=self._entity,
             scope='domain' if everywhere else 'host',
             projects=tell(done),
+            shadow_metric=status.shadow_name(done),
         )
 
     def plugins(self) -> endpoint.Answer:

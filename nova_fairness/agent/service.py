@@ -21,6 +21,7 @@ from nova_fairness.agent import assembly
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import history
 from nova_fairness.agent.round import preview
+from nova_fairness.agent.round import shadow
 from nova_fairness.conf import file_faults
 from nova_fairness.conf import opts
 from nova_fairness.model import resources
@@ -103,6 +104,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         )
         self._http_endpoint = _http_endpoint(conf, self._collector)
         self._recorder = _recorder(conf)
+        self._shadow = shadow.ShadowMeasurement(self._complete)
         self._saved_s = 0.0
         self._had_round = self._is_ready = False
         self._signal_pipe: int | None = None
@@ -226,7 +228,9 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         _log_state_errors(self._save)
         problems = (item.problem for item in self._parts.state_files)
         done = dataclasses.replace(
-            done, unsaved=tuple(text for text in problems if text)
+            done,
+            unsaved=tuple(text for text in problems if text),
+            shadow=self._shadow.newest,
         )
         self._collector.add(done)
         if self._parts.notices is not None:
@@ -240,6 +244,16 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
                 'steered' if done.enforced else 'measured and not steered',
             )
         self._is_ready = True
+        settings = self._parts.regime.in_force.settings
+        if not self._shadow.add(done, settings):
+            self._record(done)
+
+    def _complete(self, done: round_model.Round) -> None:
+        """Show and record a round with the result of the shadow metric."""
+        self._collector.complete(done)
+        self._record(done)
+
+    def _record(self, done: round_model.Round) -> None:
         if self._recorder is not None:
             _log_state_errors(functools.partial(self._recorder.add, done))
 
@@ -267,6 +281,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             self._conf.mutate_config_files()
             settings = settings_module.from_conf(self._conf)
             self._parts.regime.configure(settings, self._parts.node_cycle)
+            self._shadow.retry()
         except (exception.FairnessError, cfg.Error, ValueError) as error:
             LOG.error('Configuration: the new one was refused: %s', error)
             return
@@ -304,6 +319,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
                 parts.cycle_parts.idling.save()
         except exception.FairnessError as error:
             LOG.error('Error while stopping: %s', error)
+        self._shadow.stop()
         parts.best_effort.stop()
         if parts.notices is not None:
             parts.notices.stop()

@@ -40,6 +40,7 @@ class Settings:
     :ivar exempt: IDs of users, projects and servers that are not steered.
     :ivar max_weight_ratios: exceptions for single controls.
     :ivar largest_steps: exceptions for single controls.
+    :ivar shadow_metric: metric that is computed and not used; empty: none.
     """
 
     host: str
@@ -62,6 +63,7 @@ class Settings:
     safety_net: bool = True
     max_weight_ratios: ByControl = dataclasses.field(default_factory=dict)
     largest_steps: ByControl = dataclasses.field(default_factory=dict)
+    shadow_metric: str = ''
 
     def is_exempt(self, vm: instance.Instance) -> bool:
         """Check whether an operator exempted a VM."""
@@ -127,6 +129,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         safety_net=group.safety_net,
         max_weight_ratios=ratios,
         largest_steps=steps,
+        shadow_metric=group.shadow_metric.strip(),
     )
 
 
@@ -149,7 +152,7 @@ def parse_cpus(text: str) -> tuple[int, ...] | None:
     if not text.strip():
         return None
     try:
-        return cpus_module.numbers(text)
+        return cpus_module.parse_cpus(text)
     except ValueError as error:
         raise exception.ConfigurationError(
             f'[fairness_node] cpus = {text!r}: expected CPU numbers and '

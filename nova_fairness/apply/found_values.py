@@ -239,7 +239,7 @@ def knob_of_part(
     return allocation.Knob(f'{uuid}@{part}/{pid}/{ticks}', control)
 
 
-def vm_and_part(knob: allocation.Knob) -> tuple[str, str]:
+def split_knob_key(knob: allocation.Knob) -> tuple[str, str]:
     """Return the incarnation's key and the part of such an identifier."""
     name, pid, ticks = instance.parse_key(knob.incarnation)
     uuid, _, part = name.partition('@')

@@ -129,7 +129,7 @@ def _write_if_running(
     return 0
 
 
-def lower_empty(number: int, text: str) -> int:
+def protect_empty_group(number: int, text: str) -> int:
     """Write the memory protection of a group without a process.
 
     Only groups that libvirt creates for VMs, or groups above these, are
@@ -143,14 +143,14 @@ def lower_empty(number: int, text: str) -> int:
         for VMs.
     :raises ControlUnavailable: if the helper does not answer.
     """
-    return int(client.call(lower_empty_as_root, number, text))
+    return int(client.call(protect_empty_group_as_root, number, text))
 
 
 @context.entrypoint
-def lower_empty_as_root(number: int, text: str) -> int:
+def protect_empty_group_as_root(number: int, text: str) -> int:
     """Validate and write the protection; runs in the helper.
 
-    :returns: as :func:`lower_empty`.
+    :returns: as :func:`protect_empty_group`.
     """
     if not files.FILES[files.MEMORY_LOW].allows(text, files.OWN):
         return errno.EINVAL

@@ -213,7 +213,7 @@ def drop_capabilities(kept: Collection[int]) -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lend_capabilities(lent: Collection[int]) -> None:
+def pass_capabilities(lent: Collection[int]) -> None:
     """Pass capabilities of this thread to the programs that it starts.
 
     The thread drops all its other capabilities.

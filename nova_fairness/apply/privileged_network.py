@@ -154,7 +154,7 @@ def _run_with_capability(tool: str, lines: Sequence[str]) -> str:
 
     def run_tool() -> None:
         try:
-            privileged_client.lend_capabilities((capabilities.CAP_NET_ADMIN,))
+            privileged_client.pass_capabilities((capabilities.CAP_NET_ADMIN,))
             done = subprocess.run(
                 [_program(tool), '-force', '-batch', '-'],
                 input=text,

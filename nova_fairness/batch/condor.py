@@ -86,15 +86,15 @@ class Condor(system.BatchSystem):
         self._timeout_s = timeout_s
         self._retirement_s = retirement_s
 
-    def look(self) -> border.SideSnapshot:
-        """See :meth:`.system.BatchSystem.look`."""
+    def read_hosts(self) -> border.SideSnapshot:
+        """See :meth:`.system.BatchSystem.read_hosts`."""
         # Slots before jobs: nothing starts on a host that is drained in the
         # list of slots.
         slots = self._read_ads('condor_status', '-json', _SLOT)
         jobs = self._read_ads(
             'condor_q', '-global', '-allusers', '-json', _JOB
         )
-        return seen(slots, jobs)
+        return parse_snapshot(slots, jobs)
 
     def drain(self, host: str, reason: str) -> None:
         """See :meth:`.system.BatchSystem.drain`."""
@@ -103,24 +103,24 @@ class Condor(system.BatchSystem):
             f' {self._retirement_s:.0f}'
         )
         given = '-graceful', '-reason', reason, '-check', check
-        self._run_order('condor_drain', *given, host)
+        self._run_change('condor_drain', *given, host)
 
     def undrain(self, host: str) -> None:
         """See :meth:`.system.BatchSystem.undrain`."""
-        self._run_order('condor_drain', '-cancel', host)
+        self._run_change('condor_drain', '-cancel', host)
 
     def _read_ads(self, *command: str | tuple[str, ...]) -> str:
         *words, attributes = command
         given = [*map(str, words), '-attributes', ','.join(attributes)]
         return commands.output(tuple(given), self._timeout_s)
 
-    def _run_order(self, *command: str) -> None:
-        """Run a command that :meth:`look` has just found possible."""
+    def _run_change(self, *command: str) -> None:
+        """Run a command that :meth:`read_hosts` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
 
 
-def seen(slots: str, jobs: str) -> border.SideSnapshot:
+def parse_snapshot(slots: str, jobs: str) -> border.SideSnapshot:
     """Parse the slots and jobs of HTCondor.
 
     A host with a slot that cannot be read has no place. A job that cannot be
@@ -134,10 +134,10 @@ def seen(slots: str, jobs: str) -> border.SideSnapshot:
     read = entries.EntryReader('HTCondor')
     listed = _parse_ads('condor_status', slots)
     queued = [] if jobs.strip() == _NO_JOBS else _parse_ads('condor_q', jobs)
-    queue = list(read.read('job', _job_name, queued, _job))
+    queue = list(read.read('job', _job_name, queued, _parse_job))
     ends = {name: job.end for name, job in queue if job}
     by_host: dict[str, list[_Slot | None]] = {}
-    for host, slot in read.read('slot', _machine, listed, _slot):
+    for host, slot in read.read('slot', _host_name, listed, _parse_slot):
         by_host.setdefault(host, []).append(slot)
     unclear = {host for host, found in by_host.items() if None in found}
     if listed and not by_host.keys() - unclear:
@@ -146,7 +146,7 @@ def seen(slots: str, jobs: str) -> border.SideSnapshot:
             f' {read.faults()[0]}'
         )
     places = {
-        host: _place([slot for slot in found if slot], ends)
+        host: _host_status([slot for slot in found if slot], ends)
         for host, found in by_host.items()
         if host not in unclear
     }
@@ -186,37 +186,41 @@ class _Job:
     want: border.PendingWork | None
 
 
-def _machine(slot: Ad) -> str:
-    return entries.text(slot['Machine'])
+def _host_name(slot: Ad) -> str:
+    return entries.checked_text(slot['Machine'])
 
 
-def _slot(slot: Ad) -> _Slot:
-    reason, state = entries.words(slot.get('DrainReason', '')), slot['State']
-    if entries.text(state) not in _STATES:
+def _parse_slot(slot: Ad) -> _Slot:
+    reason, state = (
+        entries.displayable_text(slot.get('DrainReason', '')),
+        slot['State'],
+    )
+    if entries.checked_text(state) not in _STATES:
         raise ValueError(f'State {state!r:.100} is not known')
     return _Slot(
         state,
-        entries.number(slot['Cpus']),
+        entries.checked_number(slot['Cpus']),
         bool(slot.get('Offline', False)),
         reason if slot.get('Draining', False) else None,
-        entries.words(slot.get('JobId', 'unknown')),
+        entries.displayable_text(slot.get('JobId', 'unknown')),
     )
 
 
-def _job(job: Ad) -> _Job:
+def _parse_job(job: Ad) -> _Job:
     return _Job(_end_time(job), _demand_of(job))
 
 
 def _parse_ads(command: str, text: str) -> list[Ad]:
-    """Parse several JSON lists one after the other; each queue writes one or
-    none.
+    """Parse several JSON lists, one after the other.
+
+    Each queue of HTCondor writes one list or none.
     """
     decoder, rest = json.JSONDecoder(), text.strip()
     found: list[Ad] = []
     try:
         while rest:
             listed, end = decoder.raw_decode(rest)
-            found += entries.listed(listed)
+            found += entries.checked_list(listed)
             rest = rest[end:].strip()
     except exception.UNREADABLE as error:
         raise exception.BatchUnreadable(
@@ -225,7 +229,7 @@ def _parse_ads(command: str, text: str) -> list[Ad]:
     return found
 
 
-def _place(
+def _host_status(
     slots: list[_Slot], ends: Mapping[str, float | None]
 ) -> border.SideStatus:
     is_up = not any(slot.is_offline for slot in slots)
@@ -239,11 +243,11 @@ def _place(
         is_up,
         not takes and reason.startswith(border.MARK),
         reason,
-        tuple(_work(slots, ends)),
+        tuple(_running_work(slots, ends)),
     )
 
 
-def _work(
+def _running_work(
     slots: Iterable[_Slot], ends: Mapping[str, float | None]
 ) -> Iterator[border.RunningWork]:
     """Yield work of claimed slots, which are in use also between two jobs."""
@@ -254,29 +258,35 @@ def _work(
 
 def _job_name(job: Ad) -> str:
     cluster, proc = (
-        int(entries.number(job[key])) for key in ('ClusterId', 'ProcId')
+        int(entries.checked_number(job[key]))
+        for key in ('ClusterId', 'ProcId')
     )
     return f'{cluster}.{proc}'
 
 
 def _end_time(job: Ad) -> float | None:
-    """Time of the limit of a running job; ``None`` without a limit."""
+    """Return the time limit of a running job, seconds of the epoch; ``None``
+    if it has no limit.
+    """
     allowed = job.get('AllowedJobDuration')
     began = job.get('JobCurrentStartDate')
     if allowed is None or began is None:
         return None
-    return entries.number(began) + entries.number(allowed)
+    return entries.checked_number(began) + entries.checked_number(allowed)
 
 
 def _demand_of(job: Ad) -> border.PendingWork | None:
-    """Demand of a waiting job; HTCondor does not tell whether more hosts
-    help.
+    """Return the demand of a waiting job; ``None`` if the job does not wait.
+
+    HTCondor does not report whether more hosts would help the job.
     """
     waits = job['JobStatus'] == _IDLE
     if not waits or int(job['JobUniverse']) in _NOT_ON_SLOTS:
         return None
-    since = entries.number(job.get('EnteredCurrentStatus', job['QDate']))
-    cores = entries.number(job.get('RequestCpus', 1))
+    since = entries.checked_number(
+        job.get('EnteredCurrentStatus', job['QDate'])
+    )
+    cores = entries.checked_number(job.get('RequestCpus', 1))
     if not cores:
-        raise ValueError('it waits and wants no CPUs')
+        raise ValueError('idle job requests no CPUs (RequestCpus is 0)')
     return border.PendingWork(_job_name(job), cores, since)

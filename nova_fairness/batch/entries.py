@@ -53,7 +53,7 @@ class EntryReader:
         for entry in listed:
             name = ''
             try:
-                name = text(name_of(entry))
+                name = checked_text(name_of(entry))
                 yield name, read(entry)
             except Exception as error:  # noqa: BLE001 - one entry of any user
                 cause = _cause(error)[:200]
@@ -70,23 +70,24 @@ class EntryReader:
         listed: Iterable[Any],
         read: Callable[[Any], T],
     ) -> dict[str, T | None]:
-        """Values by name; ``None`` if unreadable or listed with different
-        values.
+        """Return the values of entries by name.
 
-        Otherwise a host in use could be taken for empty.
+        A value is ``None`` if it is unreadable, or if the name is listed
+        several times with different values. Otherwise a host in use could be
+        taken for empty.
         """
         found: dict[str, T | None] = {}
         for name, value in self.read(kind, name_of, listed, read):
             if found.setdefault(name, value) != value:
                 found[name] = None
-                self.say(
+                self.add_fault(
                     f'{kind} {name}: it is listed again with other values; it'
                     ' is set aside'
                 )
         return found
 
     def faults(self) -> tuple[str, ...]:
-        """Sentences about entries that could not be read."""
+        """Return sentences about entries that could not be read."""
         more = len(self._faults) - NAMED
         if more <= 0:
             return tuple(self._faults)
@@ -94,7 +95,7 @@ class EntryReader:
         rest = f'{self._system}: {unread} cannot be read'
         return (*self._faults[:NAMED], rest)
 
-    def say(self, sentence: str) -> None:
+    def add_fault(self, sentence: str) -> None:
         """Add a sentence about an entry that can be read in part."""
         self._faults.append(f'{self._system}: {sentence}')
 
@@ -105,7 +106,7 @@ def _cause(error: Exception) -> str:
     return f'{type(error).__name__}: {error}'
 
 
-def listed(value: object) -> list[Any]:
+def checked_list(value: object) -> list[Any]:
     """Return the value if it is a list.
 
     :raises TypeError: if it is not.
@@ -115,7 +116,7 @@ def listed(value: object) -> list[Any]:
     return value
 
 
-def text(value: object) -> str:
+def checked_text(value: object) -> str:
     """Return the value if it is a text that is not empty, such as a name.
 
     :raises ValueError: if it is no such text, or cannot be encoded as UTF-8.
@@ -126,12 +127,12 @@ def text(value: object) -> str:
     return value
 
 
-def words(value: object) -> str:
-    """A text for people; characters that cannot be encoded become ``?``."""
+def displayable_text(value: object) -> str:
+    """Return a text for people; unencodable characters become ``?``."""
     return str(value).encode('utf-8', 'replace').decode('utf-8')
 
 
-def number(value: object) -> float:
+def checked_number(value: object) -> float:
     """Return the value as a finite number >= 0.
 
     :raises TypeError: if the value is of another type.

@@ -66,8 +66,8 @@ class Lsf(system.BatchSystem):
     def __init__(self, timeout_s: float = 30.0) -> None:
         self._timeout_s = timeout_s
 
-    def look(self) -> border.SideSnapshot:
-        """See :meth:`.system.BatchSystem.look`."""
+    def read_hosts(self) -> border.SideSnapshot:
+        """See :meth:`.system.BatchSystem.read_hosts`."""
         # Hosts before jobs: nothing starts on a host that is closed in the
         # list of hosts.
         hosts = self._output('bhosts', '-o', _HOST, '-json')
@@ -80,28 +80,28 @@ class Lsf(system.BatchSystem):
             if _NO_JOBS not in str(error):
                 raise
             jobs = ''
-        return seen(hosts, comments, jobs, time.time())
+        return parse_snapshot(hosts, comments, jobs, time.time())
 
     def drain(self, host: str, reason: str) -> None:
         """See :meth:`.system.BatchSystem.drain`."""
-        self._run_order(
+        self._run_change(
             'badmin', 'hclose', '-C', reason.replace('"', "'"), host
         )
 
     def undrain(self, host: str) -> None:
         """See :meth:`.system.BatchSystem.undrain`."""
-        self._run_order('badmin', 'hopen', host)
+        self._run_change('badmin', 'hopen', host)
 
     def _output(self, *command: str) -> str:
         return commands.output(command, self._timeout_s)
 
-    def _run_order(self, *command: str) -> None:
-        """Run a command that :meth:`look` has just found possible."""
+    def _run_change(self, *command: str) -> None:
+        """Run a command that :meth:`read_hosts` has just found possible."""
         refused = exception.BatchRefused
         commands.output(command, self._timeout_s, refused)
 
 
-def seen(
+def parse_snapshot(
     hosts: str, comments: str, jobs: str, now: float
 ) -> border.SideSnapshot:
     """Parse the hosts and jobs of LSF.
@@ -118,14 +118,14 @@ def seen(
     :raises BatchUnreadable: if an output has another form, or no host in it
         can be read.
     """
-    listed = _records('bhosts', hosts)
-    queue = _records('bjobs', jobs) if jobs.strip() else []
-    said = _comments(comments)
+    listed = _parse_records('bhosts', hosts)
+    queue = _parse_records('bjobs', jobs) if jobs.strip() else []
+    said = _parse_comments(comments)
     read = entries.EntryReader('LSF')
     parsed = [
         job
         for _, job in read.read(
-            'job', _job_name, queue, functools.partial(_job, now=now)
+            'job', _job_name, queue, functools.partial(_parse_job, now=now)
         )
     ]
     work: dict[str, list[border.RunningWork]] = {}
@@ -134,7 +134,7 @@ def seen(
 
     def place(host: Record) -> border.SideStatus:
         name = _host_name(host)
-        return _place(
+        return _host_status(
             host, said.get(name, ''), work.get(name, []), None in parsed
         )
 
@@ -166,14 +166,14 @@ class _Job:
 
 
 def _host_name(host: Record) -> str:
-    return entries.text(host['HOST_NAME'])
+    return entries.checked_text(host['HOST_NAME'])
 
 
-def _job(job: Record, now: float) -> _Job:
+def _parse_job(job: Record, now: float) -> _Job:
     return _Job(tuple(_running_parts(job, now)), _demand_of(job, now))
 
 
-def _records(command: str, text: str) -> list[Record]:
+def _parse_records(command: str, text: str) -> list[Record]:
     try:
         written = json.loads(text)
         is_it = written['COMMAND'] == command
@@ -190,29 +190,29 @@ def _records(command: str, text: str) -> list[Record]:
     return found
 
 
-def _comments(text: str) -> dict[str, str]:
-    """Comments with which hosts were closed, by host."""
+def _parse_comments(text: str) -> dict[str, str]:
+    """Return the comments of closed hosts, by host."""
     found, host = {}, ''
     for match in _COMMENT.finditer(text):
         if match['host']:
             host = match['host']
         else:
-            found[host] = entries.words(match['text'].strip())
+            found[host] = entries.displayable_text(match['text'].strip())
     return found
 
 
-def _place(
+def _host_status(
     host: Record,
     comment: str,
     work: list[border.RunningWork],
     is_unsure: bool,
 ) -> border.SideStatus:
-    """The state of one host.
+    """Return the state of one host.
 
     :param is_unsure: whether a job that cannot be read may run there.
     """
-    status = entries.text(host['STATUS'])
-    busy = entries.number(host['NJOBS'])
+    status = entries.checked_text(host['STATUS'])
+    busy = entries.checked_number(host['NJOBS'])
     unlisted = busy - sum(each.cores for each in work)
     if unlisted > 0 and (is_unsure or not work):
         work = [*work, border.RunningWork(_UNKNOWN, unlisted)]
@@ -229,7 +229,7 @@ def _place(
 def _job_name(job: Record) -> str:
     index = job['JOBINDEX']
     of_array = f'[{index}]' if index not in ('', '-', '0') else ''
-    return entries.text(entries.text(job['JOBID']) + of_array)
+    return entries.checked_text(entries.checked_text(job['JOBID']) + of_array)
 
 
 def _running_parts(
@@ -240,12 +240,14 @@ def _running_parts(
     """
     if job['STAT'] not in _RUNS:
         return
-    gone_at, limit = None, _seconds(job['RUNTIMELIMIT'])
+    gone_at, limit = None, _parse_seconds(job['RUNTIMELIMIT'])
     if limit is not None:
-        gone_at = now + max(limit - (_seconds(job['RUN_TIME']) or 0.0), 0.0)
+        gone_at = now + max(
+            limit - (_parse_seconds(job['RUN_TIME']) or 0.0), 0.0
+        )
     for match in _EACH.finditer(job['EXEC_HOST']):
-        slots = entries.number(match[1] or 1)
-        host = entries.text(match[2])
+        slots = entries.checked_number(match[1] or 1)
+        host = entries.checked_text(match[2])
         yield host, border.RunningWork(_job_name(job), slots, gone_at)
 
 
@@ -254,15 +256,16 @@ def _demand_of(job: Record, now: float) -> border.PendingWork | None:
     if not waits or _NO_ROOM_HELPS.search(job['PEND_REASON']):
         return None
     slots = job['NREQ_SLOT']
-    cores = entries.number(slots) if slots not in ('', '-') else 1.0
+    cores = entries.checked_number(slots) if slots not in ('', '-') else 1.0
     if not cores:
-        raise ValueError('it waits and wants no slots')
-    since = now - (_seconds(job['PEND_TIME']) or 0.0)
+        raise ValueError('pending job requests no slots (NREQ_SLOT is 0)')
+    since = now - (_parse_seconds(job['PEND_TIME']) or 0.0)
     return border.PendingWork(_job_name(job), cores, since)
 
 
-def _seconds(text: str) -> float | None:
-    """Seconds of a time that ``-hms`` wrote; ``None`` if there is no time.
+def _parse_seconds(text: str) -> float | None:
+    """Return the seconds of a time in the format of ``-hms``; ``None`` for
+    an empty text.
 
     :raises ValueError: if the text is no such time.
     """

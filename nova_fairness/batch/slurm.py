@@ -58,8 +58,8 @@ class Slurm(system.BatchSystem):
         self._questions: Questions | None = None
         self._told: Questions | None = None
 
-    def look(self) -> border.SideSnapshot:
-        """See :meth:`.system.BatchSystem.look`."""
+    def read_hosts(self) -> border.SideSnapshot:
+        """See :meth:`.system.BatchSystem.read_hosts`."""
         questions = self._questions or self._chosen()
         if questions != self._told:
             LOG.info(
@@ -70,7 +70,7 @@ class Slurm(system.BatchSystem):
         # list of nodes.
         now = time.time()
         nodes, jobs = map(self._answer, questions)
-        seen = slurm_json.seen(nodes, jobs, now)
+        seen = slurm_json.parse_snapshot(nodes, jobs, now)
         self._questions = questions
         return seen
 
@@ -82,8 +82,10 @@ class Slurm(system.BatchSystem):
         """
         json, listed = '--json', self._option_output('--json=list')
         if listed is not None:
-            form = slurm_forms.best(slurm_forms.plugins(listed))
-            json = f'--json={slurm_forms.title(form)}'
+            form = slurm_forms.choose_form(
+                slurm_forms.form_numbers_of_plugins(listed)
+            )
+            json = f'--json={slurm_forms.form_name(form)}'
         # sinfo groups nodes in all versions but 22.05.
         nodes: tuple[str, ...] = ('scontrol', '--all', json, 'show', 'nodes')
         if listed is None and self._option_output(json, '--version') is None:
@@ -123,7 +125,7 @@ class Slurm(system.BatchSystem):
         """See :meth:`.system.BatchSystem.accounting`."""
         # List jobs before reading their ends: a job that ends in between has
         # its end in the accounts.
-        known = slurm_accounts.listed(self._squeue_jobs())
+        known = slurm_accounts.parse_listed_jobs(self._squeue_jobs())
         ago_s = math.ceil(max(now - since, 0.0)) + 1
         columns = ','.join(slurm_accounts.SPENT)
         text = self._accounting_output(
@@ -139,7 +141,7 @@ class Slurm(system.BatchSystem):
                 f'--format={columns}',
             )
         )
-        return slurm_accounts.accounting(text, known, since, now)
+        return slurm_accounts.parse_accounting(text, known, since, now)
 
     def _squeue_jobs(self) -> str:
         columns = '|'.join(slurm_accounts.LISTED)
@@ -167,10 +169,10 @@ class Slurm(system.BatchSystem):
                 f'format={columns}',
             )
         )
-        return slurm_accounts.shares(text, self._cluster())
+        return slurm_accounts.parse_shares(text, self._cluster())
 
-    def give(self, account: str, share: int) -> None:
-        """See :meth:`.system.BatchSystem.give`."""
+    def set_share(self, account: str, share: int) -> None:
+        """See :meth:`.system.BatchSystem.set_share`."""
         command = (
             'sacctmgr',
             '--immediate',
@@ -211,7 +213,7 @@ class Slurm(system.BatchSystem):
     def _cluster(self) -> str:
         """Name of the cluster of these hosts."""
         text = commands.output(('scontrol', 'show', 'config'), self._timeout_s)
-        return slurm_accounts.cluster(text)
+        return slurm_accounts.parse_cluster_name(text)
 
     def _update(self, host: str, *changes: str) -> None:
         command = 'scontrol', 'update', f'nodename={host}', *changes

@@ -31,8 +31,8 @@ _RUNAWAY = (
 )
 
 
-def listed(text: str) -> dict[str, float | None]:
-    """Running jobs, and ends of other jobs that slurmctld still knows.
+def parse_listed_jobs(text: str) -> dict[str, float | None]:
+    """Return running jobs, and ends of other jobs that slurmctld knows.
 
     :param text: columns :data:`LISTED` of jobs in all states; times are
         seconds of the epoch.
@@ -50,23 +50,23 @@ def listed(text: str) -> dict[str, float | None]:
     return found
 
 
-def accounting(
+def parse_accounting(
     text: str, known: Mapping[str, float | None], since: float, now: float
 ) -> pledge.Accounting:
-    """Use of jobs that ran between two times.
+    """Return the use of jobs that ran between two times.
 
     A job without an end in the accounts counts as running only if slurmctld
     says so: the message about its end may have been lost.
 
     :param text: columns :data:`SPENT`; times are seconds of the epoch.
-    :param known: result of :func:`listed`; it must be older than ``text``.
+    :param known: result of :func:`parse_listed_jobs`, older than ``text``.
     :param since: seconds of the epoch.
     :param now: seconds of the epoch.
     :raises BatchUnreadable: if no line can be read.
     """
     lines = text.splitlines()
     read = entries.EntryReader('Slurm')
-    rows = [row for _, row in read.read('job', _number_of, lines, _parse_row)]
+    rows = [row for _, row in read.read('job', _job_number, lines, _parse_row)]
     if lines and not any(rows):
         raise exception.BatchUnreadable(read.faults()[0])
     found = []
@@ -75,7 +75,7 @@ def accounting(
             continue
         end = known.get(row.job) if row.end is None else row.end
         if end is None and row.job not in known:
-            read.say(_RUNAWAY.format(row.job, row.account))
+            read.add_fault(_RUNAWAY.format(row.job, row.account))
         elif row.account and (end is None or end > since):
             job = pledge.Spent(row.account, row.cores, row.begin, end)
             found.append(job)
@@ -92,7 +92,7 @@ class _Row(NamedTuple):
     end: float | None
 
 
-def _number_of(line: str) -> str:
+def _job_number(line: str) -> str:
     return line.partition('|')[0]
 
 
@@ -104,15 +104,21 @@ def _parse_row(line: str) -> _Row:
             f' {"|".join(SPENT)}'
         )
     job, account, cores, start, end = cells
-    return _Row(job, account, entries.number(cores), _time(start), _time(end))
+    return _Row(
+        job,
+        account,
+        entries.checked_number(cores),
+        _parse_time(start),
+        _parse_time(end),
+    )
 
 
-def _time(text: str) -> float | None:
-    return None if text in _UNKNOWN else entries.number(text)
+def _parse_time(text: str) -> float | None:
+    return None if text in _UNKNOWN else entries.checked_number(text)
 
 
-def shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:
-    """Accounts of a cluster, with their shares, by name.
+def parse_shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:
+    """Return the accounts of a cluster, with their shares, by name.
 
     :param text: columns :data:`SHARES`; lines with a user are left out.
     :param cluster_name: name of the cluster.
@@ -129,8 +135,8 @@ def shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:
     return found
 
 
-def cluster(text: str) -> str:
-    """Name of the cluster.
+def parse_cluster_name(text: str) -> str:
+    """Return the name of the cluster.
 
     :param text: output of ``scontrol show config``.
     :raises BatchUnreadable: if the output has no name.

@@ -36,13 +36,13 @@ _PLUGIN = re.compile(r'\bdata_parser/v0\.0\.([0-9]{1,4})\b')
 _PATH = re.compile(r'/slurm/v0\.0\.([0-9]{1,4})/nodes/?')
 
 
-def plugins(text: str) -> frozenset[int]:
-    """Numbers of the forms in the output of a command with ``--json=list``."""
+def form_numbers_of_plugins(text: str) -> frozenset[int]:
+    """Return the form numbers in the output of ``--json=list``."""
     return frozenset(map(int, _PLUGIN.findall(text)))
 
 
-def paths(text: str) -> frozenset[int]:
-    """Numbers of the forms in the OpenAPI specification of slurmrestd.
+def form_numbers_of_paths(text: str) -> frozenset[int]:
+    """Return the form numbers in the OpenAPI specification of slurmrestd.
 
     :raises BatchUnreadable: if the text is no such specification.
     """
@@ -55,16 +55,16 @@ def paths(text: str) -> frozenset[int]:
         ) from error
 
 
-def best(offered: Iterable[int]) -> int:
-    """Choose the best form.
+def choose_form(form_numbers: Iterable[int]) -> int:
+    """Return the best of the offered forms.
 
     :raises BatchUnreadable: if no offered form is known here.
     """
-    given = sorted(offered)
+    given = sorted(form_numbers)
     for form in BEST_FIRST:
         if form in given:
             return form
-    names = ', '.join(map(title, given)) or 'none'
+    names = ', '.join(map(form_name, given)) or 'none'
     raise exception.BatchUnreadable(
         f'Slurm offers no form of JSON that is known here: it offers {names},'
         f' and known are {KNOWN}; install a newer nova-fairness, or an older'
@@ -72,18 +72,18 @@ def best(offered: Iterable[int]) -> int:
     )
 
 
-def title(form: int) -> str:
-    """Name of a form, as in Slurm's options and paths."""
+def form_name(form: int) -> str:
+    """Return the name of a form, as in options and paths of Slurm."""
     return f'v0.0.{form}'
 
 
-def form_of(written: Json) -> int:
-    """Number of the form that an answer names.
+def form_of_answer(answer: Json) -> int:
+    """Return the number of the form that an answer names.
 
     :raises BatchUnreadable: if the form is not known here.
     :raises LookupError: if the answer names no form.
     """
-    meta = written['meta']
+    meta = answer['meta']
     # Commands of 23.02 have several plugins in one answer.
     plugin = meta['plugins'] if 'plugins' in meta else meta['plugin']
     name = str(plugin.get('data_parser') or plugin['type'])
@@ -96,12 +96,12 @@ def form_of(written: Json) -> int:
 
 
 def number(entry: Json, key: str) -> float:
-    """Return a number of an entry.
+    """Return the number of a key of an entry.
 
     :raises KeyError: if it is missing.
     :raises ValueError: if it is not set, or not >= 0 and finite.
     """
-    found = maybe(entry[key])
+    found = optional_number(entry[key])
     if found is None or found == math.inf:
         raise ValueError(
             f'{key} is not set' if found is None else f'{key} is infinite'
@@ -109,7 +109,7 @@ def number(entry: Json, key: str) -> float:
     return found
 
 
-def maybe(value: object) -> float | None:
+def optional_number(value: object) -> float | None:
     """Return a number >= 0; ``{set, infinite, number}`` may wrap it.
 
     :returns: infinity if Slurm says so; ``None`` if the value is not set.
@@ -122,12 +122,12 @@ def maybe(value: object) -> float | None:
         value = value['number'] if value['set'] else None
     if value == 'Infinity':
         return math.inf
-    return None if value is None else entries.number(value)
+    return None if value is None else entries.checked_number(value)
 
 
-def words(value: object) -> frozenset[str]:
-    """Words in capitals, from a word or a list; an empty set if not set."""
+def upper_words(value: object) -> frozenset[str]:
+    """Return words in capitals, from a word, a list or an unset value."""
     if value is None or not value:
         return frozenset()
     each = value if isinstance(value, list) else [value]
-    return frozenset(entries.text(word).upper() for word in each)
+    return frozenset(entries.checked_text(word).upper() for word in each)

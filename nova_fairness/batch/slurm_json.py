@@ -85,7 +85,7 @@ MOST_WANTS = 100_000
 """Largest number of waiting jobs and tasks that count, in Slurm's order."""
 
 
-def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
+def parse_snapshot(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     """Parse the nodes and jobs of Slurm.
 
     A node or a job whose entry cannot be read is set aside, and named. Such a
@@ -101,26 +101,28 @@ def seen(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     form, listed = _form_and_entries(nodes, 'nodes')
     job_form, queue = _form_and_entries(jobs, 'jobs')
     read = entries.EntryReader('Slurm')
-    found = read.by_name('node', lambda node: node['name'], listed, _node)
+    found = read.by_name(
+        'node', lambda node: node['name'], listed, _parse_node
+    )
     known = {name: node for name, node in found.items() if node}
     if listed and not known:
         raise exception.BatchUnreadable(
-            f'Slurm wrote JSON that says it is {slurm_forms.title(form)} and'
-            f' is not: {read.faults()[0]}'
+            'Slurm wrote JSON that says it is'
+            f' {slurm_forms.form_name(form)} and is not: {read.faults()[0]}'
         )
     largest = max((node.cpus for node in known.values()), default=1.0)
     if job_form == slurm_forms.SILENT:
         largest = 0.0
-    parse = functools.partial(_job, largest=largest)
+    parse = functools.partial(_parse_job, largest=largest)
     parsed = [each for _, each in read.read('job', _job_name, queue, parse)]
     for each in parsed:
         if each and each.is_cut:
-            read.say(_CUT.format(each.name))
+            read.add_fault(_CUT.format(each.name))
     # Users choose the number of tasks, so demands are made one by one, up to a
     # limit.
     wants = (want for each in parsed if each for want in _task_demands(each))
     return border.SideSnapshot(
-        _places(known, parsed, now),
+        _node_statuses(known, parsed, now),
         tuple(itertools.islice(wants, MOST_WANTS)),
         frozenset(found.keys() - known.keys()),
         read.faults(),
@@ -134,10 +136,10 @@ _CUT = (
 
 
 def _form_and_entries(text: str, key: str) -> tuple[int, list[Json]]:
-    """Form and entries of an answer."""
+    """Return the form of an answer, and its entries."""
     try:
         written = json.loads(text)
-        form = slurm_forms.form_of(written)
+        form = slurm_forms.form_of_answer(written)
     except exception.UNREADABLE as error:
         raise exception.BatchUnreadable(
             f'Slurm wrote {key} in no JSON that names its form: {text[:100]!r}'
@@ -187,26 +189,28 @@ class _Job:
     is_cut: bool = False
 
 
-def _node(node: Json) -> _Node:
-    flags = slurm_forms.words(node['state'])
+def _parse_node(node: Json) -> _Node:
+    flags = slurm_forms.upper_words(node['state'])
     if not isinstance(node['state'], list):
-        entries.text(node['state'])
-        flags |= slurm_forms.words(entries.listed(node['state_flags']))
+        entries.checked_text(node['state'])
+        flags |= slurm_forms.upper_words(
+            entries.checked_list(node['state_flags'])
+        )
     return _Node(
         slurm_forms.number(node, 'cpus'),
         slurm_forms.number(node, 'alloc_cpus'),
         bool(flags & _UP) and not flags & _NOT_ANSWERING,
         'COMPLETING' in flags,
         flags,
-        entries.words(node['reason']),
+        entries.displayable_text(node['reason']),
         slurm_forms.number(node, 'reason_changed_at'),
     )
 
 
-def _places(
+def _node_statuses(
     nodes: Mapping[str, _Node], jobs: Iterable[_Job | None], now: float
 ) -> dict[str, border.SideStatus]:
-    """States of all nodes, with their work.
+    """Return the states of all nodes, with their work.
 
     :param jobs: ``None`` for a job that cannot be read: it may run anywhere.
     """
@@ -222,7 +226,7 @@ def _places(
         for name, at in job.over:
             over_at[name] = max(over_at.get(name, 0.0), at)
     return {
-        name: _place(
+        name: _node_status(
             node,
             [*work.get(name, ())],
             over_at.get(name, 0.0),
@@ -233,14 +237,14 @@ def _places(
     }
 
 
-def _place(
+def _node_status(
     node: _Node,
     work: list[border.RunningWork],
     over_at: float,
     now: float,
     is_unsure: bool,
 ) -> border.SideStatus:
-    """The state of one node.
+    """Return the state of one node.
 
     :param over_at: when the last of its ended jobs ended.
     :param is_unsure: whether a job that cannot be read may run there.
@@ -271,17 +275,17 @@ def _job_name(job: Json) -> str:
     return str(int(slurm_forms.number(job, 'job_id')))
 
 
-def _job(job: Json, largest: float) -> _Job:
+def _parse_job(job: Json, largest: float) -> _Job:
     """Parse the entry of a job.
 
     :param largest: CPUs of the largest node; 0 if a job does not tell whether
         it wants whole nodes.
     """
-    name, state = _job_name(job), _state(job['job_state'])
+    name, state = _job_name(job), _parse_state(job['job_state'])
     if state == 'PENDING':
         if job['state_reason'] not in _ROOM_HELPS:
             return _Job(name)
-        count, is_cut = _tasks(job['array_task_string'])
+        count, is_cut = _count_tasks(job['array_task_string'])
         want = _demand_of(job, name, largest)
         return _Job(name, want=want, tasks=count, is_cut=is_cut)
     if state in ENDED:
@@ -290,7 +294,7 @@ def _job(job: Json, largest: float) -> _Job:
             name, over=tuple((node, at) for node, _ in _cpus_by_node(job))
         )
     gone_at = None
-    if slurm_forms.maybe(job['time_limit']) not in {None, math.inf}:
+    if slurm_forms.optional_number(job['time_limit']) not in {None, math.inf}:
         gone_at = slurm_forms.number(job, 'end_time')
     # Slurm lists ended jobs for MinJobAge, 300 s by default.
     return _Job(
@@ -302,11 +306,11 @@ def _job(job: Json, largest: float) -> _Job:
     )
 
 
-def _state(value: object) -> str:
-    """The state of a job; newer forms list several, with flags."""
+def _parse_state(value: object) -> str:
+    """Return the state of a job; newer forms list several states and flags."""
     if not isinstance(value, list):
-        return entries.text(value)
-    every = slurm_forms.words(value)
+        return entries.checked_text(value)
+    every = slurm_forms.upper_words(value)
     for flag in _FLAGS:
         if flag in every:
             return flag
@@ -322,16 +326,16 @@ def _cpus_by_node(job: Json) -> Iterator[tuple[str, float]]:
     if not given:
         return
     if 'allocated_nodes' not in given:
-        for node in entries.listed(given['nodes']['allocation']):
+        for node in entries.checked_list(given['nodes']['allocation']):
             count = slurm_forms.number(node['cpus'], 'count')
-            yield entries.text(node['name']), count
+            yield entries.checked_text(node['name']), count
         return
     # Until v0.0.40: CPUs in proportion to the cores on each node.
     cores = {
-        entries.text(node['nodename']): sum(
+        entries.checked_text(node['nodename']): sum(
             len(socket['cores']) for socket in node['sockets'].values()
         )
-        for node in entries.listed(given['allocated_nodes'])
+        for node in entries.checked_list(given['allocated_nodes'])
     }
     total = sum(cores.values()) or 1
     cpus = slurm_forms.number(job, 'cpus')
@@ -343,13 +347,13 @@ def _demand_of(job: Json, name: str, largest: float) -> border.PendingWork:
     """Demand of a job, or of one task of an array."""
     cores = slurm_forms.number(job, 'cpus')
     nodes = slurm_forms.number(job, 'node_count')
-    if largest and 'NONE' in slurm_forms.words(job['shared']):
+    if largest and 'NONE' in slurm_forms.upper_words(job['shared']):
         cores = max(cores, nodes * largest)
     cores = max(cores, nodes)
     if not 0 < cores < math.inf:
         raise ValueError(f'it waits and wants CPUs: {cores:g}')
     part = cores / max(nodes, 1.0)
-    is_eligible = slurm_forms.maybe(job['eligible_time'])
+    is_eligible = slurm_forms.optional_number(job['eligible_time'])
     since = 'eligible_time' if is_eligible else 'submit_time'
     return border.PendingWork(
         name, cores, slurm_forms.number(job, since), part
@@ -368,7 +372,7 @@ _RANGE = re.compile(r'([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?')
 _ELLIPSIS = '...'
 
 
-def _tasks(text: str | None) -> tuple[int, bool]:
+def _count_tasks(text: str | None) -> tuple[int, bool]:
     """Number of tasks in the list of an array, such as ``1-9:2,20%4``.
 
     The limit of simultaneous tasks counts if it is smaller. Slurm cuts the
@@ -385,14 +389,14 @@ def _tasks(text: str | None) -> tuple[int, bool]:
     if is_cut:
         # The number before the dots may have lost digits.
         parts = parts[:-1]
-    count = sum(map(_range, parts)) or 1
+    count = sum(map(_count_tasks_of_range, parts)) or 1
     if most:
-        limit = int(entries.number(most))
+        limit = int(entries.checked_number(most))
         return min(count, limit), is_cut and count < limit
     return count, is_cut
 
 
-def _range(part: str) -> int:
+def _count_tasks_of_range(part: str) -> int:
     """Number of tasks of a part of the list.
 
     :raises ValueError: if the part has another form.

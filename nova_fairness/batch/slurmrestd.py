@@ -36,8 +36,10 @@ class SlurmRest(slurm.Slurm):
     )
 
     def _chosen(self) -> slurm.Questions:
-        form = slurm_forms.best(slurm_forms.paths(self._get(_PATHS)))
-        root = f'/slurm/{slurm_forms.title(form)}'
+        form = slurm_forms.choose_form(
+            slurm_forms.form_numbers_of_paths(self._get(_PATHS))
+        )
+        root = f'/slurm/{slurm_forms.form_name(form)}'
         return ('GET', f'{root}/nodes/'), ('GET', f'{root}/jobs/')
 
     def _answer(self, question: tuple[str, ...]) -> str:

@@ -24,7 +24,7 @@ class BatchSystem(abc.ABC):
     """
 
     @abc.abstractmethod
-    def look(self) -> border.SideSnapshot:
+    def read_hosts(self) -> border.SideSnapshot:
         """Read all hosts, their work, and the jobs that wait for room.
 
         A host without work must have none, as far as the batch system knows,
@@ -54,7 +54,7 @@ class BatchSystem(abc.ABC):
         """
 
     def accounting(self, since: float, now: float) -> pledge.Accounting:
-        """Use of jobs that run now, or ran at any time since a given time.
+        """Return the use of jobs that ran at any time since a given time.
 
         A job runs while the batch system lists it as running. A job that does
         not run and has no end in the accounts is a fault, and is not charged.
@@ -62,14 +62,14 @@ class BatchSystem(abc.ABC):
         :param since: seconds of the epoch.
         :param now: seconds of the epoch; jobs that began later do not count.
         :raises BatchAway: if the system gives no answer.
-        :raises BatchUnreadable: see :meth:`look`.
+        :raises BatchUnreadable: see :meth:`read_hosts`.
         :raises BatchRefused: if the system keeps no accounts, which is
             allowed.
         """
         raise self._without_accounts()
 
     def shares(self) -> Mapping[str, pledge.BatchShare]:
-        """All accounts with their shares, by name.
+        """Return all accounts with their shares, by name.
 
         :raises BatchAway: see :meth:`accounting`.
         :raises BatchUnreadable: see :meth:`accounting`.
@@ -77,7 +77,7 @@ class BatchSystem(abc.ABC):
         """
         raise self._without_accounts()
 
-    def give(self, account: str, share: int) -> None:
+    def set_share(self, account: str, share: int) -> None:
         """Set the share of an account.
 
         :param account: name.
@@ -102,12 +102,12 @@ class BatchSystem(abc.ABC):
         :raises BatchRefused: if the system has no such host, another service
             or person closed the host, or the system refuses.
         """
-        place = self._place(host)
+        place = self._find_status(host)
         if place.takes:
             self.drain(host, f'{border.MARK}: {text}')
         elif not place.ours:
             raise exception.BatchRefused(
-                f'host {host} was closed by another hand: {place.reason}'
+                f'host {host} was not closed by this service: {place.reason}'
             )
 
     def open(self, host: str) -> None:
@@ -118,16 +118,16 @@ class BatchSystem(abc.ABC):
         :raises BatchUnreadable: see :meth:`close`.
         :raises BatchRefused: see :meth:`close`.
         """
-        place = self._place(host)
+        place = self._find_status(host)
         if place.ours:
             self.undrain(host)
         elif not place.takes:
             raise exception.BatchRefused(
-                f'host {host} was closed by another hand: {place.reason}'
+                f'host {host} was not closed by this service: {place.reason}'
             )
 
-    def _place(self, host: str) -> border.SideStatus:
-        place = self.look().places.get(host)
+    def _find_status(self, host: str) -> border.SideStatus:
+        place = self.read_hosts().places.get(host)
         if place is None:
             raise exception.BatchRefused(f'there is no host {host}')
         return place

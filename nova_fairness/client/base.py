@@ -234,7 +234,7 @@ class ThingLister(Lister):
         :param find: method of the API that lists the objects.
         :param names: arguments of the command that are parameters of the
             method, besides those of every list.
-        :param more: further parameters; empty ones are omitted.
+        :param parameters: further parameters; empty ones are omitted.
         """
         given = {name: getattr(parsed_args, name) for name in (*_PAGE, *names)}
         given |= parameters
@@ -345,8 +345,8 @@ class HostCommand(Lister):
         """
         answer = self.api.act_on_host(host, action, argument)
         away, refused = answer.get('not_reached'), answer.get('refused')
-        self.log_missing('was not reached', resources.reasons(away))
-        self.log_missing('refused', resources.reasons(refused))
+        self.log_missing('was not reached', resources.reasons_by_host(away))
+        self.log_missing('refused', resources.reasons_by_host(refused))
         for item in answer.get('hosts', ()):
             if item.get('problem'):
                 text = f'{item.get("name")}: {item["problem"]}'
@@ -398,7 +398,7 @@ def format_value(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
 def add_wait_option(parser: argparse.ArgumentParser, help_text: str) -> None:
     """Add the option that makes the command wait.
 
-    :param what: help text of the option.
+    :param help_text: help text of the option.
     """
     parser.add_argument('--wait', action='store_true', help=help_text)
 

@@ -20,7 +20,7 @@ class _List(base.ThingLister):
             item.get(self.noun, {})
             for item in answer.get(f'{_plural(self)}', ())
         ]
-        away = resources.reasons(answer.get('not_reached'))
+        away = resources.reasons_by_host(answer.get('not_reached'))
         self.log_missing('was not reached', away)
         wanted = [('Name', 'name'), ('Description', 'description')]
         if any('in_force' in item for item in found):

@@ -242,7 +242,7 @@ def forecast(names: Mapping[str, str], request: Mapping[str, Any]) -> str:
     """Format the standing of a request without and with a change.
 
     :param names: names of servers and projects, by ID.
-    :param each: request, as in the answer.
+    :param request: request, as in the answer.
     """
 
     def named(given: Any) -> str:
@@ -285,9 +285,10 @@ class Amounts(columns.FormattableColumn):  # type: ignore[type-arg]
     def human_readable(self) -> str:
         """Format the significant amounts, each on a line with its unit."""
         return '\n'.join(
-            f'{wording.resource(name)}: {wording.amount(name, value)}'
+            f'{wording.resource_name(name)}:'
+            f' {wording.amount_text(name, value)}'
             for name, value in (self._value or {}).items()
-            if wording.matters(name, value)
+            if wording.is_visible(name, value)
         )
 
 

@@ -82,10 +82,10 @@ class ShowHost(base.ShowOne):
     ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         """Query the agent of the host and return its fields."""
         found = self.api.get_host(parsed_args.host).answer
-        return tuple(found), tuple(map(_formed, found.values()))
+        return tuple(found), tuple(map(_format_detail, found.values()))
 
 
-def _formed(value: Any) -> Any:
+def _format_detail(value: Any) -> Any:
     if isinstance(value, dict | list):
         return columns.ObjectTree(value)
     return columns.Number(value) if isinstance(value, float) else value

@@ -12,20 +12,25 @@ _SORT_KEYS = ('id', 'heaviness_quotas', 'instances_count')
 
 _FORMS = {
     'heaviness_quotas': columns.Number,
+    'shadow_heaviness_quotas': columns.Number,
     'usage_quotas': columns.Numbers,
     'hosts': columns.Names,
 }
 
+_SHADOW = ('Shadow Heaviness', 'shadow_heaviness_quotas')
+_SHADOW_METRIC = ('Shadow Metric', 'shadow_metric')
+"""Columns that are shown only if a host has a shadow metric."""
+
 
 class _List(base.ThingLister):
     noun = ''
-    columns = (
+    columns: tuple[tuple[str, str], ...] = (
         ('ID', 'id'),
         ('Heaviness', 'heaviness_quotas'),
         ('VMs', 'instances_count'),
         ('Usage', 'usage_quotas'),
     )
-    long_columns = (('Hosts', 'hosts'),)
+    long_columns: tuple[tuple[str, str], ...] = (('Hosts', 'hosts'),)
 
     def get_parser(self, prog_name: str) -> Any:
         """Add the options for sorting and for the range of the list."""
@@ -38,7 +43,19 @@ class _List(base.ThingLister):
         plural, order = f'{self.noun}s', base.sort_parameters(parsed_args)
         found = self.read_list(parsed_args, getattr(self.api, plural), **order)
         forms = {**_FORMS, 'id': self.id_format(parsed_args, plural)}
+        if any(item.get('shadow_metric') for item in found):
+            self.columns = _with_shadow(self.columns)
+            self.long_columns = (*self.long_columns, _SHADOW_METRIC)
         return base.table(self.chosen_columns(parsed_args), found, forms)
+
+
+def _with_shadow(
+    shown: tuple[tuple[str, str], ...],
+) -> tuple[tuple[str, str], ...]:
+    """Return columns with the heaviness by the shadow metric."""
+    keys = [key for _, key in shown]
+    place = keys.index('heaviness_quotas') + 1
+    return (*shown[:place], _SHADOW, *shown[place:])
 
 
 class ListUser(_List):

@@ -12,7 +12,7 @@ from nova_fairness.client import columns
 from nova_fairness.client import resources
 
 
-def _stay(each: Mapping[str, Any]) -> str:
+def _format_staying_server(each: Mapping[str, Any]) -> str:
     """Format a server that stays on its host, with the reason."""
     return (
         f'{each.get("name") or each.get("server")}: {each.get("explanation")}'
@@ -24,7 +24,7 @@ _FORMS = {
     'promised': columns.Numbers,
     'won': columns.Numbers,
     'moves': columns.ObjectTree,
-    'stays': functools.partial(columns.Entries, line=_stay),
+    'stays': functools.partial(columns.Entries, line=_format_staying_server),
 }
 
 

@@ -89,7 +89,7 @@ def _add_projects(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _seconds(text: str) -> float:
     try:
-        return duration.seconds(text)
+        return duration.parse_seconds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

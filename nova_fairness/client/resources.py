@@ -227,15 +227,16 @@ class PagedList(Iterator[T], Generic[T]):
         while more is not None:
             answer = read(more)
             self.partial = self.partial or bool(answer.get('partial'))
-            self.not_reached |= reasons(answer.get('not_reached'))
+            self.not_reached |= reasons_by_host(answer.get('not_reached'))
             yield from answer[noun]
             more = _next_page(answer, noun) if answer[noun] else None
 
 
-def reasons(listed: Any) -> dict[str, str]:
+def reasons_by_host(missing_hosts: Any) -> dict[str, str]:
     """Return the reasons why hosts are missing in an answer, by host."""
     return {
-        str(item.get('host')): str(item.get('reason')) for item in listed or ()
+        str(item.get('host')): str(item.get('reason'))
+        for item in missing_hosts or ()
     }
 
 

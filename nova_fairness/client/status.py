@@ -28,8 +28,12 @@ _FORMS = {
 
 _OF_ME: Mapping[str, Callable[[Any], Any]] = {
     'heaviness_quotas': columns.Number,
+    'shadow_heaviness_quotas': columns.Number,
     'usage_quotas': columns.Numbers,
 }
+
+_SHADOW = ('shadow_metric', 'shadow_heaviness_quotas')
+"""Fields that are shown only if a host has a shadow metric."""
 
 _MOST = 20
 """Largest number of requests, shares and budgets in one answer."""
@@ -103,6 +107,7 @@ class ShowMe(base.ShowOne):
             'user': user.get('id', self.directory.user_id),
             'instances_count': user.get('instances_count', 0),
             'heaviness_quotas': user.get('heaviness_quotas', 0.0),
+            **{key: user[key] for key in _SHADOW if key in user},
             'usage_quotas': user.get('usage_quotas', {}),
             'requests': _first(self.api.requests, _is_unsettled),
             'shares': _first(self.api.shares),

@@ -82,7 +82,7 @@ class ReportedUse:
             agents must agree.
         """
         try:
-            found = self._agreed(self._ask(), min(NEEDED, hosts))
+            found = self._median_of_reports(self._ask(), min(NEEDED, hosts))
         except Exception as error:  # noqa: BLE001 - whatever a transport raises
             # Allocated amounts are known without agents.
             if self._is_known:
@@ -94,7 +94,9 @@ class ReportedUse:
         self._is_known = True
         return found
 
-    def _agreed(self, told: Any, needed: int) -> measured_module.MeasuredUse:
+    def _median_of_reports(
+        self, told: Any, needed: int
+    ) -> measured_module.MeasuredUse:
         """Return the median of the reports, and log those that deviate.
 
         :param told: report of one agent, or a list of reports.
@@ -106,14 +108,16 @@ class ReportedUse:
         disputed: dict[str, str] = {}
         answers = told if isinstance(told, list) else [told]
         for number, answer in enumerate(answers):
-            host = _host_of(answer, number)
+            host = _reporting_host(answer, number)
             try:
-                one = _believed(answer)
+                one = _parse_report(answer)
             except exception.BadArgument as error:
                 wrong[host] = str(error)
                 continue
             other = said.setdefault(host, one)
-            if far := _far_number(one, other) or _far_number(other, one):
+            if far := _deviating_number(one, other) or _deviating_number(
+                other, one
+            ):
                 # One of two agents uses the host name of the other.
                 disputed[host] = f'two answers have its name: {far}'
         wrong |= disputed
@@ -132,12 +136,14 @@ class ReportedUse:
         }
         for host in said.keys() - alike.keys():
             wrong[host] = 'it compares others than most do'
-        found = measured_module.MeasuredUse(usual, _medians(alike.values()))
+        found = measured_module.MeasuredUse(
+            usual, _median_report(alike.values())
+        )
         if len(alike) >= NEEDED:
             for host, each in alike.items():
-                if far := _far_number(each, found):
+                if far := _deviating_number(each, found):
                     wrong[host] = far
-        self._note(wrong if len(answers) > 1 else {})
+        self._log_outliers(wrong if len(answers) > 1 else {})
         if len(alike) < needed:
             raise exception.BadArgument(
                 f'agents of {wording.counted(len(alike), "host")} agree,'
@@ -145,13 +151,13 @@ class ReportedUse:
             )
         return found
 
-    def _note(self, wrong: dict[str, str]) -> None:
+    def _log_outliers(self, wrong: dict[str, str]) -> None:
         for host in sorted(wrong.keys() - self.outliers.keys()):
             LOG.warning(OUTLIER, host, wrong[host])
         self.outliers = wrong
 
 
-def _host_of(answer: Any, number: int) -> str:
+def _reporting_host(answer: Any, number: int) -> str:
     """Return the name of the host of a report; ``#`` and the number of the
     report if it has no name.
     """
@@ -159,7 +165,7 @@ def _host_of(answer: Any, number: int) -> str:
     return host[:255] if isinstance(host, str) else f'#{number}'
 
 
-def _medians(
+def _median_report(
     several: Iterable[measured_module.MeasuredUse],
 ) -> dict[str, dict[str, float]]:
     """Return the median of each number, by owner and resource. Of two middle
@@ -182,7 +188,7 @@ def _medians(
     return found
 
 
-def _far_number(
+def _deviating_number(
     one: measured_module.MeasuredUse, median: measured_module.MeasuredUse
 ) -> str | None:
     """Describe the first number of a report that deviates from the median;
@@ -200,7 +206,7 @@ def _far_number(
     return None
 
 
-def _believed(told: Any) -> measured_module.MeasuredUse:
+def _parse_report(told: Any) -> measured_module.MeasuredUse:
     """Check the report of an agent, and convert it.
 
     :raises BadArgument: if the report is invalid.
@@ -280,8 +286,8 @@ class _HostAnswers(Generic[_T]):
     :param what: subject of the query, for the log.
     :param ask: queries the agent of a host; may block, and may raise any
         error.
-    :param believed: checks and converts an answer; raises BadArgument if it is
-        invalid.
+    :param parse_answer: checks and converts an answer; raises BadArgument if
+        it is invalid.
     :param again_s: seconds between two queries to the same agent.
     :param clock: monotonic time, seconds.
     """
@@ -290,17 +296,19 @@ class _HostAnswers(Generic[_T]):
         self,
         what: str,
         ask: Callable[[str], Any],
-        believed: Callable[[str, Any], _T],
+        parse_answer: Callable[[str, Any], _T],
         again_s: float,
         clock: Callable[[], float],
     ) -> None:
         self._what = what
         self._ask = ask
-        self._believed = believed
+        self._parse_answer = parse_answer
         self._silent: set[str] = set()
         self._fresh_s = _FRESH * again_s
         self._clock = clock
-        self._lookup = lookup.Lookup(what, self._look, again_s, clock=clock)
+        self._lookup = lookup.Lookup(
+            what, self._query_agent, again_s, clock=clock
+        )
         self._asks = False
 
     def stop(self) -> None:
@@ -321,9 +329,9 @@ class _HostAnswers(Generic[_T]):
             if now_s - heard.at_s <= self._fresh_s
         }
 
-    def _look(self, host: str) -> _TimedAnswer[_T] | None:
+    def _query_agent(self, host: str) -> _TimedAnswer[_T] | None:
         try:
-            told = self._believed(host, self._ask(host))
+            told = self._parse_answer(host, self._ask(host))
         except Exception as error:  # noqa: BLE001 - whatever others raise
             # A host that does not answer does not delay other hosts.
             if host not in self._silent:
@@ -349,7 +357,7 @@ class Idle(_HostAnswers[Mapping[str, float]]):
         ask: Callable[[str], Any],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__('idle servers', ask, _idle, AGAIN_S, clock)
+        super().__init__('idle servers', ask, _idle_seconds, AGAIN_S, clock)
 
     def known(self, hosts: Collection[str]) -> dict[str, Mapping[str, float]]:
         """Return the seconds for which each server has been idle, by host
@@ -358,13 +366,13 @@ class Idle(_HostAnswers[Mapping[str, float]]):
         return self.told(hosts)
 
 
-def _idle(host: str, told: Any) -> Mapping[str, float]:
+def _idle_seconds(host: str, answer: Any) -> Mapping[str, float]:
     """Return the seconds for which each server has been idle, by its UUID.
 
     :raises BadArgument: if the answer is invalid.
     """
-    idle = told.get('idle') if isinstance(told, dict) else None
-    if not isinstance(idle, dict) or told.get('host') != host:
+    idle = answer.get('idle') if isinstance(answer, dict) else None
+    if not isinstance(idle, dict) or answer.get('host') != host:
         raise exception.BadArgument(
             f'the agent of {host} does not say who is idle'
         )
@@ -405,7 +413,7 @@ class ServerShortfall(_HostAnswers[_Host]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
-            'servers that lack CPUs', ask, _lacking, LACKING_S, clock
+            'servers that lack CPUs', ask, _parse_wants, LACKING_S, clock
         )
 
     def tenants(
@@ -439,7 +447,7 @@ class ServerShortfall(_HostAnswers[_Host]):
                 at = moved_at.get(each.uuid, -math.inf)
                 # No server can use more CPUs than it has, whatever its agent
                 # says.
-                most = _cpus(each) or counted[each.host].cpus
+                most = _cpu_count(each) or counted[each.host].cpus
                 wants[each.uuid] = dataclasses.replace(
                     want,
                     moved_at=at,
@@ -450,7 +458,7 @@ class ServerShortfall(_HostAnswers[_Host]):
         return tenants.Tenants(cloud, wants, cpus, shares)
 
 
-def _lacking(host: str, told: Any) -> _Host:
+def _parse_wants(host: str, told: Any) -> _Host:
     """Check the answer of an agent about its servers, and convert it.
 
     :raises BadArgument: if the answer is invalid.
@@ -462,7 +470,7 @@ def _lacking(host: str, told: Any) -> _Host:
         )
     wants = {}
     for uuid, each in found.items():
-        want = _checked_want(each)
+        want = _parse_want(each)
         if want is not None:
             wants[str(uuid)] = want
     cpus = told.get('cpus_count')
@@ -473,12 +481,12 @@ def _lacking(host: str, told: Any) -> _Host:
 _MOST_CPUS = 100_000
 
 
-def _cpus(server: cluster.Running) -> int:
+def _cpu_count(server: cluster.Running) -> int:
     amounts = dict(server.amounts)
     return amounts.get('VCPU', 0) + amounts.get('PCPU', 0)
 
 
-def _checked_want(told: Any) -> tenants.ServerWant | None:
+def _parse_want(told: Any) -> tenants.ServerWant | None:
     """Return the CPU that one server wants and gets; ``None`` if the entry
     is invalid.
     """

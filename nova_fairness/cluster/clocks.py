@@ -31,7 +31,7 @@ SETTLES_S = 3600.0
 """Default number of seconds after which a permanent step is accepted."""
 
 
-def _unknown() -> float | None:
+def _no_database_time() -> float | None:
     """Return ``None``: for stores that have no clock."""
     return None
 
@@ -59,7 +59,7 @@ class Clocks:
         self,
         wall: Callable[[], float],
         steady: Callable[[], float],
-        database: Callable[[], float | None] = _unknown,
+        database: Callable[[], float | None] = _no_database_time,
         settles_s: float = SETTLES_S,
     ) -> None:
         self._wall = wall
@@ -79,7 +79,7 @@ class Clocks:
         last agreement of the clocks.
         """
         with self._lock:
-            return self._judged_time()
+            return self._trusted_time()
 
     @property
     def fault(self) -> str:
@@ -87,7 +87,7 @@ class Clocks:
         disagree, nothing irreversible may be done.
         """
         with self._lock:
-            self._judged_time()
+            self._trusted_time()
             return self._fault
 
     def look(self) -> str:
@@ -102,17 +102,17 @@ class Clocks:
             # The answer may take long: its time lies between both readings.
             middle_s = (before_s + self._steady()) / 2
             self._ahead = None if told is None else told - middle_s
-            self._judged_time()
+            self._trusted_time()
             self._agreed = self._agreed or not self._fault
             return self._fault
 
-    def _judged_time(self) -> float:
+    def _trusted_time(self) -> float:
         """Return the time to use, and record whether the clocks agree."""
         wall, steady_s = self._wall(), self._steady()
         if not self._agreed and self._ahead is not None:
             self._at, self._at_s = self._ahead + steady_s, steady_s
         expected = self._at + steady_s - self._at_s
-        fault = self._found(wall, steady_s, wall - expected)
+        fault = self._clock_fault(wall, steady_s, wall - expected)
         if fault and not self._fault:
             self.suspensions += 1
         self._fault = fault
@@ -123,7 +123,7 @@ class Clocks:
             self._at, self._at_s = wall, steady_s
         return wall
 
-    def _found(self, wall: float, steady_s: float, off: float) -> str:
+    def _clock_fault(self, wall: float, steady_s: float, off: float) -> str:
         """Describe the fault of the clock of the host; '' if it is right.
 
         :param off: seconds by which the clock of the host is ahead of the

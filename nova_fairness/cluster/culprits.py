@@ -46,7 +46,7 @@ class SearchBudget:
         return self._tries <= 0 or self._monotonic() >= self._until_s
 
 
-def find(
+def find_culprits(
     items: Sequence[T], fails: Fails[T], budget: SearchBudget
 ) -> tuple[list[T], list[T]]:
     """Find the inputs that make a function fail.
@@ -73,7 +73,7 @@ def find(
             fail_alone = True
         elif fails(half):
             fail_alone = True
-            more, left = find(half, fails, budget)
+            more, left = find_culprits(half, fails, budget)
             blamed += more
             unsure += left
     if not fail_alone:
@@ -82,7 +82,7 @@ def find(
     known = {id(each) for each in (*blamed, *unsure)}
     rest = [each for each in items if id(each) not in known]
     if rest and budget.take() and fails(rest):
-        more, left = find(rest, fails, budget)
+        more, left = find_culprits(rest, fails, budget)
         return blamed + more, unsure + left
     # Without a remaining try it is unknown whether the rest succeeds.
     return blamed, unsure + (rest if budget.is_spent() else [])

@@ -97,14 +97,14 @@ class CycleParts:
         except (*quarantine_module.PASSES, exception.CloudError):
             raise
         except Exception as error:
-            if _fails(do, ()):
+            if _raises_error(do, ()):
                 # No request is to blame.
                 raise
             budget = culprits.SearchBudget(
                 _TRIES, self._monotonic, self._monotonic() + _SEARCHES_S
             )
-            blamed, unsure = culprits.find(
-                found, lambda some: _fails(do, some), budget
+            blamed, unsure = culprits.find_culprits(
+                found, lambda some: _raises_error(do, some), budget
             )
             for record in blamed:
                 self._quarantine.put(_K.REQUEST, record.request.uuid, error)
@@ -129,7 +129,9 @@ class CycleParts:
             LOG.warning(
                 'request %s: server %s: %s',
                 record.request.uuid,
-                plans.listed([*map(self._named, record.request.servers)]),
+                plans.shortened_list(
+                    [*map(self._named, record.request.servers)]
+                ),
                 error,
             )
         except Exception as error:  # noqa: BLE001 - others go on
@@ -140,7 +142,7 @@ class CycleParts:
         return pace.WorkBudget(most, _WORKS_S, self._monotonic)
 
 
-def _fails(
+def _raises_error(
     do: Callable[[Sequence[records.RequestRecord]], object],
     some: Sequence[records.RequestRecord],
 ) -> bool:

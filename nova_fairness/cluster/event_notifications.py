@@ -248,14 +248,14 @@ class RequestWatch:
         if leave.request:
             self._needed.setdefault(leave.request, leave.chosen_at)
         if leave.cause in eviction.PREEMPTIONS:
-            self._count_ended(leave)
+            self._count_preemption_end(leave)
         self._channels.send_notice(leave)
 
-    def _warning_changed(self, known: risk.Risk) -> None:
+    def _warning_changed(self, known: risk.EvictionRisk) -> None:
         self._warnings[known.state.value] += 1
         self._channels.send_warning(known)
 
-    def _count_ended(self, leave: eviction.Eviction) -> None:
+    def _count_preemption_end(self, leave: eviction.Eviction) -> None:
         if (
             leave.outcome is None
             or leave.state is eviction.EvictionState.RETURNED
@@ -271,7 +271,7 @@ class RequestWatch:
             lost_vcpu_s=before.lost_vcpu_s + leave.lost_vcpu_s,
         )
 
-    def _count_served(
+    def _count_served_preemptor(
         self, request: request_model.Request, now: float
     ) -> None:
         """Count a request whose servers run, if evictions made room for it."""
@@ -291,7 +291,7 @@ class RequestWatch:
     def _object_changed(
         self, request: request_model.Request, why: reason.Why, now: float
     ) -> None:
-        self._count_served(request, now)
+        self._count_served_preemptor(request, now)
         told = queue_observe.notice(
             request, why, now, self._host, self._audience
         )

@@ -70,11 +70,15 @@ class HostController(abc.ABC, Generic[_Observation]):
                 # The first cycle of the queue is not over yet.
                 LOG.debug('%s: waits for a cycle of the queue', self.name)
             except exception.ClusterError as error:
-                self._say((f'{self.idle}: {error}; it is tried again',))
+                self._log_new_faults(
+                    (f'{self.idle}: {error}; it is tried again',)
+                )
             except Exception as error:  # noqa: BLE001 - no input ends the loop
                 self._service.quarantine.put(_PART, self.name, error)
                 why = type(error).__name__
-                self._say((f'{self.idle}: {why}; it is tried again',))
+                self._log_new_faults(
+                    (f'{self.idle}: {why}; it is tried again',)
+                )
             self._stopped.wait(self._interval_s)
 
     def last(self) -> _Observation:
@@ -103,7 +107,7 @@ class HostController(abc.ABC, Generic[_Observation]):
             raise exception.ClocksDisagree(fault)
         return epoch
 
-    def _acts(self) -> int:
+    def _require_epoch(self) -> int:
         """Return the epoch in which this process is the leader.
 
         :raises NotLeading: if this process is not the leader.
@@ -115,7 +119,7 @@ class HostController(abc.ABC, Generic[_Observation]):
             raise exception.NotLeading('unknown')
         return epoch
 
-    def _part(
+    def _run_part(
         self,
         name: str,
         do: Callable[..., Iterable[str] | None],
@@ -135,7 +139,7 @@ class HostController(abc.ABC, Generic[_Observation]):
             self._service.quarantine.put(_PART, name, error)
             return [f'{name}: {type(error).__name__}']
 
-    def _say(self, told: tuple[str, ...]) -> None:
+    def _log_new_faults(self, told: tuple[str, ...]) -> None:
         """Log the messages that the last call did not contain."""
         for text in told:
             if text not in self._said:

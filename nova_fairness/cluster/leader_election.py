@@ -79,15 +79,15 @@ class Election:
             self._seen_at_s = now_s
         if leader.holder:
             if leader.epoch == self._epoch:
-                if now_s - self._taken_at_s < self._part_s:
+                if now_s - self._taken_at_s < self._renewal_interval_s:
                     return leader.epoch
             elif now_s - self._seen_at_s < self._lease_s:
-                self._wait_for(leader)
+                self._log_awaited_leader(leader)
                 return None
         return self._take_over(leader.epoch, now_s)
 
     @property
-    def _part_s(self) -> float:
+    def _renewal_interval_s(self) -> float:
         """Return the seconds after which the leader renews its lease."""
         return self._lease_s / _RENEWALS_PER_LEASE
 
@@ -106,7 +106,7 @@ class Election:
         self._seen_at_s = self._taken_at_s = self._renewed_at_s = now_s
         return taken
 
-    def _wait_for(self, leader: records.Leader) -> None:
+    def _log_awaited_leader(self, leader: records.Leader) -> None:
         """Log the leader that this process waits for, once per leader."""
         if leader.holder != self._awaited:
             LOG.info(
@@ -140,7 +140,7 @@ class Election:
         if self._works != threading.get_ident() or self._resigned:
             return
         self.beat()
-        if now_s - self._renewed_at_s < self._part_s:
+        if now_s - self._renewed_at_s < self._renewal_interval_s:
             return
         # The clock may have gone back, and other processes look for a new
         # time.

@@ -54,7 +54,7 @@ class WorkBudget:
         return True
 
 
-def in_turn(
+def interleave_by_owner(
     items: Iterable[_Item], whose: Callable[[_Item], str], turn: int = 0
 ) -> list[_Item]:
     """Return the items sorted so that owners take turns: the first item of

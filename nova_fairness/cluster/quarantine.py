@@ -48,7 +48,9 @@ no input.
 
 
 class InputKind(enum.Enum):
-    """Kinds of inputs in quarantine. The tokens are an interface."""
+    """Kinds of inputs in quarantine. The values are part of the API: do not
+    change them.
+    """
 
     REQUEST = 'request'
     MESSAGE = 'message'
@@ -128,7 +130,7 @@ class Quarantine:
             until = now + retry_pauses.pause_s(times)
             made = QuarantineEntry(kind, name, cause, times, until)
             self._entries[kind, name] = made
-            self._prune(now)
+            self._remove_old_entries(now)
             # Clients can invent names: failures of new names do not fill the
             # log.
             shown = self._shown.get((kind, cause))
@@ -157,7 +159,7 @@ class Quarantine:
         """Return the names of all inputs of a kind that are in quarantine
         now.
         """
-        return frozenset(each.name for each in self._held(kind))
+        return frozenset(each.name for each in self._current_entries(kind))
 
     def release(self, kind: InputKind, name: str) -> None:
         """Remove an input from the table, if the table contains it."""
@@ -171,14 +173,18 @@ class Quarantine:
 
     def counts(self) -> dict[str, int]:
         """Return the number of inputs that are in quarantine now, by kind."""
-        return {each.value: len(self._held(each)) for each in InputKind}
+        return {
+            each.value: len(self._current_entries(each)) for each in InputKind
+        }
 
     def entries(self) -> list[queue.SetAside]:
         """Return the present entries for operators, the one with the most
         failures first.
         """
         now = self._monotonic()
-        held = [each for kind in InputKind for each in self._held(kind)]
+        held = [
+            each for kind in InputKind for each in self._current_entries(kind)
+        ]
         held.sort(key=lambda each: (-each.times, each.kind.value, each.name))
         return [
             queue.SetAside(
@@ -191,7 +197,7 @@ class Quarantine:
             for each in held[:_TOLD]
         ]
 
-    def _held(self, kind: InputKind) -> list[QuarantineEntry]:
+    def _current_entries(self, kind: InputKind) -> list[QuarantineEntry]:
         if not self._entries:
             return []
         now = self._monotonic()
@@ -202,7 +208,7 @@ class Quarantine:
                 if each.kind is kind and now < each.until
             ]
 
-    def _prune(self, now: float) -> None:
+    def _remove_old_entries(self, now: float) -> None:
         """Remove entries that have not failed again, and entries beyond the
         limit.
         """

@@ -166,7 +166,7 @@ class Service:
             try:
                 leads, took_s = self.cycle(), self._monotonic() - begin_s
                 pause_s -= self.estimate(interval_s)
-                self._note_cycle(leads, took_s, interval_s)
+                self._log_cycle(leads, took_s, interval_s)
             except exception.Deposed as error:
                 LOG.warning('another process leads now: %s', error)
             except (
@@ -174,7 +174,7 @@ class Service:
                 exception.PluginMisbehaved,
             ) as error:
                 self.cycles_failed += 1
-                aborted = self._note_abort(error)
+                aborted = self._log_abort(error)
             except Exception as error:  # noqa: BLE001 - no input ends the loop
                 self.cycles_failed += 1
                 self.quarantine.put(_K.PART, _OF_CYCLE, error)
@@ -182,7 +182,7 @@ class Service:
                 self.cycles_failed += self._parts.left_out
             self._aborted = aborted
             manager.say(self._status())
-            self._rest(stopped, max(pause_s, 0.0))
+            self._wait_for_next_cycle(stopped, max(pause_s, 0.0))
 
     def _status(self) -> str:
         """Return the text for ``systemctl status``."""
@@ -193,7 +193,7 @@ class Service:
         waits = wording.counted(count, 'request waits', 'requests wait')
         return f'leads: {waits}'
 
-    def _note_abort(self, error: exception.FairnessError) -> str:
+    def _log_abort(self, error: exception.FairnessError) -> str:
         """Log that cycles are aborted, once for each class of error."""
         kind = type(error).__name__
         self.trouble = f'cycles: aborted: {error}; each is tried again'
@@ -204,7 +204,7 @@ class Service:
             )
         return kind
 
-    def _note_cycle(
+    def _log_cycle(
         self, leads: bool, took_s: float, interval_s: float
     ) -> None:
         """Log that cycles are complete again, or that they take too long."""
@@ -229,7 +229,9 @@ class Service:
         """
         self._hinted.set()
 
-    def _rest(self, stopped: threading.Event, pause_s: float) -> None:
+    def _wait_for_next_cycle(
+        self, stopped: threading.Event, pause_s: float
+    ) -> None:
         """Wait until the next cycle is due or a hint arrives; many hints
         start only a few cycles.
         """
@@ -259,7 +261,7 @@ class Service:
             self._election.begin()
             try:
                 with heap.uncollected():
-                    self._act(epoch)
+                    self._execute_cycle(epoch)
             finally:
                 self._election.end()
         return True
@@ -303,7 +305,7 @@ class Service:
         """
         last = self._last
         if last is None:
-            raise self._not_leading()
+            raise self._not_leading_error()
         return last
 
     def leads(self) -> int | None:
@@ -357,13 +359,13 @@ class Service:
             elif record.request.state is _S.RESERVED:
                 self._executor.requeue_reserved(record, epoch)
             if not without_room:
-                self._start_where_room_is(uuid)
+                self._start_on_free_hosts(uuid)
                 return
             record, epoch = self._end_hold(uuid)
             why = reason.why(reason.Reason.SENT)
             self._executor.send_unplanned(record, why, epoch)
 
-    def _start_where_room_is(self, uuid: str) -> None:
+    def _start_on_free_hosts(self, uuid: str) -> None:
         """Start a request on hosts with room, like a plan does, with the
         present data of Placement.
         """
@@ -377,7 +379,7 @@ class Service:
         names |= known.keys()
         with cycle_evictions.follow_evictions(store, names, now) as leaves:
             ends = self._ends.release_times(known, leaves)
-            view = self._view(found, now, ends, is_whole=True)
+            view = self._read_cloud(found, now, ends, is_whole=True)
             view = self._making.with_evictions(view, found, leaves, now)
         record, _ = self._record_and_epoch(uuid)
         waiting = dict(last.plan.waiting) if last else {}
@@ -460,7 +462,7 @@ class Service:
         with self._acting:
             epoch = self._election.lead()
             if epoch is None:
-                raise self._not_leading()
+                raise self._not_leading_error()
             do(epoch)
 
     def drain(self) -> list[records.RequestRecord]:
@@ -471,7 +473,7 @@ class Service:
         :raises ClusterError: if the requests cannot be started now.
         """
         if not self.cycle():
-            raise self._not_leading()
+            raise self._not_leading_error()
         why = reason.why(reason.Reason.SENT)
         with self._acting:
             epoch = self._election.lead()
@@ -487,22 +489,22 @@ class Service:
         epoch = self._election.lead()
         record = self._store.request(uuid)
         if epoch is None or record is None:
-            raise self._not_leading()
+            raise self._not_leading_error()
         return record, epoch
 
-    def _not_leading(self) -> exception.NotLeading:
+    def _not_leading_error(self) -> exception.NotLeading:
         # A process that gave the lease back is not the one to ask.
         host = self._store.leader().host
         return exception.NotLeading(host or protocol.NOBODY)
 
-    def _act(self, epoch: int) -> None:
+    def _execute_cycle(self, epoch: int) -> None:
         holds = self._clocks_disagree()
         self._turn += 1
         now = self._clock()
         self._parts.begin()
-        self._parts.do('messages', self._take_in, now)
-        found = self._put_back(epoch)
-        self._sweep(found)
+        self._parts.do('messages', self._admit_messages, now)
+        found = self._requeue_reserved(epoch)
+        self._release_stray_reservations(found)
         waiting = sum(each.request.state is _S.WAITING for each in found)
         is_whole = self._planning.begin_cycle(waiting, now)
         ends = self._parts.of_all(
@@ -515,9 +517,11 @@ class Service:
         with cycle_evictions.follow_evictions(
             store, names | ends.keys(), now
         ) as left:
-            self._go_on(found, ends, left, now, epoch, holds, is_whole)
+            self._plan_and_execute(
+                found, ends, left, now, epoch, holds, is_whole
+            )
 
-    def _go_on(
+    def _plan_and_execute(
         self,
         found: list[records.RequestRecord],
         ends: Mapping[str, time_limits.TimeLimit],
@@ -534,29 +538,33 @@ class Service:
             self._parts.do('ends', self._ends.release_times, ends, leaves)
             or {}
         )
-        view = self._view(found, now, known, is_whole)
+        view = self._read_cloud(found, now, known, is_whole)
         view = self._parts.of_all(
             found,
             lambda some: self._making.with_evictions(view, some, leaves, now),
         )
-        view = snapshot_module.closed(view, _unknown_hosts(found))
-        self._note_unread(found)
+        view = snapshot_module.with_closed_hosts(view, _unknown_hosts(found))
+        self._quarantine_unreadable(found)
         self._sent.update_states(found, view.servers, epoch, is_whole)
         self._parts.do(
             'builds', self._estimating.record_delays, found, view.servers, now
         )
-        snapshot = self._charge(view, now, epoch, holds)
+        snapshot = self._charge_accounts(view, now, epoch, holds)
         planned = self._planning.plan(snapshot, now)
         snapshot = self._planning.without_quarantined(snapshot)
-        self._last = self._seen(snapshot, planned, found, now, epoch)
-        self._do(planned, found, view, epoch, holds)
+        self._last = self._cycle_result(snapshot, planned, found, now, epoch)
+        self._execute_plan(planned, found, view, epoch, holds)
         if not holds:
             look = (snapshot, planned, found, view.servers, leaves, now, epoch)
-            self._do_beside(ends, cycle_tasks.CycleState(*look))
-            self._parts.do('history', self._forget_old, now)
-        self._parts.do('left over', self._clean, epoch, holds)
+            self._run_independent_parts(ends, cycle_tasks.CycleState(*look))
+            self._parts.do('history', self._remove_old_records, now)
+        self._parts.do(
+            'left over', self._clean_up_ended_requests, epoch, holds
+        )
 
-    def _note_unread(self, found: list[records.RequestRecord]) -> None:
+    def _quarantine_unreadable(
+        self, found: list[records.RequestRecord]
+    ) -> None:
         """Quarantine inputs that could not be read in this cycle, and
         release inputs that could.
         """
@@ -584,7 +592,7 @@ class Service:
                 self.quarantine.put(*key, error)
         self._unread = frozenset(unread)
 
-    def _take_in(self, now: float) -> None:
+    def _admit_messages(self, now: float) -> None:
         """Create requests from new messages."""
         terms = self._rules.terms
         granted = self.accounts.times(terms.longest_wait_s)
@@ -592,7 +600,7 @@ class Service:
             self._store, now, granted, terms.preemptible, self.quarantine
         )
 
-    def _seen(
+    def _cycle_result(
         self,
         snapshot: cluster.ClusterSnapshot,
         planned: cluster.Plan,
@@ -618,7 +626,7 @@ class Service:
             snapshot, planned, now, tuple(found), made, calibrated
         )
 
-    def _do_beside(
+    def _run_independent_parts(
         self,
         ends: Mapping[str, time_limits.TimeLimit],
         look: cycle_tasks.CycleState,
@@ -655,7 +663,7 @@ class Service:
         self._said = fault
         return bool(fault)
 
-    def _clean(self, epoch: int, holds: bool) -> None:
+    def _clean_up_ended_requests(self, epoch: int, holds: bool) -> None:
         """Delete the servers and reservations that remain of ended
         requests.
         """
@@ -672,17 +680,17 @@ class Service:
             unfinished: list[records.RequestRecord] = []
             for record in left:
                 self._parts.of_one(
-                    record, self._clean_some, record, budget, unfinished
+                    record, self._clean_up_request, record, budget, unfinished
                 )
             left = unfinished
 
-    def _forget_old(self, now: float) -> None:
+    def _remove_old_records(self, now: float) -> None:
         before = now - self._rules.history_s
         self._store.remove_ended_requests(before, _REMOVED_AT_ONCE)
         self._store.leaves.remove_ended(before)
         self._store.charges.remove_older(before)
 
-    def _charge(
+    def _charge_accounts(
         self,
         view: snapshot_module.CloudView,
         now: float,
@@ -699,11 +707,11 @@ class Service:
         charged = self._parts.do('charges', charge, view, now, epoch)
         if charged is not None:
             self._charged = charged
-            self._stop_paying(())
+            self._quarantine_unknown_budgets(())
             return charged
         snapshot, last = view.snapshot, self._charged
         if last is None or last.classes != snapshot.classes:
-            self._stop_paying(snapshot.accounts)
+            self._quarantine_unknown_budgets(snapshot.accounts)
             return snapshot
         return dataclasses.replace(
             snapshot,
@@ -713,7 +721,9 @@ class Service:
             weights=last.weights,
         )
 
-    def _stop_paying(self, accounts: Iterable[cluster.Account]) -> None:
+    def _quarantine_unknown_budgets(
+        self, accounts: Iterable[cluster.Account]
+    ) -> None:
         """Quarantine accounts that have a budget and unknown spending, and
         release the others.
 
@@ -728,7 +738,7 @@ class Service:
                 self.quarantine.put(_K.ACCOUNT, name, unknown)
         self._unpaid = frozenset(paying)
 
-    def _clean_some(
+    def _clean_up_request(
         self,
         record: records.RequestRecord,
         budget: pace.WorkBudget,
@@ -743,7 +753,7 @@ class Service:
         if not is_done:
             unfinished.append(record)
 
-    def _put_back(self, epoch: int) -> list[records.RequestRecord]:
+    def _requeue_reserved(self, epoch: int) -> list[records.RequestRecord]:
         """Return reserved requests that were not sent to the waiting state.
         Returns all open requests.
         """
@@ -755,7 +765,9 @@ class Service:
             )
         return self._store.requests(_OPEN) if left else found
 
-    def _sweep(self, found: list[records.RequestRecord]) -> None:
+    def _release_stray_reservations(
+        self, found: list[records.RequestRecord]
+    ) -> None:
         """Release reservations whose request must not have any; a few per
         cycle.
 
@@ -773,7 +785,7 @@ class Service:
                 )
         self._swept += _SWEPT_AT_ONCE
 
-    def _view(
+    def _read_cloud(
         self,
         found: list[records.RequestRecord],
         now: float,
@@ -793,7 +805,7 @@ class Service:
         }
         return self._reader.read(requests, given, now, ends, is_whole)
 
-    def _do(
+    def _execute_plan(
         self,
         planned: cluster.Plan,
         listed: list[records.RequestRecord],
@@ -806,7 +818,7 @@ class Service:
         others = self._executor.forbidden_hosts(planned, listed, view)
         sends = self._parts.budget(sent_requests.SENT_AT_ONCE)
         ends = self._parts.budget(_EXPIRED_AT_ONCE)
-        for action in pace.in_turn(
+        for action in pace.interleave_by_owner(
             planned.actions, lambda each: found[each.request].request.project
         ):
             record, verb = found[action.request], action.verb
@@ -828,9 +840,11 @@ class Service:
             self._parts.of_one(
                 record, do, action, record, view, others(action), epoch
             )
-        self._parts.do('reasons', self._tell, planned, found, epoch)
+        self._parts.do(
+            'reasons', self._write_new_reasons, planned, found, epoch
+        )
 
-    def _tell(
+    def _write_new_reasons(
         self,
         planned: cluster.Plan,
         found: Mapping[str, records.RequestRecord],

@@ -66,7 +66,7 @@ class CloudView:
     servers: Mapping[str, nova_module.Server]
 
 
-def closed(view: CloudView, hosts: Collection[str]) -> CloudView:
+def with_closed_hosts(view: CloudView, hosts: Collection[str]) -> CloudView:
     """Return a view in which no server starts on the given hosts."""
     if not hosts:
         return view
@@ -137,8 +137,8 @@ class CloudReader:
         """
         self.unreadable = {}
         with clients.parsing('an answer of Nova or Placement'):
-            built = None if is_whole else _built(requests)
-            return self._read(requests, given, now, ends, built)
+            built = None if is_whole else _building_servers(requests)
+            return self._read_cloud(requests, given, now, ends, built)
 
     def used_by_users(
         self, view: CloudView
@@ -161,7 +161,7 @@ class CloudReader:
                 continue
             try:
                 with clients.parsing(f'what users of {project} have'):
-                    found.update(self._of_users(view, project, names))
+                    found.update(self._allocated_by_user(view, project, names))
             except exception.CloudError as error:
                 failures.record(error)
                 # The whole use is charged to the project alone.
@@ -169,7 +169,7 @@ class CloudReader:
         failures.check_failure_rate(len(users))
         return found
 
-    def _of_users(
+    def _allocated_by_user(
         self, view: CloudView, project: str, names: Collection[str]
     ) -> dict[tuple[str, str], cluster.Amounts]:
         found = {}
@@ -177,13 +177,13 @@ class CloudReader:
             project, sorted(names)
         ).items():
             snapshot = view.snapshot
-            most = _most(snapshot.inventory)
-            used = _amounts(amounts, snapshot.classes, most)
+            most = _largest_credible_use(snapshot.inventory)
+            used = _used_amounts(amounts, snapshot.classes, most)
             lent = view.snapshot.preemptible.get((project, user), 0)
             found[project, user] = np.maximum(used - lent, 0)
         return found
 
-    def _read(
+    def _read_cloud(
         self,
         requests: Collection[request_model.Request],
         given: Mapping[str, tuple[str, ...]],
@@ -194,28 +194,32 @@ class CloudReader:
         # Before Placement: a server that is on a host now has claimed its
         # room.
         servers = self._nova.servers(now, built)
-        self._note(_K.SERVER, self._nova.unreadable)
-        hosts, trees, others = self._hosts(now)
-        own, shared = _without_shared(trees.values(), others)
+        self._record_unreadable(_K.SERVER, self._nova.unreadable)
+        hosts, trees, others = self._read_hosts(now)
+        own, shared = _without_shared_providers(trees.values(), others)
         requests = _with_held_demand(requests, servers, trees, shared)
-        classes = self._classes(own, now)
-        inventory = _inventory(trees, classes)
-        by_project = self._used(requests, servers, classes, inventory)
+        classes = self._resource_classes(own, now)
+        inventory = _build_inventory(trees, classes)
+        by_project = self._used_by_project(
+            requests, servers, classes, inventory
+        )
         rows = {each.name: row for row, each in enumerate(hosts)}
-        running = self._running(servers, requests, now, ends)
-        for sent, uuid, host in _unclaimed(requests, given, servers):
+        running = self._running_servers(servers, requests, now, ends)
+        for sent, uuid, host in _sent_without_allocation(
+            requests, given, servers
+        ):
             tree = trees.get(host)
             each = _sent_server(sent, uuid, host, tree, now, ends.get(uuid))
             running.append(each)
-            one = cluster.vector(dict(each.amounts), classes)
+            one = cluster.amounts_vector(dict(each.amounts), classes)
             if each.host in rows:
                 inventory.used[rows[each.host]] += one
             by_project[each.project] = by_project[each.project] + one
         _subtract_preemptible(running, by_project, classes)
-        found = self._members(requests, servers, given, now)
+        found = self._group_members(requests, servers, given, now)
         snapshot = cluster.ClusterSnapshot(
             classes,
-            tuple(_provider(each, trees[each.name]) for each in hosts),
+            tuple(_build_provider(each, trees[each.name]) for each in hosts),
             inventory,
             tuple(requests),
             self._limits,
@@ -226,11 +230,11 @@ class CloudReader:
             lifetimes=self._nova.lifetimes(),
             belongs=found.belongs,
             falls_back=self.falls_back,
-            knows_classes=bool(hosts) and self._is_whole,
+            knows_classes=bool(hosts) and self._has_all_inventories,
         )
         return CloudView(snapshot, trees, servers)
 
-    def _hosts(
+    def _read_hosts(
         self, now: float
     ) -> tuple[
         list[nova_module.NovaHypervisor],
@@ -242,11 +246,11 @@ class CloudReader:
         """
         recent = self._nova.recent_changes(now)
         listed = self._nova.hosts()
-        self._note(_K.HOST, self._nova.hosts_unreadable)
+        self._record_unreadable(_K.HOST, self._nova.hosts_unreadable)
         left = {each.uuid for each in listed if each.name in recent.left}
         found = self._placement.provider_trees(left, recent.users)
         names = {each.uuid: each.name for each in listed}
-        self._note(
+        self._record_unreadable(
             _K.HOST,
             {
                 names.get(uuid, uuid): error
@@ -270,7 +274,7 @@ class CloudReader:
         trees = {each.name: found.pop(each.uuid) for each in hosts}
         return hosts, trees, list(found.values())
 
-    def _classes(
+    def _resource_classes(
         self, trees: Iterable[placement_module.ProviderTree], now: float
     ) -> tuple[str, ...]:
         """Return the resource classes that a host has, or had recently.
@@ -291,11 +295,11 @@ class CloudReader:
         return tuple(sorted(self._offered))
 
     @property
-    def _is_whole(self) -> bool:
+    def _has_all_inventories(self) -> bool:
         """Whether all inventories that hosts may have were read."""
         return self._placement.is_whole and not self._unread
 
-    def _projects(
+    def _project_names(
         self,
         requests: Iterable[request_model.Request],
         servers: Mapping[str, nova_module.Server],
@@ -308,7 +312,7 @@ class CloudReader:
         }
         return sorted(projects - {''})
 
-    def _note(
+    def _record_unreadable(
         self,
         kind: quarantine.InputKind,
         unreadable: Mapping[str, Exception],
@@ -317,7 +321,7 @@ class CloudReader:
             (kind, name): error for name, error in unreadable.items()
         }
 
-    def _running(
+    def _running_servers(
         self,
         servers: Mapping[str, nova_module.Server],
         requests: Iterable[request_model.Request],
@@ -331,7 +335,7 @@ class CloudReader:
         """
         preemptible = {
             uuid: each
-            for uuid, each in request_model.newest(requests).items()
+            for uuid, each in request_model.newest_by_server(requests).items()
             if each.is_preemptible
         }
         there = {
@@ -361,38 +365,38 @@ class CloudReader:
             self._seen[uuid] = seen
         return [each.running for each in self._seen.values()]
 
-    def _used(
+    def _used_by_project(
         self,
         requests: Collection[request_model.Request],
         servers: Mapping[str, nova_module.Server],
         classes: tuple[str, ...],
         inventory: cluster.Inventory,
     ) -> dict[str, cluster.Amounts]:
-        most = _most(inventory)
+        most = _largest_credible_use(inventory)
         used = {}
         failures = clients.FailureTolerance()
-        projects = self._projects(requests, servers)
+        projects = self._project_names(requests, servers)
         for project in projects:
             try:
                 with clients.parsing(f'what Placement says {project} uses'):
                     told = self._placement.allocated_by_project(project)
-                    used[project] = _amounts(told, classes, most)
+                    used[project] = _used_amounts(told, classes, most)
             except exception.CloudError as error:
                 failures.record(error)
                 self.unreadable[_K.ACCOUNT, project] = error
-                used[project] = cluster.vector({}, classes)
+                used[project] = cluster.amounts_vector({}, classes)
         failures.check_failure_rate(len(projects))
         # The project of an unreadable message may be unknown.
-        used[''] = cluster.vector({}, classes)
+        used[''] = cluster.amounts_vector({}, classes)
         return used
 
-    def _members(
+    def _group_members(
         self,
         requests: Collection[request_model.Request],
         servers: Mapping[str, nova_module.Server],
         given: Mapping[str, tuple[str, ...]],
         now: float,
-    ) -> '_Members':
+    ) -> '_GroupMembers':
         """Return the running servers of server groups.
 
         A server that was sent also counts on its planned host. If the host of
@@ -404,7 +408,9 @@ class CloudReader:
             if each.group:
                 own = of_groups.setdefault(each.group.uuid, set())
                 own.update(each.servers)
-        for sent, uuid, host in _unclaimed(requests, given, servers):
+        for sent, uuid, host in _sent_without_allocation(
+            requests, given, servers
+        ):
             if sent.group:
                 hosts[uuid] = hosts[uuid] or host
         listed = self._nova.group_members(of_groups)
@@ -431,10 +437,10 @@ class CloudReader:
             there = [u for u in own.union(listed[group]) if hosts.get(u)]
             members[group] = tuple(sorted(hosts[uuid] for uuid in there))
             belongs.update(dict.fromkeys(there, group))
-        return _Members(members, belongs)
+        return _GroupMembers(members, belongs)
 
 
-class _Members(NamedTuple):
+class _GroupMembers(NamedTuple):
     """Running servers of server groups, with their hosts.
 
     :ivar hosts: names of the hosts of members, by group.
@@ -474,7 +480,7 @@ def _running_server(
         server.host,
         server.project,
         amounts,
-        _since(server, now),
+        _start_time(server, now),
         server.user,
         server.uuid,
         end,
@@ -484,7 +490,7 @@ def _running_server(
     )
 
 
-def _most(inventory: cluster.Inventory) -> cluster.Amounts:
+def _largest_credible_use(inventory: cluster.Inventory) -> cluster.Amounts:
     """Return the largest credible use, (c,): twice the cloud, because hosts
     may be added or removed.
     """
@@ -493,7 +499,7 @@ def _most(inventory: cluster.Inventory) -> cluster.Amounts:
     return most
 
 
-def _amounts(
+def _used_amounts(
     told: Mapping[str, int], classes: tuple[str, ...], most: cluster.Amounts
 ) -> cluster.Amounts:
     """Return the used amounts that Placement lists, (c,).
@@ -501,13 +507,13 @@ def _amounts(
     :raises ValueError: if an amount is below 0, or above the largest credible
         use.
     """
-    found = cluster.vector(told, classes)
+    found = cluster.amounts_vector(told, classes)
     if (found < 0).any() or (found > most).any():
         raise ValueError('less than nothing is used, or more than there is')
     return found
 
 
-def _without_shared(
+def _without_shared_providers(
     trees: Iterable[placement_module.ProviderTree],
     others: Iterable[placement_module.ProviderTree],
 ) -> tuple[list[placement_module.ProviderTree], set[str]]:
@@ -559,7 +565,7 @@ def _held_demand(
     return demand.on(tree.offered_classes) if tree else demand
 
 
-def _built(requests: Iterable[request_model.Request]) -> list[str]:
+def _building_servers(requests: Iterable[request_model.Request]) -> list[str]:
     """Return the UUIDs of servers that Nova may be building."""
     return [
         uuid
@@ -577,14 +583,14 @@ def _subtract_preemptible(
     """Subtract the amounts of preemptible servers from the use of projects."""
     for each in running:
         if each.band is request_model.Band.PREEMPTIBLE:
-            one = cluster.vector(dict(each.amounts), classes)
+            one = cluster.amounts_vector(dict(each.amounts), classes)
             # Lists are read one after the other: they may differ.
             by_project[each.project] = np.maximum(
                 by_project[each.project] - one, 0
             )
 
 
-def _unclaimed(
+def _sent_without_allocation(
     requests: Iterable[request_model.Request],
     given: Mapping[str, tuple[str, ...]],
     servers: Mapping[str, nova_module.Server],
@@ -627,7 +633,7 @@ def _sent_server(
     )
 
 
-def _provider(
+def _build_provider(
     host: nova_module.NovaHypervisor, tree: placement_module.ProviderTree
 ) -> cluster.Provider:
     return cluster.Provider(
@@ -640,7 +646,7 @@ def _provider(
     )
 
 
-def _inventory(
+def _build_inventory(
     trees: Mapping[str, placement_module.ProviderTree],
     classes: tuple[str, ...],
 ) -> cluster.Inventory:
@@ -656,7 +662,7 @@ def _inventory(
     return cluster.Inventory(*(amounts[:, :, n].copy() for n in range(4)))
 
 
-def _since(server: nova_module.Server, now: float) -> float:
+def _start_time(server: nova_module.Server, now: float) -> float:
     """Return the time since which a server runs; the present time if the
     clock of its host is ahead.
     """

@@ -66,18 +66,20 @@ class Withdrawal:
         """
         left: list[str] = []
         for kind, look in (
-            ('hosts of Nova', self._hosts),
-            ('nodes of the batch system', self._nodes),
-            ('metadata of servers', self._marked),
+            ('hosts of Nova', self._disabled_hosts),
+            ('nodes of the batch system', self._drained_nodes),
+            ('metadata of servers', self._metadata_of_servers),
         ):
             try:
                 for thing, remove in look():
-                    left += self._removed(thing, remove)
+                    left += self._try_to_remove(thing, remove)
             except _FAULTS as error:
                 left.append(f'{kind}: not looked for: {error}')
         return left
 
-    def _removed(self, thing: str, remove: Callable[[], None]) -> list[str]:
+    def _try_to_remove(
+        self, thing: str, remove: Callable[[], None]
+    ) -> list[str]:
         """Remove one thing. Returns a sentence if that failed."""
         try:
             remove()
@@ -86,12 +88,12 @@ class Withdrawal:
         self._tell(thing)
         return []
 
-    def _marked(self) -> Iterator[_Removable]:
+    def _metadata_of_servers(self) -> Iterator[_Removable]:
         path = '/servers/detail?all_tenants=1'
         for server in paging.list_all_pages(self._api, path, 'servers'):
-            yield from self._metadata(server)
+            yield from self._written_metadata(server)
 
-    def _hosts(self) -> Iterator[_Removable]:
+    def _disabled_hosts(self) -> Iterator[_Removable]:
         for host, service in sorted(self._nova.services().items()):
             if service.is_disabled_by_product:
                 yield (
@@ -99,17 +101,19 @@ class Withdrawal:
                     functools.partial(self._nova.enable, service),
                 )
 
-    def _nodes(self) -> Iterator[_Removable]:
+    def _drained_nodes(self) -> Iterator[_Removable]:
         if self._batch is None:
             return
-        for host, place in sorted(self._batch.look().places.items()):
+        for host, place in sorted(self._batch.read_hosts().places.items()):
             if place.ours:
                 yield (
                     f'node {host}: undrained, was: {place.reason}',
                     functools.partial(self._batch.undrain, host),
                 )
 
-    def _metadata(self, server: Mapping[str, Any]) -> Iterator[_Removable]:
+    def _written_metadata(
+        self, server: Mapping[str, Any]
+    ) -> Iterator[_Removable]:
         uuid, has = server['id'], server.get('metadata') or {}
         keys = [key for key in WRITTEN if key in has]
         ours = has.get(nova_module.TTL_OURS)

@@ -189,7 +189,7 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
     cloud = _cloud_facts(conf)
     controls.prepare_helpers(conf.config_file or ())
     parts = assembly.build(conf, cloud)
-    heap.give_back()
+    heap.release_free_memory()
     agent = fairness_service.FairnessService(conf, parts)
     launcher = service.launch(conf, agent, workers=1, no_fork=True)
     launcher.wait()

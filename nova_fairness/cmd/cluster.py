@@ -184,7 +184,7 @@ def _answering(
         moving,
         planned,
         lambda: checks.warnings,
-        functools.partial(planner.trial, conf, made.quarantine),
+        functools.partial(planner.build_trial_planner, conf, made.quarantine),
         functools.partial(planner.order_in_force, conf, made.quarantine),
     )
     serving = server.FairnessServer(
@@ -267,8 +267,10 @@ def _run(conf: cfg.ConfigOpts) -> None:
         stopped,
         made.hint,
     )
-    moving = border_assembly.partitioning(conf, store, made, stopped)
-    planned = move_plans.moving(conf, store, made, stopped)
+    moving = border_assembly.build_border_controller(
+        conf, store, made, stopped
+    )
+    planned = move_plans.build_plan_controller(conf, store, made, stopped)
     if planned:
         closing.add(planned.closing)
     checks = repeated_checks.RepeatedChecks(conf, stopped)

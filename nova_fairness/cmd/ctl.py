@@ -129,7 +129,7 @@ def _names(path: pathlib.Path) -> list[str]:
 
 def _run(options: argparse.Namespace) -> int:
     conf = _configuration(options)
-    request_id = request_ids.made()
+    request_id = request_ids.new_request_id()
     transport = transport_module.open_transport(
         conf, client_module.ALLOWED_REMOTE_MODULES
     )

@@ -2,6 +2,7 @@
 
 """Tables for a terminal, from answers of agents and lists of keys."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -16,6 +17,9 @@ Rows = Sequence[Sequence[Any]]
 
 _NOTHING = '-'
 
+SHADOW = 'SHADOW'
+"""Title of the column of the shadow metric."""
+
 
 def table(command: str, answers: Answers) -> str:
     """Format the answers to a command as a table.
@@ -25,7 +29,55 @@ def table(command: str, answers: Answers) -> str:
     :returns: lines; the first line has the names of the columns.
     """
     titles, rows = _FORMS[command]
-    return align_columns(titles, rows(answers))
+    return align_columns(*with_shadow_if_any(titles, rows(answers), answers))
+
+
+def shadow_metric(answers: Answers) -> str:
+    """Return the shadow metric of most hosts, the first by name of equals;
+    empty if no host has one.
+
+    Numbers of different metrics are not comparable.
+    """
+    names = [said.get('shadow_metric', '') for said in answers.values()]
+    names += [
+        (said.get('shadow') or {}).get('metric', '')
+        for said in answers.values()
+    ]
+    counts = collections.Counter(filter(None, names))
+    return min(counts, key=lambda name: (-counts[name], name), default='')
+
+
+def with_shadow_if_any(
+    titles: Sequence[str], rows: Rows, answers: Answers
+) -> tuple[Sequence[str], Rows]:
+    """Return titles and rows without the column of the shadow metric if no
+    host has one.
+    """
+    if SHADOW not in titles or shadow_metric(answers):
+        return titles, rows
+    place = list(titles).index(SHADOW)
+    titles, *rows = (
+        [*row[:place], *row[place + 1 :]] for row in (titles, *rows)
+    )
+    return titles, rows
+
+
+def largest_shadow(answers: Answers, kind: str, name: str) -> float | None:
+    """Return the largest heaviness of an owner by the shadow metric.
+
+    :param kind: ``users`` or ``projects``.
+    """
+    return max(_shadows(answers, kind, name), default=None)
+
+
+def _shadows(answers: Answers, kind: str, name: str) -> list[float]:
+    shadow = shadow_metric(answers)
+    told = [
+        said[kind].get(name, {}).get('shadow_heaviness_quotas')
+        for said in answers.values()
+        if said.get('shadow_metric') == shadow
+    ]
+    return [number for number in told if number is not None]
 
 
 def explanation(answers: Answers, *, everything: bool) -> str:
@@ -47,7 +99,7 @@ def align_columns(titles: Sequence[str], rows: Rows) -> str:
         bool(texts) and all(_is_number(row[place]) for row in texts)
         for place in range(len(titles))
     ]
-    return wording.aligned([titles, *texts], numeric)
+    return wording.format_table([titles, *texts], numeric)
 
 
 def _text(item: Any) -> str:
@@ -117,6 +169,7 @@ def _status_row(host: str, said: Mapping[str, Any]) -> Sequence[Any]:
         host,
         _state(said),
         said['metric'],
+        (said.get('shadow') or {}).get('metric'),
         said['policy'],
         said['epoch'],
         ' '.join(
@@ -145,6 +198,10 @@ def _problems(said: Mapping[str, Any]) -> list[str]:
         problems.append(f'metric and policy not accepted: {said["refused"]}')
     if said['desired'].get('problem'):
         problems.append(said['desired']['problem'])
+    if (shadow := said.get('shadow') or {}).get('problem'):
+        problems.append(
+            f'shadow metric {shadow["metric"]}: {shadow["problem"]}'
+        )
     problems.extend(said.get('unsaved', ()))
     problems.extend((said['round'] or {}).get('errors', ()))
     return problems
@@ -158,6 +215,7 @@ def _instance_rows(answers: Answers) -> Rows:
             vm['uuid'],
             vm['user_name'],
             vm['heaviness_quotas'],
+            vm.get('shadow_heaviness_quotas'),
             vm['wanting'].get('cpu'),
             vm['weight_ratios'].get('cpu'),
             vm['applied_units'].get('cpu'),
@@ -188,11 +246,15 @@ def _project_rows(answers: Answers) -> Rows:
     rows: dict[str, list[Any]] = {}
     for said in answers.values():
         for name, one in said['projects'].items():
-            row = rows.setdefault(name, [name, said['scope'], 0.0, 0])
+            row = rows.setdefault(name, [name, said['scope'], 0.0, None, 0])
             heaviness = one['heaviness_quotas'] or 0.0
             is_part = said['scope'] == 'host'
             row[2] = row[2] + heaviness if is_part else max(row[2], heaviness)
-            row[3] += one['instances_here_count']
+            row[4] += one['instances_here_count']
+    for row in rows.values():
+        shadows = _shadows(answers, 'projects', row[0])
+        combine = sum if row[1] == 'host' else max
+        row[3] = combine(shadows) if shadows else None
     return sorted(rows.values(), key=lambda row: (-row[2], row[0]))
 
 
@@ -226,6 +288,7 @@ def _user_row(name: str, answers: Answers) -> Sequence[Any]:
     return [
         name,
         max((one['heaviness_quotas'] or 0.0) for one in told),
+        largest_shadow(answers, 'users', name),
         sum(one['instances_here_count'] for one in told),
         most,
         used.get(most),
@@ -270,6 +333,9 @@ def _why_numbers(vm: Mapping[str, Any]) -> Iterator[str]:
     total = vm['heaviness']['total']
     heaviness = '-' if total is None else f'{total:.3f}'
     yield f'heaviness: {heaviness} ({vm["metric"]})'
+    if (shadow := vm['heaviness'].get('shadow')) is not None:
+        name = vm['heaviness'].get('shadow_metric')
+        yield f'shadow heaviness: {shadow:.3f} ({name})'
     if vm['weights']:
         yield 'weights: ' + ' '.join(
             f'{name}={weight:.3f}' for name, weight in vm['weights'].items()
@@ -413,6 +479,7 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
             'HOST',
             'STATE',
             'METRIC',
+            SHADOW,
             'POLICY',
             'EPOCH',
             'STEERS',
@@ -432,6 +499,7 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
             'UUID',
             'USER',
             'HEAVINESS',
+            SHADOW,
             'WANTS CPU',
             'CPU WEIGHT',
             'CPU UNITS',
@@ -439,9 +507,12 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
         _instance_rows,
     ),
     'users': (
-        ('USER', 'HEAVINESS', 'VMS', 'USES MOST', 'QUOTAS OF IT'),
+        ('USER', 'HEAVINESS', SHADOW, 'VMS', 'USES MOST', 'QUOTAS OF IT'),
         _user_rows,
     ),
-    'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _project_rows),
+    'projects': (
+        ('PROJECT', 'SCOPE', 'HEAVINESS', SHADOW, 'VMS'),
+        _project_rows,
+    ),
     'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugin_rows),
 }

@@ -33,6 +33,7 @@ _COLUMNS = (
 _TITLES = (
     'USER',
     'HEAVINESS',
+    ctl_tables.SHADOW,
     *(title for title, _ in _COLUMNS),
     'VMS',
     'WAIT',
@@ -97,6 +98,7 @@ def page_text(
         _row(
             _display_name(vms.get(name, ()), entity, name),
             told,
+            ctl_tables.largest_shadow(users, 'users', name),
             vms.get(name, ()),
         )
         for name, told in (
@@ -114,8 +116,9 @@ def page_text(
         )
     )
     lines = [head, *(f'{host}: {why}' for host, why in silent.items()), '']
+    shown = ctl_tables.with_shadow_if_any(_TITLES, rows, users)
     return '\n'.join(
-        [*lines, ctl_tables.align_columns(_TITLES, rows) + _EXPLAINED, '']
+        [*lines, ctl_tables.align_columns(*shown) + _EXPLAINED, '']
     )
 
 
@@ -137,6 +140,7 @@ def _display_name(
 def _row(
     shown: str,
     told: Sequence[Mapping[str, Any]],
+    shadow: float | None,
     vms: Sequence[Mapping[str, Any]],
 ) -> Sequence[Any]:
     weights = [
@@ -147,6 +151,7 @@ def _row(
     return [
         shown,
         max(one['heaviness_quotas'] or 0.0 for one in told),
+        shadow,
         *(_percent(told, resource) for _, resource in _COLUMNS),
         len(vms),
         sum(any(vm['wanting'].values()) for vm in vms),

@@ -56,23 +56,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _make(options: argparse.Namespace) -> int:
     entry = admin.make(options.directory, options.name, options.role)
-    _say_new(options.directory, entry)
-    _say(f'{_COPY} Then copy the secret to {entry.name} only.')
+    _print_new_key(options.directory, entry)
+    _print_line(f'{_COPY} Then copy the secret to {entry.name} only.')
     return DONE
 
 
 def _rotate(options: argparse.Namespace) -> int:
     entry = admin.rotate(options.directory, options.name)
-    _say_new(options.directory, entry)
-    _say(
+    _print_new_key(options.directory, entry)
+    _print_line(
         f'1. {_COPY}\n'
         f'2. Copy the secret to {entry.name} and restart its services.\n'
         '3. Revoke the old key, and copy the list again:'
     )
     present = admin.entries(options.directory)
-    for old in allow_list.good(present, entry.name):
+    for old in allow_list.valid_keys(present, entry.name):
         if old.public != entry.public:
-            _say(f"     {_command(options)} revoke -- '{old.public}'")
+            _print_line(f"     {_command(options)} revoke -- '{old.public}'")
     return DONE
 
 
@@ -82,8 +82,10 @@ def _command(options: argparse.Namespace) -> str:
     return f'nova-fairness-keys --directory {options.directory}'
 
 
-def _say_new(directory: pathlib.Path, entry: allow_list.AllowedKey) -> None:
-    _say(
+def _print_new_key(
+    directory: pathlib.Path, entry: allow_list.AllowedKey
+) -> None:
+    _print_line(
         f'name    {entry.name}\n'
         f'role    {entry.role}\n'
         f'public  {entry.public}\n'
@@ -94,8 +96,8 @@ def _say_new(directory: pathlib.Path, entry: allow_list.AllowedKey) -> None:
 
 def _revoke(options: argparse.Namespace) -> int:
     for entry in admin.revoke(options.directory, options.name_or_key):
-        _say(f'revoked {entry.public} of {entry.name}')
-    _say(_COPY)
+        _print_line(f'revoked {entry.public} of {entry.name}')
+    _print_line(_COPY)
     return DONE
 
 
@@ -107,16 +109,16 @@ def _allow(options: argparse.Namespace) -> int:
         options.role,
         options.signs,
     )
-    _say(f'allowed {entry.public} of {entry.name} as {entry.role}')
-    _say(_COPY)
+    _print_line(f'allowed {entry.public} of {entry.name} as {entry.role}')
+    _print_line(_COPY)
     return DONE
 
 
 def _serves(options: argparse.Namespace) -> int:
     present = admin.serves(options.directory, options.name, options.servers)
     others = ', '.join(present[-1].serves) or 'no other host'
-    _say(f'{options.name} may answer for {options.name} and {others}')
-    _say(_COPY)
+    _print_line(f'{options.name} may answer for {options.name} and {others}')
+    _print_line(_COPY)
     return DONE
 
 
@@ -125,9 +127,9 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         document = {
             'version': LIST_VERSION,
-            'keys': [_listed(entry) for entry in entries],
+            'keys': [_key_fields(entry) for entry in entries],
         }
-        _say(json.dumps(document, indent=2))
+        _print_line(json.dumps(document, indent=2))
         return DONE
     rows = [
         (
@@ -145,7 +147,7 @@ def _list(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _listed(entry: allow_list.AllowedKey) -> dict[str, Any]:
+def _key_fields(entry: allow_list.AllowedKey) -> dict[str, Any]:
     return {
         'name': entry.name,
         'role': entry.role,
@@ -161,25 +163,27 @@ def _listed(entry: allow_list.AllowedKey) -> dict[str, Any]:
 def _check(options: argparse.Namespace) -> int:
     faults = list(admin.faults(options.directory))
     for fault in faults:
-        _say(f'error: {fault}')
+        _print_line(f'error: {fault}')
     if faults:
         return FAULTS
     entries = admin.entries(options.directory)
     for name, count in admin.overlaps(entries).items():
-        _say(f'note: {name} has {count} valid keys; revoke the unused ones')
+        _print_line(
+            f'note: {name} has {count} valid keys; revoke the unused ones'
+        )
     for entry in entries:
         if entry.serves and not entry.revoked:
             others = ', '.join(entry.serves)
-            _say(f'note: {entry.name} may also answer for {others}')
+            _print_line(f'note: {entry.name} may also answer for {others}')
     counts = collections.Counter(
         'revoked' if entry.revoked else entry.role for entry in entries
     )
     listed = ', '.join(f'{n} {what}' for what, n in sorted(counts.items()))
-    _say(f'{options.directory}: no errors found: {listed}')
+    _print_line(f'{options.directory}: no errors found: {listed}')
     return DONE
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(plain.lines(text + '\n'))
 
 

@@ -29,8 +29,12 @@ def export(conf: cfg.ConfigOpts) -> None:
             ' parquet'
         ) from error
     store = storage.open_store(conf)
-    classes, charges = charge_log.recorded(store, store.read_ledger().version)
-    count = export_module.write(pathlib.Path(conf.to), charges, classes)
+    classes, charges = charge_log.read_charges(
+        store, store.read_ledger().version
+    )
+    count = export_module.write_charges(
+        pathlib.Path(conf.to), charges, classes
+    )
     sys.stdout.write(
         plain.lines(f'{conf.to}: {wording.counted(count, "row")} written\n')
     )
@@ -42,7 +46,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises BadLedger: if the ledgers differ.
     """
     store = storage.open_store(conf)
-    difference, count = charge_log.difference(
+    difference, count = charge_log.ledger_difference(
         store, conf.fairness_cluster.half_life
     )
     sys.stdout.write(

@@ -213,7 +213,7 @@ class Relay:
         forwarded without holding.
         """
         is_open = self.lookout is not None and self.lookout.is_away()
-        return jobs_module.counted(self.jobs), is_open
+        return jobs_module.count_outcomes(self.jobs), is_open
 
 
 def create_relay(

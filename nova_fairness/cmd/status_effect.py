@@ -81,9 +81,7 @@ class CpuHierarchy:
         return self.name == files.CPU_WEIGHT
 
     def weight(self, share: float) -> int:
-        """Return the weight of one of two groups that should get a part of the
-        CPU.
-        """
+        """Return the weight that gives one of two groups a part of the CPU."""
         return round(files.FILES[self.name].default * len(EXPECTED) * share)
 
 

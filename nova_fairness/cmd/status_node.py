@@ -59,10 +59,19 @@ def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     assembly.load_plugins(settings)
     if warning := plugins.warning(settings.metric, settings.policy):
         return results.warning(warning)
-    return results.success(
+    said = (
         f'metric {settings.metric}, policy {settings.policy}, '
         f'a round every {settings.interval_s:g} s'
     )
+    if not settings.shadow_metric:
+        return results.success(said)
+    try:
+        plugins.load_metric(settings.shadow_metric)
+    except exception.PluginError as error:
+        return results.warning(
+            f'[fairness] shadow_metric: {error}; the agent runs without it'
+        )
+    return results.success(f'{said}, shadow metric {settings.shadow_metric}')
 
 
 def state(conf: cfg.ConfigOpts) -> upgradecheck.Result:

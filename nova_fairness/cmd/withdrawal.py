@@ -46,9 +46,9 @@ def withdraw(conf: cfg.ConfigOpts) -> None:
             ' hosts again; stop it first'
         )
     has_batch = bool(conf.fairness_partition.batch)
-    batch = border.batch_system(conf) if has_batch else None
+    batch = border.load_batch_system(conf) if has_batch else None
     cloud = clients.connect(options.cloud, options.region_name)
-    removing = withdrawal.Withdrawal(cloud.nova, batch, _tell)
+    removing = withdrawal.Withdrawal(cloud.nova, batch, _print_change)
     left = removing.remove()
     for sentence in left:
         sys.stderr.write(plain.lines(f'{sentence}\n'))
@@ -57,8 +57,8 @@ def withdraw(conf: cfg.ConfigOpts) -> None:
             wording.counted(len(left), 'change was', 'changes were')
             + ' not removed; run the command again'
         )
-    _tell(_NOTHING_LEFT if has_batch else _WITHOUT_BATCH)
+    _print_change(_NOTHING_LEFT if has_batch else _WITHOUT_BATCH)
 
 
-def _tell(sentence: str) -> None:
+def _print_change(sentence: str) -> None:
     sys.stdout.write(plain.lines(f'{sentence}\n'))

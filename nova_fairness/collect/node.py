@@ -39,7 +39,7 @@ def cpus_of_vms(proc: pathlib.Path) -> tuple[int, ...]:
     places = [*_machine_groups(proc, 'cpuset'), *_own_groups(proc, 'cpuset')]
     for text in _read_texts(places, _CPUS):
         try:
-            found = cpus_model.numbers(text)
+            found = cpus_model.parse_cpus(text)
         except ValueError:
             continue
         if found:
@@ -157,7 +157,7 @@ def read_node_resources(
     :returns: the resources, per second where time-shared.
     """
     proc_root, sys_root = pathlib.Path(proc), pathlib.Path(sys)
-    allowed = cpus or _cpus_or_affinity(proc_root)
+    allowed = cpus or _cpus_for_vms(proc_root)
     factor = speed_factor or _speed_factor(proc_root)
     read, written = _disk_bandwidth(
         sys_root, disk_read_bandwidth, disk_write_bandwidth
@@ -193,7 +193,7 @@ def _log_resources(found: node.NodeResources) -> node.NodeResources:
     return found
 
 
-def _cpus_or_affinity(proc: pathlib.Path) -> tuple[int, ...]:
+def _cpus_for_vms(proc: pathlib.Path) -> tuple[int, ...]:
     allowed = cpus_of_vms(proc)
     if allowed:
         return allowed

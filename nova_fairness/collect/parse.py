@@ -339,6 +339,6 @@ def _has_dedicated_cpus(
 
 def _is_one_cpu(cpuset: str) -> bool:
     try:
-        return len(cpus.numbers(cpuset)) == 1
+        return len(cpus.parse_cpus(cpuset)) == 1
     except ValueError:
         return False  # libvirt's "0-3,^2" is more than one CPU

@@ -136,6 +136,19 @@ quarantine.
 """,
     ),
     cfg.StrOpt(
+        'shadow_metric',
+        default='',
+        mutable=True,
+        help="""
+Second metric that is computed in every round beside the one in use, from the
+same measurements, and only reported: status, API, Prometheus and record show
+the heaviness of users and VMs by both. It never changes a weight. If it fails
+or is slow, the status says so, and the rounds go on. Empty: none. Set it to
+compare a metric with the one in use before you use it. Can be changed while
+the agent runs (SIGHUP), which also ends its quarantine.
+""",
+    ),
+    cfg.StrOpt(
         'policy',
         default=defaults.POLICY,
         mutable=True,

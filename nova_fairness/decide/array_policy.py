@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policies whose arithmetic takes many nodes at once.
+"""Policies that compute the weights of many nodes in one call.
 
-The contract of a policy is one node per call, with memory that is JSON. A
-policy written in arrays keeps that contract, because an agent has one node,
-and can be asked about thousands of nodes in one call, as a simulator does.
+By its contract a policy gets one node per call, and its memory is JSON. A
+policy written in arrays keeps this contract for the agent, which has one node.
+A simulator calls it once for thousands of nodes.
 """
 
 import abc
@@ -27,14 +27,14 @@ from nova_fairness.model import usage as usage_model
 
 Array = npt.NDArray[np.float64]
 Memories = Mapping[str, Array]
-"""Memory by name of the field; rows as in :class:`Crowd`."""
+"""Memory by name of the field; rows as in :class:`SituationArrays`."""
 
 VERSION = 1
 _LARGEST = 1e15
 
 
-class Per(enum.Enum):
-    """Of what a field is remembered, and so the shape of its array."""
+class MemoryScope(enum.Enum):
+    """Objects for which a policy stores numbers: the shape of the array."""
 
     VM = 'vm'
     """(n,): one number per VM."""
@@ -48,19 +48,19 @@ class Per(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MemoryField:
-    """Something that a policy remembers from one round to the next.
+    """Numbers that a policy stores from one round to the next.
 
-    :ivar per: of what.
-    :ivar unknown: the value where nothing is remembered; may be NaN.
+    :ivar per: objects that have one number each.
+    :ivar unknown: value of an object without a stored number; may be NaN.
     """
 
-    per: Per
+    per: MemoryScope
     unknown: float = math.nan
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Crowd:
-    """The VMs of one or more nodes; :class:`.policy.Situation` as arrays.
+class SituationArrays:
+    """Situation of one or more nodes; see :class:`.policy.Situation`.
 
     :ivar node: (n,) index of each VM's node.
     :ivar nodes: number of nodes m.
@@ -69,7 +69,7 @@ class Crowd:
     :ivar vcpus: (n,) > 0.
     :ivar contended: (m, c) whether the VMs of a node compete.
     :ivar wanting: (n, c) whether each VM wants more.
-    :ivar foresight: what is known of other nodes; ``None``: nothing.
+    :ivar foresight: knowledge about other nodes; ``None`` if there is none.
     """
 
     node: usage_model.Indices
@@ -85,8 +85,8 @@ class Crowd:
 class ArrayPolicy(policy.Policy):
     """Base of policies that decide for many nodes in one call.
 
-    Subclasses write :meth:`decide` and name in :attr:`FIELDS` what they
-    remember. A node's weights must depend on that node's rows alone.
+    Subclasses write :meth:`decide`, and list in :attr:`FIELDS` the numbers
+    that they store. The weights of a node must depend only on its own rows.
     """
 
     FIELDS: ClassVar[Mapping[str, MemoryField]] = {}
@@ -94,17 +94,17 @@ class ArrayPolicy(policy.Policy):
     @abc.abstractmethod
     def decide(
         self,
-        crowd: Crowd,
+        crowd: SituationArrays,
         previous: allocation.Weights,
         memory: Memories,
         elapsed_s: float,
     ) -> tuple[allocation.Weights, Memories]:
         """Decide the weights of one round of every node.
 
-        :param crowd: of this round.
-        :param previous: (n, c) what was really applied last.
+        :param crowd: situation of this round.
+        :param previous: (n, c) weights that were applied last.
         :param memory: an array for each of :attr:`FIELDS`.
-        :param elapsed_s: since the last decision, seconds, > 0.
+        :param elapsed_s: seconds since the last decision, > 0.
         :returns: (n, c) finite weights > 0, and the new memory.
         """
 
@@ -115,57 +115,66 @@ class ArrayPolicy(policy.Policy):
         memory: policy.Memory,
         elapsed_s: float,
     ) -> tuple[allocation.Weights, policy.Memory]:
-        """Decide for one node; the order of its rows changes nothing."""
+        """Decide the weights of one node; the order of rows has no effect."""
         order = np.argsort(np.array(situation.keys, dtype=np.str_))
         keys = [situation.keys[row] for row in order]
         weights, kept = self.decide(
-            _crowd(situation, order),
+            _situation_arrays(situation, order),
             np.asarray(previous, dtype=np.float64)[order],
-            self._thawed(memory, keys),
+            self._parse_memory(memory, keys),
             elapsed_s,
         )
         result = np.empty_like(weights)
         result[order] = weights
-        return result, self._frozen(kept, keys)
+        return result, self._format_memory(kept, keys)
 
     @classmethod
-    def nothing(cls, vms: int, nodes: int) -> Memories:
-        """Memory of VMs and nodes never seen before."""
+    def initial_memory(cls, vms: int, nodes: int) -> Memories:
+        """Return the memory of VMs and nodes that were never seen before."""
         return {
             name: np.full(_shape(field, vms, nodes), field.unknown)
             for name, field in cls.FIELDS.items()
         }
 
-    def _thawed(self, memory: policy.Memory, keys: Sequence[str]) -> Memories:
-        """Read memory, which may be another policy's or edited by hand."""
-        own = _part(memory, type(self).__name__)
+    def _parse_memory(
+        self, memory: policy.Memory, keys: Sequence[str]
+    ) -> Memories:
+        """Convert JSON types to arrays; unusable entries count as unknown.
+
+        The memory may be of another policy, or edited by hand.
+        """
+        own = _sub_mapping(memory, type(self).__name__)
         usable = own if own.get('version') == VERSION else {}
-        vms = _part(usable, 'vms')
-        rows = [_part(vms, key) for key in keys]
-        node = [_part(usable, 'node')]
-        result = self.nothing(len(keys), 1)
+        vms = _sub_mapping(usable, 'vms')
+        rows = [_sub_mapping(vms, key) for key in keys]
+        node = [_sub_mapping(usable, 'node')]
+        result = self.initial_memory(len(keys), 1)
         for name, field in self.FIELDS.items():
-            found = node if field.per is Per.NODE_CONTROL else rows
+            found = node if field.per is MemoryScope.NODE_CONTROL else rows
             for row, entry in enumerate(found):
-                _fill(result[name][row : row + 1], entry.get(name))
+                _store_numbers(result[name][row : row + 1], entry.get(name))
         return result
 
-    def _frozen(self, kept: Memories, keys: Sequence[str]) -> policy.Memory:
-        """Memory in JSON types; unknown values are left out."""
+    def _format_memory(
+        self, kept: Memories, keys: Sequence[str]
+    ) -> policy.Memory:
+        """Convert arrays to JSON types, without unknown values."""
         vms: dict[str, dict[str, Any]] = {key: {} for key in keys}
         node: dict[str, Any] = {}
         for name, field in self.FIELDS.items():
-            of_node = field.per is Per.NODE_CONTROL
+            of_node = field.per is MemoryScope.NODE_CONTROL
             targets = [node] if of_node else [vms[key] for key in keys]
             for target, value in zip(targets, kept[name], strict=True):
                 if np.isfinite(value).any():
-                    target[name] = _jsonable(value)
+                    target[name] = _as_json(value)
         own = {'version': VERSION, 'node': node, 'vms': vms}
         return {type(self).__name__: own}
 
 
-def _crowd(situation: policy.Situation, order: usage_model.Indices) -> Crowd:
-    return Crowd(
+def _situation_arrays(
+    situation: policy.Situation, order: usage_model.Indices
+) -> SituationArrays:
+    return SituationArrays(
         node=np.zeros(len(order), dtype=np.intp),
         nodes=1,
         heaviness=situation.heaviness[order],
@@ -180,35 +189,35 @@ def _crowd(situation: policy.Situation, order: usage_model.Indices) -> Crowd:
 def _shape(field: MemoryField, vms: int, nodes: int) -> tuple[int, ...]:
     controls = len(resources.CONTROLS)
     return {
-        Per.VM: (vms,),
-        Per.VM_CONTROL: (vms, controls),
-        Per.NODE_CONTROL: (nodes, controls),
+        MemoryScope.VM: (vms,),
+        MemoryScope.VM_CONTROL: (vms, controls),
+        MemoryScope.NODE_CONTROL: (nodes, controls),
     }[field.per]
 
 
-def _part(whole: object, name: str) -> Mapping[Any, Any]:
+def _sub_mapping(whole: object, name: str) -> Mapping[Any, Any]:
     found = whole.get(name) if isinstance(whole, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
-def _fill(row: Array, value: object) -> None:
-    """Put remembered numbers into a row, entry by entry."""
+def _store_numbers(row: Array, value: object) -> None:
+    """Write stored numbers into a row; skip unusable ones."""
     values = value if isinstance(value, list) else [value]
     if len(values) != row.size:
         return
     for place, number in enumerate(values):
-        if _usable(number):
+        if _is_usable_number(number):
             row.reshape(-1)[place] = number
 
 
-def _usable(number: object) -> bool:
+def _is_usable_number(number: object) -> bool:
     if isinstance(number, bool) or not isinstance(number, int | float):
         return False
     return abs(number) <= _LARGEST
 
 
-def _jsonable(value: Any) -> Any:
-    """JSON has no NaN: what is not known is null."""
+def _as_json(value: Any) -> Any:
+    """Convert numbers to JSON; NaN becomes null, because JSON has no NaN."""
     if np.ndim(value):
-        return [_jsonable(item) for item in value]
+        return [_as_json(item) for item in value]
     return float(value) if np.isfinite(value) else None

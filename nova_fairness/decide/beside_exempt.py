@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""CPU weights on nodes on which some VMs are exempt: pure arrays.
+"""CPU weights on nodes on which some VMs are exempt, in arrays.
 
-An exempt VM has weight 1, so that other weights have a meaning of their own:
-the higher they are, the less it gets. They are found by turns. Each weight
-moves by what its user is due to what all of the user's VMs on the node would
-get with the weights before. Where the largest would pass the bound, all that
-can be steered go down together: users who cannot have what they are due, since
-exempt VMs have it, lack the same part of it.
+An exempt VM has weight 1, so it gets less if the weights of the other VMs are
+higher. The weights are found in turns. In each turn a weight is multiplied by
+the amount that its user should get, divided by the amount that the user's VMs
+on the node would get with the weights of the turn before. If the largest
+weight exceeds the bound, all weights of the node fall by one factor. Then
+users who cannot get their amount, because exempt VMs have it, lack the same
+fraction of it.
 """
 
 import numpy as np
@@ -20,16 +21,16 @@ Scalars = usage_model.Scalars
 Indices = usage_model.Indices
 
 TURNS = 40
-"""Turns after which no test moved a user by more than 0.1 %."""
+"""Number of turns. After them no test moved a user by more than 0.1 %."""
 
 DAMPED = 0.7
-"""Part of the step to the weight that would be right: exempt VMs make steps
-too long, and the whole step goes past the end."""
+"""Part of a step that is made. With exempt VMs a whole step would pass the
+goal."""
 
 _NEXT_TO_NOTHING = 1e-9
 
 
-def aimed(
+def weights_for_amounts(
     node: Indices,
     cell: Indices,
     log: Scalars,
@@ -39,17 +40,19 @@ def aimed(
     exempt: resources.Mask,
     reach: float,
 ) -> Scalars:
-    """Weights that give users on each node what they are due, if any do.
+    """Return the weights with which users on each node get given amounts.
+
+    If no weights within the bounds do, the nearest ones are returned.
 
     :param node: (p,) index of each VM's node, 0..m-1.
     :param cell: (p,) index of each VM's user on its node, 0..k-1.
     :param log: (p,) logarithms of the weights if no VM was exempt.
-    :param wanted: (p,) CPU time that each wants, >= 0.
-    :param size: (p,) > 0: what the kernel weighs each by at weight 1.
-    :param due: (k,) CPU time of each user on the node, >= 0.
+    :param wanted: (p,) CPU time that each VM wants, >= 0.
+    :param size: (p,) > 0, share of each VM in the kernel at weight 1.
+    :param due: (k,) CPU time that each user on the node should get, >= 0.
     :param exempt: (p,) VMs that have weight 1.
-    :param reach: how far from neutral a weight can be, a logarithm.
-    :returns: (p,) logarithms.
+    :param reach: largest distance of a weight from neutral, a logarithm.
+    :returns: (p,) logarithms of the weights.
     """
     place = np.zeros(len(due), dtype=np.intp)
     place[cell] = node

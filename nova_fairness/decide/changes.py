@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Changes that turn the present state into the wanted one."""
+"""Changes from the present values of the kernel to the wanted ones."""
 
 from collections.abc import Mapping
 import types
@@ -20,14 +20,14 @@ def changes(
     tolerance: float,
     tolerances: Mapping[resources.ResourceControl, float] = _ALL,
 ) -> tuple[allocation.Change, ...]:
-    """Compare the wanted state with the present one.
+    """Return the changes that make the present state the wanted one.
 
-    :param wanted: knobs that are steered; others are left as they are.
-    :param present: what the kernel holds; a missing knob is unknown and is
+    :param wanted: values of the steered knobs; other knobs stay unchanged.
+    :param present: values in the kernel; a missing knob is unknown and is
         written.
-    :param tolerance: relative to the present value, >= 0; a smaller
-        difference is not worth a write.
-    :param tolerances: of controls that have another than all.
+    :param tolerance: largest difference that is not written, relative to the
+        present value, >= 0.
+    :param tolerances: tolerance of each control with one of its own.
     :returns: sorted by incarnation, then in the order of the controls.
     """
     found = [
@@ -36,7 +36,7 @@ def changes(
         if (before := present.get(knob)) is None
         or differ(value, before, tolerances.get(knob.control, tolerance))
     ]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=_sort_key))
 
 
 @overload
@@ -50,13 +50,13 @@ def differ(
 
 
 def differ(wanted: Any, present: Any, tolerance: float) -> Any:
-    """Tell which units differ enough to be written; of one VM or of many.
+    """Return whether units differ enough to be written, of one or many VMs.
 
     :param tolerance: part of the present units, >= 0.
     """
     return abs(wanted - present) > tolerance * abs(present)
 
 
-def _order(change: allocation.Change) -> tuple[str, int]:
+def _sort_key(change: allocation.Change) -> tuple[str, int]:
     knob = change.knob
     return knob.incarnation, resources.CONTROLS.index(knob.control)

@@ -3,8 +3,8 @@
 """Contention on a node: the VMs that wait, and for what.
 
 A weight divides a resource only among VMs that wait for it, and it works only
-for a VM that wants more. All arithmetic takes many nodes at once: an agent has
-one, a simulator thousands.
+for a VM that wants more. All functions compute many nodes at once: an agent
+has one node, a simulator has thousands.
 """
 
 import dataclasses
@@ -19,17 +19,17 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import waiting as waiting_module
 
 RIVAL = 0.05
-"""Part of what the only VM that wants more uses. Other VMs that together use
-less are no rivals: it can gain nothing from them. The case is one VM of 8
-vCPUs against 40 that want 0.3 CPUs each."""
+"""Part of the use of the only VM that wants more. If all other VMs together
+use less than this, the VM has no rivals, because it can gain nothing from
+them. The case is one VM of 8 vCPUs against 40 that want 0.3 CPUs each."""
 
-Judged = tuple[resources.Mask, resources.Mask]
+ContentionMasks = tuple[resources.Mask, resources.Mask]
 """(m,) whether a node's VMs compete, (n,) whether each VM wants more."""
 
 JUDGED: tuple[resources.ResourceControl, ...] = (
     resources.ResourceControl.CPU,
 )
-"""Controls that an agent knows enough of to judge; no other is contended."""
+"""Controls that are judged by default; no other control is contended."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,15 +40,15 @@ class ContentionLoad:
     :ivar vcpus: (n,) >= 1.
     :ivar used: (n, r) finite, >= 0, amounts of the interval.
     :ivar stall: (n, c) part of the interval, 0..1, in which the VM waited for
-        the resource of the control; NaN where that is not known.
+        the resource of the control; NaN if it is unknown.
     :ivar ready: (n,) whether the VM runs and its usage is known.
     :ivar cpus: (m,) number of each node's CPUs, > 0.
     :ivar supply: (m, r) >= 0, of each node in the interval.
     :ivar interval_s: length of the interval, seconds, > 0.
-    :ivar busy: (m, c) part of the capacity, 0..1, in use, the host included;
-        NaN where only the VMs' own use is known.
-    :ivar waiting: who waits for a CPU; ``None`` if that is not judged over
-        intervals: then this one alone counts.
+    :ivar busy: (m, c) part of the capacity, 0..1, that VMs and host use; NaN
+        if only the use of VMs is known.
+    :ivar waiting: VMs that wait for a CPU, judged over several intervals;
+        ``None`` to judge by this interval alone.
     """
 
     node: usage_model.Indices
@@ -63,13 +63,13 @@ class ContentionLoad:
     waiting: usage_model.CpuWaits | None = None
 
 
-def judged(
+def judge_load(
     load: ContentionLoad,
     controls: tuple[resources.ResourceControl, ...] = JUDGED,
 ) -> tuple[resources.Mask, resources.Mask]:
-    """Judge which VMs want more on each node.
+    """Return which VMs want more, and on which nodes VMs compete.
 
-    :param controls: that are judged; of the others no VM wants more.
+    :param controls: controls that are judged; no VM wants more of the others.
     :returns: (m, c) whether a node's VMs compete, (n, c) whether each VM
         wants more.
     """
@@ -78,10 +78,12 @@ def judged(
     wanting = np.zeros((count, len(resources.CONTROLS)), dtype=np.bool_)
     if resources.ResourceControl.CPU in controls:
         column = resources.CONTROLS.index(resources.ResourceControl.CPU)
-        found = _alone(load) if load.waiting is None else load.waiting
+        found = (
+            _waits_of_interval(load) if load.waiting is None else load.waiting
+        )
         wanting[:, column] = found.vms & load.ready
-        used = _parts(load).sum(axis=1) * load.cpus[load.node]
-        rivals = have_rivals(load.node, nodes, wanting[:, column], used)
+        used = _cpu_parts(load).sum(axis=1) * load.cpus[load.node]
+        rivals = nodes_with_rivals(load.node, nodes, wanting[:, column], used)
         contended[:, column] = rivals & found.nodes
     return contended, wanting
 
@@ -93,17 +95,18 @@ def situation(
     node: node_model.NodeResources,
     waiting: usage_model.CpuWaits | None = None,
 ) -> policy.Situation:
-    """Judge who wants more on one node.
+    """Return the situation of one node, with the VMs that want more.
 
-    :param usage: of the VMs of that node in the last interval.
+    :param usage: usage of the node's VMs in the last interval.
     :param heaviness: (n,) finite, norm units, rows of ``usage``.
     :param user: (n,) index of each VM's user.
-    :param node: what the node has.
-    :param waiting: as was judged over intervals; ``None``: this one counts.
-    :returns: rows as in ``usage``.
+    :param node: resources of the node.
+    :param waiting: VMs that wait for a CPU, judged over several intervals;
+        ``None`` to judge by the last interval alone.
+    :returns: the situation, with the rows of ``usage``.
     """
-    load = dataclasses.replace(_load(usage, node), waiting=waiting)
-    contended, wanting = judged(load)
+    load = dataclasses.replace(_load_of_node(usage, node), waiting=waiting)
+    contended, wanting = judge_load(load)
     return policy.Situation(
         keys=tuple(item.key for item in usage.incarnations),
         heaviness=np.array(heaviness, dtype=np.float64),
@@ -114,7 +117,7 @@ def situation(
     )
 
 
-def _load(
+def _load_of_node(
     usage: usage_model.Usage, node: node_model.NodeResources
 ) -> ContentionLoad:
     cpu = resources.CONTROLS.index(resources.ResourceControl.CPU)
@@ -137,13 +140,13 @@ def _load(
     )
 
 
-def _alone(load: ContentionLoad) -> usage_model.CpuWaits:
-    """Judge by one interval, without any before."""
+def _waits_of_interval(load: ContentionLoad) -> usage_model.CpuWaits:
+    """Return the VMs that wait for a CPU, judged by this interval alone."""
     column = resources.CONTROLS.index(resources.ResourceControl.CPU)
     cpus = load.cpus[load.node]
     now = waiting_module.Interval(
         node=load.node,
-        used=_parts(load).max(axis=1, initial=0.0) * cpus,
+        used=_cpu_parts(load).max(axis=1, initial=0.0) * cpus,
         stall=load.stall[:, column],
         most=np.minimum(load.vcpus, cpus),
         ready=load.ready,
@@ -151,30 +154,32 @@ def _alone(load: ContentionLoad) -> usage_model.CpuWaits:
         busy=load.busy[:, column],
     )
     past = waiting_module.WaitHistory.unknown(len(load.node))
-    return waiting_module.judge(now, past)[0]
+    return waiting_module.judge_waits(now, past)[0]
 
 
-def _parts(load: ContentionLoad) -> resources.Vector:
-    """The part of its node's CPUs that each VM used, (n, 1)."""
+def _cpu_parts(load: ContentionLoad) -> resources.Vector:
+    """Return the part of its node's CPUs that each VM used, (n, 1)."""
     steered = resources.RESOURCES.steered_by(resources.ResourceControl.CPU)
     supply = load.supply[:, steered]
     safe = np.where(supply > 0, supply, np.inf)
     return np.asarray(load.used[:, steered] / safe[load.node])
 
 
-def have_rivals(
+def nodes_with_rivals(
     node: usage_model.Indices,
     nodes: int,
     wanting: resources.Mask,
     used: usage_model.Scalars,
 ) -> resources.Mask:
-    """Tell where some want more, or one does and the others have some, (m,).
+    """Return the nodes with rivals for a resource, (m,).
 
-    How much each of the others has does not count: many small VMs together
-    have as much as a large one.
+    On such a node several VMs want more, or one VM wants more and the other
+    VMs together use enough of the resource. Only their sum counts: many small
+    VMs together have as much as a large one.
 
     :param node: (n,) index of each VM's node.
-    :param used: (n,) of what is wanted, >= 0.
+    :param wanting: (n,) whether each VM wants more.
+    :param used: (n,) amount of the resource that each VM uses, >= 0.
     """
     count = np.bincount(node[wanting], minlength=nodes)
     own = np.bincount(node, np.where(wanting, used, 0.0), nodes)
@@ -183,15 +188,17 @@ def have_rivals(
     return np.asarray((count > 1) | alone)
 
 
-def compete(
+def nodes_with_competition(
     node: usage_model.Indices,
     nodes: int,
     wanting: resources.Mask,
     having: resources.Mask,
 ) -> resources.Mask:
-    """Tell where one VM waits, and another has something, (m,).
+    """Return the nodes on which a VM waits and another VM has something, (m,).
 
     :param node: (n,) index of each VM's node.
+    :param wanting: (n,) whether each VM wants more.
+    :param having: (n,) whether each VM has some of the resource.
     """
 
     def counted(chosen: resources.Mask) -> usage_model.Indices:

@@ -129,15 +129,15 @@ class MixedRows:
         )
 
     @property
-    def full(self) -> Scalars:
+    def full_rates(self) -> Scalars:
         """Logarithms of rates per size at which rows lack nothing, (p,)."""
         return np.asarray(np.log(self.wanted / self.size))
 
-    def divided(
+    def divide_at_levels(
         self,
         levels: Scalars | None,
         weigh: weighted.Weigh,
-        begin: maxmin.Begin | None,
+        begin: maxmin.SearchState | None,
         steps: int,
     ) -> maxmin.MaxMinDivision:
         """Divide all nodes at given levels.
@@ -150,7 +150,7 @@ class MixedRows:
         nodes = len(self.supply)
         wanted, left, node = self.wanted, self.supply, self.node
         if levels is not None:
-            wanted = self.asked(levels)
+            wanted = self.wants_at_levels(levels)
             had = np.bincount(node[self.fixed], wanted[self.fixed], nodes)
             left = np.maximum(left - had, _LEAST * left)
             node = np.where(self.fixed, nodes + node, node)
@@ -177,12 +177,12 @@ class MixedRows:
             found, got=found.got[back], log=found.log[back]
         )
 
-    def asked(self, levels: Scalars) -> Scalars:
+    def wants_at_levels(self, levels: Scalars) -> Scalars:
         """Return what rows want; of fixed rows what they get at these levels.
 
         :returns: (p,).
         """
-        rate = np.exp(np.minimum(self.full, levels[self.node]))
+        rate = np.exp(np.minimum(self.full_rates, levels[self.node]))
         return np.where(self.fixed, self.size * rate, self.wanted)
 
     def weights(
@@ -194,20 +194,20 @@ class MixedRows:
         of weights count.
         """
         if levels is None:
-            return self._beside(found)
-        top = self._top(found)
+            return self._weights_of_mixed_nodes(found)
+        top = self._highest_rates(found)
         log = found.log + (top - np.where(self.mixed, levels, 0.0))[self.node]
         log = np.where(self.fixed, 0.0, log.clip(-self.reach, self.reach))
         return np.where(self.mixed[self.node], log, found.log)
 
-    def _beside(self, found: maxmin.MaxMinDivision) -> Scalars:
+    def _weights_of_mixed_nodes(self, found: maxmin.MaxMinDivision) -> Scalars:
         """Return weights that give cells nearly what ``found`` gives them."""
         log = found.log.copy()
         here = np.flatnonzero(self.mixed[self.node])
         names, cell = np.unique(self.cell[here], return_inverse=True)
         node = np.unique(self.node[here], return_inverse=True)[1]
         due = np.bincount(self.cell, found.got).astype(np.float64)[names]
-        log[here] = beside_exempt.aimed(
+        log[here] = beside_exempt.weights_for_amounts(
             node,
             cell,
             log[here] + self.reach,
@@ -219,15 +219,18 @@ class MixedRows:
         )
         return log
 
-    def got(self, log: Scalars) -> Scalars:
-        """Return the amounts that a kernel gives rows by weights, (p,)."""
+    def amounts_by_weights(self, log: Scalars) -> Scalars:
+        """Return the amounts that the kernel gives to each row, (p,).
+
+        :param log: (p,) logarithms of the weights.
+        """
         supply = np.where(self.short, self.supply, np.inf)
         got, _ = filling.fill(
             supply, self.node, self.wanted, self.size * np.exp(log)
         )
         return got
 
-    def begin(
+    def first_levels(
         self, found: maxmin.MaxMinDivision, known: Scalars | None
     ) -> Scalars:
         """Return the first levels: the middle of the rates of each node, (m,).
@@ -240,54 +243,61 @@ class MixedRows:
         else:
             known, is_known = self.low, np.zeros_like(self.mixed)
         rate = np.log(found.got / self.size)
-        high, low = self._most(rate, True), -self._most(-rate, True)
+        high, low = (
+            self._largest_by_node(rate, True),
+            -self._largest_by_node(-rate, True),
+        )
         with np.errstate(invalid='ignore'):
-            return self._bounded(np.where(is_known, known, (high + low) / 2))
+            return self._within_bounds(
+                np.where(is_known, known, (high + low) / 2)
+            )
 
-    def moved(
+    def next_levels(
         self,
         levels: Scalars,
         found: maxmin.MaxMinDivision,
-        heavy: Scalars,
+        heaviness: Scalars,
     ) -> Scalars:
         """Return the levels of the next turn, (m,).
 
         :param found: division at the present levels.
-        :param heavy: (k,) heaviness of owners in that division.
+        :param heaviness: (k,) heaviness of owners in that division.
         """
         rate = np.log(found.got / self.size)
-        log = np.log(np.maximum(heavy, weighted.LIGHT))[self.owner]
+        log = np.log(np.maximum(heaviness, weighted.LIGHT))[self.owner]
         content = found.got >= self.wanted * (1 - weighted.SAME)
         free = ~self.fixed & ~content
-        waits = self.fixed & (self.full > levels[self.node])
-        steered = -self._most(-log, free)
-        alone = -self._most(-log, waits)
+        waits = self.fixed & (self.full_rates > levels[self.node])
+        steered = -self._largest_by_node(-log, free)
+        alone = -self._largest_by_node(-log, waits)
         known = np.isfinite(steered) & np.isfinite(alone)
         with np.errstate(invalid='ignore'):
             step = (steered - alone).clip(-FARTHEST, FARTHEST)
-            low = self._top(found) - self.reach
-            high = -self._most(-rate, free) + self.reach
+            low = self._highest_rates(found) - self.reach
+            high = -self._largest_by_node(-rate, free) + self.reach
             wish = np.minimum(np.maximum(levels + step, low), high)
             wish = np.where(low > high, (low + high) / 2, wish)
-        wish = self._bounded(np.where(known, wish, self.high))
+        wish = self._within_bounds(np.where(known, wish, self.high))
         move = np.where(self.mixed, wish, 0.0) - np.where(
             self.mixed, levels, 0.0
         )
         return np.where(self.mixed, levels + PART * move, np.inf)
 
-    def _bounded(self, levels: Scalars) -> Scalars:
+    def _within_bounds(self, levels: Scalars) -> Scalars:
         return np.where(
             self.mixed,
             np.minimum(np.maximum(levels, self.low), self.high),
             np.inf,
         )
 
-    def _top(self, found: maxmin.MaxMinDivision) -> Scalars:
+    def _highest_rates(self, found: maxmin.MaxMinDivision) -> Scalars:
         """Return the highest rate of rows without weight 1, (m,)."""
         rate = np.log(found.got / self.size)
-        return self._most(rate, ~self.fixed)
+        return self._largest_by_node(rate, ~self.fixed)
 
-    def _most(self, values: Scalars, counts: Mask | bool) -> Scalars:
+    def _largest_by_node(
+        self, values: Scalars, counts: Mask | bool
+    ) -> Scalars:
         """Return the largest value of some rows of each mixed node, (m,).
 
         :param counts: (p,) whether the row is one of them.
@@ -298,13 +308,15 @@ class MixedRows:
         return most
 
 
-def is_better(heavy: Scalars, than: Scalars) -> bool:
+def is_fairer(heaviness: Scalars, other: Scalars) -> bool:
     """Whether the lightest owners have more; if they have the same, the next.
 
-    :param heavy: (k,) heaviness of owners, in any order; so is ``than``.
+    :param heaviness: (k,) heaviness of owners, in any order; so is ``other``.
     """
-    one, other = np.sort(heavy), np.sort(than)
-    apart = one - other
-    clear = np.abs(apart) > CLEARLY * np.maximum(np.abs(other), weighted.LIGHT)
+    mine, theirs = np.sort(heaviness), np.sort(other)
+    apart = mine - theirs
+    clear = np.abs(apart) > CLEARLY * np.maximum(
+        np.abs(theirs), weighted.LIGHT
+    )
     first = int(np.argmax(clear))
     return bool(clear[first] and apart[first] > 0)

@@ -93,7 +93,7 @@ class ForesightSearch:
 
     knowledge: foresight_model.CpuKnowledge
     end: foresight_model.CpuTarget
-    at: maxmin.Begin | None
+    at: maxmin.SearchState | None
     is_over: bool
     turns: '_LevelSearch | None' = None
 
@@ -103,7 +103,7 @@ class ForesightSearch:
         return self.end.sharpness <= SHARP
 
 
-Make = Callable[
+RunSteps = Callable[
     [foresight_model.CpuKnowledge, ForesightSearch | None, int],
     tuple[ForesightSearch, float],
 ]
@@ -112,8 +112,8 @@ It returns the search and the CPU time that it used, seconds."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Course:
-    """Search of an agent over many rounds.
+class AgentSearch:
+    """Search of an agent for the fair division, over many rounds.
 
     :ivar work: search in progress; ``None`` before the first round, and after
         a step that took too long.
@@ -124,39 +124,43 @@ class Course:
     work: ForesightSearch | None = None
     last: ForesightSearch | None = None
 
-    def followed(
-        self, known: foresight_model.CpuKnowledge, make: Make, longest_s: float
-    ) -> 'Course':
+    def continue_for_round(
+        self,
+        knowledge: foresight_model.CpuKnowledge,
+        run_steps: RunSteps,
+        longest_s: float,
+    ) -> 'AgentSearch':
         """Run the search for one round: one step, and more if time permits.
 
         The search continues from its present state after every change of
         wants, users or nodes. A finished search stays as it is while wants
         change by next to nothing.
 
-        :param make: runs steps of the search.
+        :param knowledge: newest wants and CPUs of all nodes.
+        :param run_steps: runs steps of the search.
         :param longest_s: CPU time that a step may take; after a longer one
             there is no division, and feedback decides.
         """
         work, last = self.work, self.last
-        if last is not None and not last.knowledge.has_cells_of(known):
+        if last is not None and not last.knowledge.has_cells_of(knowledge):
             last = None
-        if work is not None and work.knowledge.is_like(known):
+        if work is not None and work.knowledge.is_like(knowledge):
             if work.is_over and last is not None:
                 return self
-            known = work.knowledge
-        found, step_s = make(known, work, 1)
+            knowledge = work.knowledge
+        found, step_s = run_steps(knowledge, work, 1)
         if step_s > longest_s:
-            return Course()
+            return AgentSearch()
         more = min(int(PER_ROUND_S / max(step_s, 1e-9)), STEPS) - 1
         if not found.is_over and more > 0:
-            found, _ = make(known, found, more)
+            found, _ = run_steps(knowledge, found, more)
         # What is not finished is better than what was fair before.
         if last is None or found.is_useful:
             last = found
-        return Course(found, last)
+        return AgentSearch(found, last)
 
 
-def searched(
+def search_division(
     knowledge: foresight_model.CpuKnowledge,
     ratio: float,
     before: ForesightSearch | None = None,
@@ -179,7 +183,7 @@ def searched(
         knowledge, supply, short, heaviness.owner, heaviness.user, ratio
     )
     if mixed is not None:
-        return _searched_by_turns(knowledge, mixed, heaviness, before, steps)
+        return _search_by_turns(knowledge, mixed, heaviness, before, steps)
     rows = maxmin.DemandRows(
         node=knowledge.node[demand.cell],
         owner=heaviness.owner[demand.cell],
@@ -198,77 +202,80 @@ def searched(
 class _LevelSearch:
     """Search for the levels of nodes on which some VMs have weight 1.
 
-    :ivar made: number of finished turns.
+    :ivar finished_turns: number of finished turns.
     :ivar levels: (m,) levels of the present turn; ``None`` in the first turn,
         which divides as if all VMs were steered.
     :ivar best: best division of the finished turns; ``None`` before the first
         ended.
-    :ivar heavy: (k,) heaviness of owners in the best division.
-    :ivar known: (m,) levels of the best division, also of an earlier search.
+    :ivar best_heaviness: (k,) heaviness of owners in the best division.
+    :ivar best_levels: (m,) levels of the best division, also of an earlier
+        search.
     """
 
-    made: int = 0
+    finished_turns: int = 0
     levels: usage_model.Scalars | None = None
     best: foresight_model.CpuTarget | None = None
-    heavy: usage_model.Scalars | None = None
-    known: usage_model.Scalars | None = None
+    best_heaviness: usage_model.Scalars | None = None
+    best_levels: usage_model.Scalars | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether all turns are finished."""
-        return self.made >= exempt_levels.TURNS
+        return self.finished_turns >= exempt_levels.TURNS
 
-    def after(
+    def after_turn(
         self,
         rows: exempt_levels.MixedRows,
         found: maxmin.MaxMinDivision,
         tried: foresight_model.CpuTarget,
-        heavy: usage_model.Scalars,
-        steered: usage_model.Scalars,
+        heaviness: usage_model.Scalars,
+        found_heaviness: usage_model.Scalars,
     ) -> '_LevelSearch':
         """Return the state after a turn: the best division and new levels.
 
         :param found: division of the turn, without regard to bounds.
         :param tried: division by the nearest weights that a kernel can have.
-        :param heavy: (k,) heaviness of owners in ``tried``.
-        :param steered: (k,) heaviness of owners in ``found``.
+        :param heaviness: (k,) heaviness of owners in ``tried``.
+        :param found_heaviness: (k,) heaviness of owners in ``found``.
         """
-        best, least, known = self.best, self.heavy, self.known
-        if least is None or exempt_levels.is_better(heavy, least):
-            best, least = tried, heavy
+        best, least, known = self.best, self.best_heaviness, self.best_levels
+        if least is None or exempt_levels.is_fairer(heaviness, least):
+            best, least = tried, heaviness
             known = known if self.levels is None else self.levels
         if self.levels is None:
-            levels = rows.begin(found, known)
+            levels = rows.first_levels(found, known)
         else:
-            levels = rows.moved(self.levels, found, steered)
-        return _LevelSearch(self.made + 1, levels, best, least, known)
+            levels = rows.next_levels(self.levels, found, found_heaviness)
+        return _LevelSearch(
+            self.finished_turns + 1, levels, best, least, known
+        )
 
 
-def _searched_by_turns(
+def _search_by_turns(
     knowledge: foresight_model.CpuKnowledge,
     rows: exempt_levels.MixedRows,
     heaviness: '_Heaviness',
     before: ForesightSearch | None,
     steps: int,
 ) -> ForesightSearch:
-    """Run :func:`searched` if some VMs on short nodes have weight 1."""
+    """Run :func:`search_division` if some VMs on short nodes have weight 1."""
     at = None if before is None else _continued_state(before, knowledge)
     turns = _LevelSearch()
     if before is not None and before.turns is not None:
         turns = before.turns
         if before.knowledge is not knowledge:
-            turns = _LevelSearch(known=turns.known)
+            turns = _LevelSearch(best_levels=turns.best_levels)
     left = steps
     while True:
-        found = rows.divided(turns.levels, heaviness, at, left)
+        found = rows.divide_at_levels(turns.levels, heaviness, at, left)
         made = 0 if at is None else at.made
         left -= 1 if found.at is None else max(1, found.at.made - made)
         log = rows.weights(found, turns.levels)
-        got = rows.got(log)
+        got = rows.amounts_by_weights(log)
         end = _target(knowledge, log, got, rows.short, found.sharpness)
         at = found.at
         if found.is_over:
-            turns = turns.after(
+            turns = turns.after_turn(
                 rows, found, end, heaviness(got)[0], heaviness(found.got)[0]
             )
             if at is not None and not turns.is_over:
@@ -305,7 +312,7 @@ def _target(
 
 def _continued_state(
     before: ForesightSearch, knowledge: foresight_model.CpuKnowledge
-) -> maxmin.Begin | None:
+) -> maxmin.SearchState | None:
     """Return the state from which a search continues with other knowledge.
 
     New users begin with the median weight. ``None`` means that the search
@@ -317,7 +324,7 @@ def _continued_state(
         return None
     at = dataclasses.replace(before.at, made=0, is_moved=True, is_again=False)
     if at.best is not None and not before.is_useful:
-        at = maxmin.widened(at, _RESTART_STAGE - 2)
+        at = maxmin.at_earlier_stage(at, _RESTART_STAGE - 2)
     if before.knowledge.has_cells_of(knowledge):
         return at
     old = before.knowledge
@@ -364,8 +371,8 @@ def _earlier_users(
 
     :param users: indices by :func:`_earlier_indices`.
     """
-    before, _ = grouping.present(old.user)
-    now, _ = grouping.present(new.user)
+    before, _ = grouping.number_present_groups(old.user)
+    now, _ = grouping.number_present_groups(new.user)
     return _indices_in(before, users[now])
 
 
@@ -433,7 +440,7 @@ class _Heaviness:
     """
 
     def __init__(self, knowledge: foresight_model.CpuKnowledge) -> None:
-        names, self._user = grouping.present(knowledge.user)
+        names, self._user = grouping.number_present_groups(knowledge.user)
         every = np.arange(len(knowledge.node))
         if knowledge.weigh_users is None:
             self.owner, self.user = every, self._user
@@ -455,13 +462,13 @@ class _Heaviness:
         :returns: (k,) and (k,) >= 0.
         """
         cpu = np.bincount(self._row, got, len(self.user)).astype(np.float64)
-        heavy = self._with(cpu)
+        heavy = self._heaviness_at(cpu)
         of_user = np.bincount(self.user, cpu)[self.user]
-        more = self._with(cpu + _PROBE * cpu)
+        more = self._heaviness_at(cpu + _PROBE * cpu)
         step = np.where(of_user > 0, _PROBE * of_user, 1.0)
         return heavy, ((more - heavy) / step).clip(0.0)
 
-    def _with(self, cpu: usage_model.Scalars) -> usage_model.Scalars:
+    def _heaviness_at(self, cpu: usage_model.Scalars) -> usage_model.Scalars:
         used = self._used.copy()
         used[:, CPU_TIME] = cpu
         return self._weigh(used)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weights that are a place in a range, as the original used them.
+"""Priorities of the original system as weights: places in a range of units.
 
-The original turns a priority -50 (best) .. 50 (worst) into a whole number of
-kernel units between two ends. The place ``50 - priority`` runs from 0 to 100;
-as a weight it is ``(place + 1) / 101``, so that it is above zero and comes
-back exactly.
+The original system converts a priority from -50 (best) to 50 (worst) to whole
+kernel units between two bounds. The place ``50 - priority`` is from 0 to 100.
+As a weight it is ``(place + 1) / 101``, so that weights are above zero, and
+the place can be computed exactly from the weight.
 """
 
 PLACES = 100
@@ -13,7 +13,7 @@ PLACES = 100
 
 
 def weight_of(place: int) -> float:
-    """The weight, in (0, 1], that stands for a place.
+    """Return the weight of a place, in (0, 1].
 
     :param place: 0..100.
     """
@@ -21,7 +21,7 @@ def weight_of(place: int) -> float:
 
 
 def place_of(weight: float) -> int:
-    """The place, 0..100, nearest to a weight; beyond the ends, the end.
+    """Return the place, 0..100, whose weight is nearest to a weight.
 
     :param weight: finite.
     """
@@ -29,7 +29,7 @@ def place_of(weight: float) -> int:
 
 
 def units(place: int, smallest: int, largest: int) -> int:
-    """Kernel units at a place of a range, rounded down.
+    """Return the kernel units of a place in a range, rounded down.
 
     :param place: 0..100.
     """
@@ -38,7 +38,7 @@ def units(place: int, smallest: int, largest: int) -> int:
 
 
 def place_at(value: int, smallest: int, largest: int) -> int:
-    """The highest place whose units are at most ``value``, else 0."""
+    """Return the highest place with at most ``value`` units; 0 if none."""
     fitting = (
         place
         for place in range(PLACES, -1, -1)

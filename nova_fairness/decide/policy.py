@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The contract of a policy: from heaviness to weights."""
+"""The interface of a policy, which computes weights from heaviness."""
 
 import abc
 from collections.abc import Mapping
@@ -24,29 +24,29 @@ Values per VM belong under the incarnation's key, so that they end with it."""
 
 
 class Preset(enum.Enum):
-    """How unit-less weights become kernel units."""
+    """How weights are converted to kernel units."""
 
     DEFAULT = 'default'
     """base x vCPUs x weight, bounded by ``max_weight_ratio``."""
 
     THESIS = 'thesis'
-    """The original's ranges: a weight in 0..1 is a place in the range
-    (1..100 CPU shares), whatever the number of vCPUs."""
+    """Ranges of the original system: a weight, 0..1, is a place in a range
+    (1 to 100 CPU shares), for any number of vCPUs."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Situation:
-    """How heavy the VMs of a node are, and who wants more of what.
+    """Heaviness of the VMs of a node, and the resources that they wait for.
 
     :ivar keys: (n) keys of the incarnations, row order of all arrays.
     :ivar heaviness: (n,) finite; higher is heavier.
     :ivar user: (n,) index of each VM's user.
     :ivar vcpus: (n,) >= 1.
-    :ivar contended: (c,) whether anybody on the node waits for what that
-        control steers; column order of ``resources.CONTROLS``.
-    :ivar wanting: (n, c) whether that VM waits for more of it. A weight
-        works only for a VM that wants more.
-    :ivar foresight: what is known of other nodes; ``None``: nothing.
+    :ivar contended: (c,) whether VMs compete for the resource of each
+        control, in the order of ``resources.CONTROLS``.
+    :ivar wanting: (n, c) whether each VM waits for more of the resource. A
+        weight has an effect only on a VM that wants more.
+    :ivar foresight: knowledge about other nodes; ``None`` if there is none.
     """
 
     keys: tuple[str, ...]
@@ -61,21 +61,21 @@ class Situation:
 class Policy(abc.ABC):
     """Base of all policies; subclasses are loaded by stevedore.
 
-    A policy is pure and deterministic. It never touches the kernel, it does
-    not know what a share is, and its result is bounded by the caller.
+    A policy is pure and deterministic. It does not know kernel units, and its
+    caller bounds the weights.
     """
 
     description: ClassVar[str]
     """One sentence for operators."""
 
     kind: ClassVar[pairing.PolicyKind | None] = None
-    """Kind of reaction to heaviness; ``None``: no warning for metrics that do
-    not suit it."""
+    """Kind of the reaction to heaviness; with ``None`` no metric causes a
+    warning that it does not suit the policy."""
 
     preset: ClassVar[Preset] = Preset.DEFAULT
 
     uses_foresight: ClassVar[bool] = False
-    """Whether it wants :attr:`Situation.foresight`, which costs something."""
+    """Whether it uses :attr:`Situation.foresight`, which takes CPU time."""
 
     @abc.abstractmethod
     def __call__(
@@ -87,10 +87,11 @@ class Policy(abc.ABC):
     ) -> tuple[allocation.Weights, Memory]:
         """Decide the weights of one round.
 
-        :param situation: of this round.
-        :param previous: (n, c) what was really applied last, after bounds,
-            steps and failures; the neutral weight for a new VM.
-        :param memory: what this policy returned last, empty at first.
-        :param elapsed_s: since the last decision, seconds, > 0.
+        :param situation: situation of this round.
+        :param previous: (n, c) weights that were applied last, after bounds
+            and failed writes; the neutral weight for a new VM.
+        :param memory: memory that this policy returned last; empty in the
+            first round.
+        :param elapsed_s: seconds since the last decision, > 0.
         :returns: (n, c) finite weights > 0, and the new memory.
         """

@@ -26,14 +26,15 @@ LARGEST = 100.0
 _ROUNDS = 60
 
 
-def of_instances(
+def preferences_of_vms(
     incarnations: Sequence[instance.Incarnation],
     stated: Mapping[str, float],
 ) -> usage_model.Scalars:
-    """Preference of each VM.
+    """Return the preference of each VM, (n,).
 
-    :param stated: by UUID, from :data:`SMALLEST` to :data:`LARGEST`.
-    :returns: (n,) 1 where nothing is stated.
+    :param stated: preference by UUID, from :data:`SMALLEST` to
+        :data:`LARGEST`.
+    :returns: (n,); 1 for VMs without a preference.
     """
     return np.array(
         [stated.get(item.instance.uuid, 1.0) for item in incarnations],
@@ -41,14 +42,14 @@ def of_instances(
     )
 
 
-def concerned(
+def has_unequal_preferences(
     preference: usage_model.Scalars, user: usage_model.Indices
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Tell whose owners told any of their VMs from the others.
+    """Return which VMs belong to a user with different preferences, (n,).
 
     :param preference: (n,) > 0.
     :param user: (n,) index of each VM's user.
-    :returns: (n,) the same for all VMs of a user.
+    :returns: (n,); equal for all VMs of a user.
     """
     count = int(user.max(initial=-1)) + 1
     least = np.full(count, np.inf)
@@ -58,18 +59,19 @@ def concerned(
     return np.asarray((most > least)[user])
 
 
-def together(
+def means_of_users(
     values: usage_model.Scalars,
     sizes: usage_model.Scalars,
     user: usage_model.Indices,
     chosen: np.ndarray[tuple[int], np.dtype[np.bool_]],
 ) -> usage_model.Scalars:
-    """Means of the chosen users, for each of their VMs.
+    """Replace the values of chosen users' VMs by the mean of the user, (n,).
 
     :param values: (n,) weights or heaviness.
-    :param sizes: (n,) > 0: how much each VM counts.
-    :param chosen: (n,) of :func:`concerned`.
-    :returns: (n,) new; the sum of ``sizes x values`` of each user is kept.
+    :param sizes: (n,) > 0, by which VMs count in the mean.
+    :param chosen: (n,) VMs of chosen users, by
+        :func:`has_unequal_preferences`.
+    :returns: a new array; the sum of ``sizes x values`` of each user stays.
     """
     result = values.copy()
     if not chosen.any():
@@ -81,35 +83,35 @@ def together(
     return result
 
 
-def divided(
+def divide_by_preference(
     weights: allocation.Weights,
     preference: usage_model.Scalars,
     sizes: allocation.Weights,
     user: usage_model.Indices,
     max_weight_ratio: usage_model.Scalars,
 ) -> allocation.Weights:
-    """Divide what each user's VMs have together by the owner's preference.
+    """Divide the weights of each user's VMs by the owner's preferences.
 
-    Of every control for itself, the sum of ``sizes x weights`` of a user
-    stays what it is, and no weight leaves ``1 / sqrt(ratio) ..
-    sqrt(ratio)``: where a preference reaches farther, it is cut there, and
-    the user's other VMs share the rest.
+    For every control the sum of ``sizes x weights`` of a user stays the same,
+    and every weight is from ``1 / sqrt(ratio)`` to ``sqrt(ratio)``. If a
+    preference would exceed this range, the weight is at the end of the range,
+    and the user's other VMs share the difference.
 
     :param weights: (n, c) finite, within the bounds above.
     :param preference: (n,) > 0.
-    :param sizes: (n, c) > 0: kernel units of a weight of 1.
+    :param sizes: (n, c) > 0, kernel units of a weight of 1.
     :param user: (n,) index of each VM's user.
     :param max_weight_ratio: (c,) largest / smallest weight, >= 1.
-    :returns: (n, c) new; users whose VMs have one preference keep what they
-        have.
+    :returns: (n, c), a new array; VMs of users with equal preferences keep
+        their weights.
     """
     result = weights.copy()
     reach = np.sqrt(max_weight_ratio)
-    chosen = concerned(preference, user)
+    chosen = has_unequal_preferences(preference, user)
     for number in np.unique(user[chosen]):
         rows = np.flatnonzero(user == number)
         for column in range(weights.shape[1]):
-            result[rows, column] = _parts(
+            result[rows, column] = _divide_control(
                 weights[rows, column],
                 preference[rows],
                 sizes[rows, column],
@@ -118,13 +120,13 @@ def divided(
     return result
 
 
-def _parts(
+def _divide_control(
     weights: usage_model.Scalars,
     preference: usage_model.Scalars,
     sizes: usage_model.Scalars,
     reach: float,
 ) -> usage_model.Scalars:
-    """Divide one user's part of one control."""
+    """Divide the weights of one user for one control, by preference."""
     whole = float((sizes * weights).sum())
     low, high = 1 / reach, reach
     plain = preference * whole / float((sizes * preference).sum())

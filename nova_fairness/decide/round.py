@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A round of the decide room in arrays, of one node or of many.
+"""One round of deciding, in arrays, of one node or of many.
 
-It judges which VMs compete, asks a policy for weights, and bounds them. The
-agent asks about its node, a simulator about all nodes at once.
+A round finds the VMs that compete, runs a policy, and bounds its weights. The
+agent does so for its node, a simulator for all nodes at once.
 """
 
 from collections.abc import Callable
@@ -27,33 +27,34 @@ from nova_fairness.model import usage as usage_model
 _RULES: Mapping[
     resources.ResourceControl,
     Callable[
-        [contention.ContentionLoad, usage_model.Scalars], contention.Judged
+        [contention.ContentionLoad, usage_model.Scalars],
+        contention.ContentionMasks,
     ],
 ] = types.MappingProxyType(
     {
-        resources.ResourceControl.MEMORY: memory.judged,
-        resources.ResourceControl.DISK: disk.judged,
-        resources.ResourceControl.NETWORK: network.judged,
+        resources.ResourceControl.MEMORY: memory.judge_load,
+        resources.ResourceControl.DISK: disk.judge_load,
+        resources.ResourceControl.NETWORK: network.judge_load,
     }
 )
 
 
-def judged(
+def judge_load(
     load: contention.ContentionLoad,
     controls: tuple[resources.ResourceControl, ...],
     weights: allocation.Weights,
 ) -> tuple[resources.Mask, resources.Mask]:
-    """Judge which VMs want more on nodes with only the load known.
+    """Return which VMs want more, and on which nodes VMs compete, by load.
 
-    An agent, which sees devices and classes, asks each control's scale
-    instead.
+    An agent knows more, such as disk devices, and uses the scale of each
+    control instead.
 
-    :param controls: that are judged; of the others no VM wants more.
-    :param weights: (n, c) in force.
+    :param controls: controls that are judged; no VM wants more of the others.
+    :param weights: (n, c) weights in force.
     :returns: (m, c) whether a node's VMs compete, (n, c) whether each VM
         wants more.
     """
-    contended, wanting = contention.judged(load, controls)
+    contended, wanting = contention.judge_load(load, controls)
     for control, rule in _RULES.items():
         if control in controls:
             column = resources.CONTROLS.index(control)
@@ -63,48 +64,50 @@ def judged(
     return contended, wanting
 
 
-def decided(
+def run_policy(
     policy: policy_base.Policy,
     situation: policy_base.Situation,
     previous: allocation.Weights,
     memory: policy_base.Memory,
     elapsed_s: float,
 ) -> tuple[allocation.Weights, policy_base.Memory]:
-    """Run a policy on one node and judge what it returns.
+    """Run a policy on one node, and check its result.
 
-    One weight per VM counts for all controls.
+    If it returns one weight per VM, the weight counts for all controls.
 
     :raises PluginMisbehaved: if the weights have the wrong shape or are not
         finite and positive, or the memory is no mapping.
     """
-    return _checked(
-        policy(situation, _frozen(previous), memory, elapsed_s), previous
+    return _checked_result(
+        policy(situation, _read_only_copy(previous), memory, elapsed_s),
+        previous,
     )
 
 
-def decided_at_once(
+def run_array_policy(
     policy: array_policy.ArrayPolicy,
-    crowd: array_policy.Crowd,
+    crowd: array_policy.SituationArrays,
     previous: allocation.Weights,
     memory: array_policy.Memories,
     elapsed_s: float,
 ) -> tuple[allocation.Weights, array_policy.Memories]:
-    """Run a policy on many nodes and judge its result as :func:`decided`.
+    """Run a policy on many nodes, and check its result.
 
-    :raises PluginMisbehaved: as :func:`decided` does.
+    :raises PluginMisbehaved: see :func:`run_policy`.
     """
-    return _checked(
-        policy.decide(crowd, _frozen(previous), memory, elapsed_s), previous
+    return _checked_result(
+        policy.decide(crowd, _read_only_copy(previous), memory, elapsed_s),
+        previous,
     )
 
 
-def _frozen(weights: allocation.Weights) -> allocation.Weights:
+def _read_only_copy(weights: allocation.Weights) -> allocation.Weights:
     frozen = weights.copy()
     frozen.setflags(write=False)
     return frozen
 
 
-def _checked(
+def _checked_result(
     result: Any, previous: allocation.Weights
 ) -> tuple[allocation.Weights, Mapping[str, Any]]:
     try:
@@ -133,32 +136,32 @@ def _checked(
     return weights, remembered
 
 
-def bounded(
+def bound_weights(
     weights: allocation.Weights,
     previous: allocation.Weights,
     max_weight_ratio: float | usage_model.Scalars,
     largest_step: float | usage_model.Scalars,
 ) -> allocation.Weights:
-    """Bound the weights of nodes, each control for itself.
+    """Bound the weights of nodes, separately for each control.
 
-    First a weight moves from its previous value by a factor of at most
-    ``largest_step``. Then it is cut to ``1 / sqrt(ratio) .. sqrt(ratio)``.
-    All weights of a node lie in that one interval, those a policy holds
-    included, so no two can be further apart than the ratio, whichever moved
-    and whatever the step allowed. It lies around 1 because a VM that was not
-    judged yet has 1.
+    First the change from the previous weight is bounded to a factor of
+    ``largest_step``. Then the weight is bounded to the range from
+    ``1 / sqrt(ratio)`` to ``sqrt(ratio)``. All weights of a node are in this
+    range, also those that a policy did not change, so no two weights differ
+    by more than the ratio. The middle of the range is 1, the weight of a VM
+    that was never decided.
 
-    The bound holds for weights; kernel units also carry the number of vCPUs
-    and the flavor's base. Not meant for :attr:`.policy.Preset.THESIS`, whose
-    weights are places in a range.
+    The bound is for weights; kernel units also depend on the number of vCPUs
+    and on the flavor. It must not be used with
+    :attr:`.policy.Preset.THESIS`, whose weights are places in a range.
 
     :param weights: (n, c) finite, > 0.
-    :param previous: (n, c) finite, > 0: the weights really applied last.
-    :param max_weight_ratio: largest / smallest weight, >= 1, of all controls
-        or (c,) of each.
-    :param largest_step: factor per round, >= 1, of all controls or (c,) of
-        each.
-    :returns: (n, c), new.
+    :param previous: (n, c) weights that were applied last, finite, > 0.
+    :param max_weight_ratio: largest weight divided by the smallest, >= 1, for
+        all controls or (c,) for each.
+    :param largest_step: largest factor of a change in a round, >= 1, for all
+        controls or (c,) for each.
+    :returns: (n, c), a new array.
     :raises ValueError: if a limit is below 1.
     """
     if np.any(np.less(max_weight_ratio, 1) | np.less(largest_step, 1)):

@@ -2,18 +2,18 @@
 
 """Whether users are worse off with the weights of a node than without them.
 
-A policy may give a user less on one node on purpose because it has plenty on
-others. So users are compared by how heavy they are cloud-wide: with the
-service under the weights in force, and with the service that the same VMs
-would have had of the same CPU time with neutral weights. It does harm to take
-from users and to give to heavier ones. Where that lasts, the node returns to
-neutral for a while, whatever the cause.
+A policy may give a user less on one node because the user has plenty on
+others. So the heaviness of users in the whole cloud is compared: with the CPU
+time that their VMs had, and with the CPU time that the same VMs would have had
+with neutral weights. Weights do harm if they take CPU time from users and give
+it to heavier users. If the harm lasts, the weights of the node are neutral for
+a while, whatever the cause.
 
-Where a kernel's service differs from the weights, it is taken to differ with
-neutral weights, too: a node with neutral weights does no harm.
+If the kernel does not divide by weights, the same error is assumed for neutral
+weights. So a node with neutral weights does no harm.
 
-All arithmetic takes many nodes at once: an agent has one, a simulator
-thousands.
+All functions compute many nodes at once: an agent has one node, a simulator
+has thousands.
 """
 
 from collections.abc import Callable
@@ -31,80 +31,87 @@ Indices = usage_model.Indices
 Mask = resources.Mask
 
 MARGIN = 0.02
-"""Part of what a user has on all nodes that they may lack, more than others
-gain by it: as much as the default policy may be worse than no agent."""
+"""Harm that counts as none: part of a user's CPU time on all nodes that the
+user lacks beyond the gain of others. By as much the default policy may be
+worse than no agent."""
 
 LASTING = 8
-"""Rounds that do harm until a node returns to neutral. The default policy has
-settled after five."""
+"""Rounds with harm after which the weights of a node become neutral. The
+default policy needs five rounds to adapt to a change."""
 
 DOUBT = 2
-"""Rounds that do harm for which a round counts that does none: noise alone
-does not do harm in two of three rounds."""
+"""Rounds with harm that a round without harm cancels: noise alone does not
+cause harm in two of three rounds."""
 
 REST = 30
-"""Rounds for which a node is neutral after that, the first time ..."""
+"""Rounds for which a node is neutral the first time."""
 
 LONGEST = 480
-"""... and at most: each time twice as long, until it did no harm for as long
-as it was neutral."""
+"""Largest number of rounds for which a node is neutral. The number doubles
+each time, until the node did no harm for as long as it was neutral."""
 
 FARTHEST = 4.0
-"""By a larger factor no kernel gives otherwise than weights say."""
+"""Largest factor by which a kernel's division differs from the weights."""
 
 _FULL = 1e-9
 
 Weigh = Callable[[Scalars], Scalars]
-"""(n,) CPU time that each VM would have had less -> (n,) heaviness by which
-each would be treated, if only its own node were divided so."""
+"""Function of the CPU time that each VM would have had less, (n,). It returns
+the heaviness of each VM, (n,), if only its own node were divided in this
+way."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CpuDivision:
-    """How the CPU time of nodes was divided in an interval; in one unit.
+    """Division of the CPU time of nodes in an interval; in one unit.
 
     :ivar node: (n,) index of each VM's node.
     :ivar nodes: number of nodes m.
     :ivar user: (n,) index of each VM's user; the same on all nodes.
-    :ivar had: (n,) >= 0.
-    :ivar wanted: (n,) what each would have had of a plenty.
-    :ivar parts: (n,) what each counts by what its kernel holds, > 0.
-    :ivar neutral: (n,) what each counts with a neutral weight, > 0.
-    :ivar total: (n,) what each VM's user had on all nodes.
-    :ivar counts: (n,) whether a VM is steered and known.
+    :ivar received: (n,) CPU time of each VM, >= 0.
+    :ivar wanted: (n,) CPU time that each VM would have had without
+        competition.
+    :ivar parts: (n,) share of each VM by the kernel's units, > 0.
+    :ivar neutral: (n,) share of each VM with a neutral weight, > 0.
+    :ivar user_total: (n,) CPU time of each VM's user on all nodes.
+    :ivar is_steered: (n,) whether a VM is steered and its use is known.
     """
 
     node: Indices
     nodes: int
     user: Indices
-    had: Scalars
+    received: Scalars
     wanted: Scalars
     parts: Scalars
     neutral: Scalars
-    total: Scalars
-    counts: Mask
+    user_total: Scalars
+    is_steered: Mask
 
-    def gained(self) -> Scalars:
-        """Amounts that VMs had beyond those with neutral weights, (n,)."""
-        had = np.where(self.counts, self.had, 0.0)
-        wanted = np.where(self.counts, np.maximum(self.wanted, had), 0.0)
+    def gains(self) -> Scalars:
+        """Return the CPU time that VMs gained by their weights, (n,).
+
+        It is negative for VMs that lost CPU time.
+        """
+        had = np.where(self.is_steered, self.received, 0.0)
+        wanted = np.where(self.is_steered, np.maximum(self.wanted, had), 0.0)
         whole = grouping.sum_by(self.node, had, self.nodes)
         promised, _ = filling.fill(whole, self.node, wanted, self.parts)
         worth = np.divide(had, promised, np.ones(len(had)), where=promised > 0)
         size = self.neutral * worth.clip(1 / FARTHEST, FARTHEST)
-        # Who was to have all they want would have no more without weights.
+        # A VM that gets all it wants would not get more without weights.
         asked = np.where(promised >= (1 - _FULL) * wanted, had, wanted)
         return np.asarray(had - filling.fill(whole, self.node, asked, size)[0])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RoundCounts:
-    """Memory of nodes, (m,) each: counts of rounds.
+    """Counts of rounds of each node, (m,) each.
 
-    :ivar harmful: that did harm, less those that did none.
-    :ivar harmless: in a row that did none.
-    :ivar rest: for which a node is still neutral.
-    :ivar next_rest: for which it would be neutral next.
+    :ivar harmful: rounds with harm, less those that rounds without harm
+        cancelled.
+    :ivar harmless: newest rounds in a row without harm.
+    :ivar rest: rounds for which the node will still be neutral.
+    :ivar next_rest: rounds for which the node would be neutral the next time.
     """
 
     harmful: Indices
@@ -114,12 +121,12 @@ class RoundCounts:
 
     @classmethod
     def unknown(cls, nodes: int) -> 'RoundCounts':
-        """Memory of nodes never seen before."""
+        """Return the counts of nodes that were never seen before."""
         none, first = np.zeros(nodes, np.intp), np.full(nodes, REST, np.intp)
         return cls(none, none.copy(), none.copy(), first)
 
-    def picked(self, nodes: Indices) -> 'RoundCounts':
-        """Some nodes."""
+    def select(self, nodes: Indices) -> 'RoundCounts':
+        """Return the counts of some nodes."""
         return RoundCounts(
             self.harmful[nodes],
             self.harmless[nodes],
@@ -127,17 +134,17 @@ class RoundCounts:
             self.next_rest[nodes],
         )
 
-    def put(self, nodes: Indices, other: 'RoundCounts') -> None:
-        """Write other nodes in the place of some."""
+    def replace_nodes(self, nodes: Indices, other: 'RoundCounts') -> None:
+        """Replace the counts of some nodes by those of others."""
         self.harmful[nodes] = other.harmful
         self.harmless[nodes] = other.harmless
         self.rest[nodes] = other.rest
         self.next_rest[nodes] = other.next_rest
 
-    def after(self, harm: Scalars) -> 'RoundCounts':
-        """The memory after one more round.
+    def after_round(self, harm: Scalars) -> 'RoundCounts':
+        """Return the counts after one more round.
 
-        :param harm: (m,) of :class:`IntervalVerdict`.
+        :param harm: (m,) harm in that round, see :class:`IntervalVerdict`.
         """
         rests, bad = self.rest > 0, harm > MARGIN
         harmful = np.where(bad, self.harmful + 1, self.harmful - DOUBT)
@@ -156,14 +163,14 @@ class RoundCounts:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class IntervalVerdict:
-    """Judgement of an interval.
+    """Harm by weights in an interval, and the nodes that become neutral.
 
-    :ivar harm: (m,) largest lack of a user by weights, as a part of all its
-        amounts, beyond the gain of others; 0 where no user is harmed.
-    :ivar harmed: (m,) index of that user; -1 where there is none.
-    :ivar neutral: (m,) whether the node's weights are to be neutral now.
-    :ivar returned: (m,) whether that begins now.
-    :ivar past: to be remembered.
+    :ivar harm: (m,) largest part of its CPU time that a user lacks because of
+        weights, less the gain of others; 0 if no user is harmed.
+    :ivar harmed: (m,) index of that user; -1 if no user is harmed.
+    :ivar neutral: (m,) whether the node's weights must be neutral now.
+    :ivar returned: (m,) whether they become neutral in this round.
+    :ivar past: counts for the next interval.
     """
 
     harm: Scalars
@@ -176,14 +183,14 @@ class IntervalVerdict:
 def judge(
     now: CpuDivision, past: RoundCounts, weigh: Weigh
 ) -> IntervalVerdict:
-    """Judge an interval.
+    """Judge whether the weights of nodes did harm in an interval.
 
-    :param past: of the same nodes, as this function returned it last.
-    :param weigh: is asked only if a user has clearly less than without
-        weights.
+    :param past: counts of the same nodes, from the last call.
+    :param weigh: returns heaviness; it is called only if a user has clearly
+        less than without weights.
     """
-    harm, harmed = _harm(now, now.gained(), weigh)
-    kept = past.after(harm)
+    harm, harmed = _harm(now, now.gains(), weigh)
+    kept = past.after_round(harm)
     neutral = kept.rest > 0
     return IntervalVerdict(
         harm, harmed, neutral, neutral & (past.rest == 0), kept
@@ -193,7 +200,7 @@ def judge(
 def _harm(
     now: CpuDivision, gained: Scalars, weigh: Weigh
 ) -> tuple[Scalars, Indices]:
-    """Harm on each node, and who has most of it: (m,) each."""
+    """Return the harm on each node, and the user with most harm: (m,) each."""
     harm = np.zeros(now.nodes)
     harmed = np.full(now.nodes, -1, dtype=np.intp)
     users = int(now.user.max(initial=0)) + 1
@@ -202,7 +209,7 @@ def _harm(
     node, user = key // users, key % users
     change = grouping.sum_by(cell, gained, len(key))
     count = np.bincount(cell, minlength=len(key))
-    total = grouping.sum_by(cell, now.total, len(key)) / count
+    total = grouping.sum_by(cell, now.user_total, len(key)) / count
     most = np.maximum(total, total - change)
     part = np.divide(
         np.abs(change), most, np.zeros(len(key)), where=most > 0
@@ -227,16 +234,17 @@ def _harm(
 def _harm_of_node(
     change: Scalars, part: Scalars, with_weights: Scalars, neutral: Scalars
 ) -> tuple[float, int]:
-    """Compare losses with the gains of those who are no heavier.
+    """Compare the losses of users with the gains of users who are not heavier.
 
-    At each level of heaviness it is added up what users lost below it and
-    what users gained below it: what is lost beyond that went to heavier ones.
+    At each level of heaviness the losses and the gains of users below it are
+    added up. Losses beyond the gains went to heavier users.
 
-    :param change: (u,) CPU time gained.
-    :param part: (u,) of that in what each has at best.
-    :param with_weights: (u,) how heavy each is.
-    :param neutral: (u,) how heavy each would be.
-    :returns: harm less the good that weights do, and who is harmed most.
+    :param change: (u,) CPU time that each user gained.
+    :param part: (u,) that gain or loss, as a part of the user's larger total.
+    :param with_weights: (u,) heaviness of each user.
+    :param neutral: (u,) heaviness of each user with neutral weights.
+    :returns: harm less the benefit of weights, and the row of the user with
+        most harm.
     """
     low = np.minimum(with_weights, neutral)
     high = np.maximum(with_weights, neutral)

@@ -154,7 +154,9 @@ def demand(
     vcpus[~known, 0] = np.where(cpus > NOTHING, cpus, 1.0)[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
     if exempt is not None and exempt.any():
-        asked, vcpus = _apart(asked, vcpus, exempt * known[:, np.newaxis])
+        asked, vcpus = _steered_before_exempt(
+            asked, vcpus, exempt * known[:, np.newaxis]
+        )
     cell, grade = np.nonzero(asked)
     return foresight_model.CpuDemand(
         cell=cell,
@@ -164,7 +166,7 @@ def demand(
     )
 
 
-def _apart(
+def _steered_before_exempt(
     asked: resources.Vector, vcpus: resources.Vector, exempt: resources.Vector
 ) -> tuple[resources.Vector, resources.Vector]:
     """Wants and vCPUs, first of VMs that are steered, then of the others.
@@ -204,7 +206,7 @@ def knowledge(
     cpus = np.array([len(item.resources.cpus) for item in reports])
     # A peer may say that it has no CPU time, but it must not make NaN of all.
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
-    cells = _told(reports, tables, supply, interval_s)
+    cells = _join_reports(reports, tables, supply, interval_s)
     weighing = HeavinessProbe(metric, cells, of_all.quota, of_all.supply)
     return of_cells(
         weighing,
@@ -252,7 +254,7 @@ def of_cells(
     )
 
 
-def told(view: report.View, interval_s: float, name: str) -> Cells:
+def cells_of_reports(view: report.View, interval_s: float, name: str) -> Cells:
     """Put the users of nodes one below the other, as reports tell them.
 
     A user's wants are bounded by the amounts that its VMs could have of a
@@ -265,7 +267,9 @@ def told(view: report.View, interval_s: float, name: str) -> Cells:
     """
     reports = totals.usable_reports(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
-    return _told(reports, tables, _supply(reports, interval_s), interval_s)
+    return _join_reports(
+        reports, tables, _supply(reports, interval_s), interval_s
+    )
 
 
 def _supply(
@@ -276,7 +280,7 @@ def _supply(
     return resources.RESOURCES.over(rates, interval_s)
 
 
-def _told(
+def _join_reports(
     reports: Sequence[report.NodeReport],
     tables: Sequence[report.UserTable],
     supply: resources.Vector,

@@ -104,7 +104,7 @@ def judge_wants(
     :param interval_s: length of the interval in seconds, > 0.
     :param paused: (n,) whether a VM is paused now; ``None`` if none is.
     """
-    found, learned = waiting.judge(present, past.waiting)
+    found, learned = waiting.judge_waits(present, past.waiting)
     begun = wants.estimate_wants(present, found.lacking, newest, one_cpu)
     began = present.ready & past.paused
     begun = wants.with_full_want(begun, began, present.most * one_cpu)

@@ -61,9 +61,9 @@ def estimate_wants(
     stall = np.where(told, lacking, 0.0)
     result = used.copy()
     result[:, cpu] = np.where(
-        ~told & waiting.guessed(now.used, now.most),
+        ~told & waiting.may_want_more(now.used, now.most),
         np.maximum(used[:, cpu], most),
-        waiting.closed(used[:, cpu], stall, most),
+        waiting.use_without_waits(used[:, cpu], stall, most),
     )
     return result
 

@@ -87,7 +87,7 @@ class HostEvent(enum.Enum):
     """Only the cloud uses the host."""
 
 
-def _staying(stays: HostState) -> dict[HostEvent, HostState]:
+def _events_without_move(stays: HostState) -> dict[HostEvent, HostState]:
     return {HostEvent.CANCEL: stays, HostEvent.LOSE: HostState.UNCLEAR}
 
 
@@ -101,12 +101,12 @@ STEPS: Mapping[HostState, Mapping[HostEvent, HostState]] = (
             HostState.CLOUD_ASKED: {
                 HostEvent.ACCEPT: HostState.LEAVING_BATCH,
                 HostEvent.REFUSE: HostState.BATCH,
-                **_staying(HostState.BATCH),
+                **_events_without_move(HostState.BATCH),
             },
             HostState.LEAVING_BATCH: {
                 HostEvent.ARRIVE: HostState.CLOUD,
                 HostEvent.EXPIRE: HostState.BATCH,
-                **_staying(HostState.BATCH),
+                **_events_without_move(HostState.BATCH),
             },
             HostState.CLOUD: {
                 HostEvent.ASK: HostState.BATCH_ASKED,
@@ -115,12 +115,12 @@ STEPS: Mapping[HostState, Mapping[HostEvent, HostState]] = (
             HostState.BATCH_ASKED: {
                 HostEvent.ACCEPT: HostState.LEAVING_CLOUD,
                 HostEvent.REFUSE: HostState.CLOUD,
-                **_staying(HostState.CLOUD),
+                **_events_without_move(HostState.CLOUD),
             },
             HostState.LEAVING_CLOUD: {
                 HostEvent.ARRIVE: HostState.BATCH,
                 HostEvent.EXPIRE: HostState.CLOUD,
-                **_staying(HostState.CLOUD),
+                **_events_without_move(HostState.CLOUD),
             },
             HostState.UNCLEAR: {
                 HostEvent.FIND_IN_BATCH: HostState.BATCH,
@@ -150,7 +150,7 @@ _OWNER = {
 }
 
 
-def after(state: HostState, event: HostEvent) -> HostState:
+def state_after(state: HostState, event: HostEvent) -> HostState:
     """Return the state after an event.
 
     :raises IllegalStep: if the event is not allowed in this state.
@@ -158,23 +158,25 @@ def after(state: HostState, event: HostEvent) -> HostState:
     return _TABLE.after(state, event)
 
 
-def owner(state: HostState) -> BorderSide | None:
+def only_user(state: HostState) -> BorderSide | None:
     """Return the only system that may use a host; ``None`` if that is
     unclear.
     """
     return _OWNER.get(state)
 
 
-def bound_for(state: HostState) -> BorderSide | None:
+def future_system(state: HostState) -> BorderSide | None:
     """Return the system for which a host will work; ``None`` if that is
     unclear.
     """
-    side = owner(state)
+    side = only_user(state)
     return side.other if side and state in MOVING else side
 
 
 class HostCause(enum.Enum):
-    """Cause of a step of a host. The tokens are an interface."""
+    """Why a host changes its state. The values are part of the API: do not
+    change them.
+    """
 
     DEMAND = 'demand'
     """The other system needs more hosts."""
@@ -283,7 +285,7 @@ class BorderHost:
         :param until: see :attr:`until`.
         :raises IllegalStep: if the event is not allowed in its state.
         """
-        state = after(self.state, event)
+        state = state_after(self.state, event)
         step = HostStep(now, event, state, cause, text)
         return dataclasses.replace(
             self,
@@ -295,7 +297,7 @@ class BorderHost:
         )
 
 
-class Way(enum.Enum):
+class WorkEnd(enum.Enum):
     """How work disappears from a host."""
 
     ENDS = 'ends'
@@ -322,7 +324,7 @@ class RunningWork:
     name: str
     cores: float
     gone_at: float | None = None
-    way: Way = Way.ENDS
+    way: WorkEnd = WorkEnd.ENDS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -435,7 +437,7 @@ class Snapshot:
         wrong = [
             f'the {of} name {name!r} is used by more than one host'
             for of in ('name', 'batch', 'cloud')
-            for name in _twice([getattr(host, of) for host in hosts])
+            for name in _duplicates([getattr(host, of) for host in hosts])
         ]
         wrong += [
             f'host {host.name!r} must have cores, got {host.cores!r}'
@@ -450,23 +452,25 @@ class Snapshot:
         not list it.
         """
         seen = self.side(side)
-        return seen.places.get(_name(node, side)) if seen else None
+        return seen.places.get(_name_in_system(node, side)) if seen else None
 
     def is_unclear(self, node: BorderHost, side: BorderSide) -> bool:
         """Whether a system's entry of a host cannot be parsed."""
         seen = self.side(side)
-        return seen is not None and seen.is_unclear(_name(node, side))
+        return seen is not None and seen.is_unclear(
+            _name_in_system(node, side)
+        )
 
     def side(self, side: BorderSide) -> SideSnapshot | None:
         """Return the state of a system."""
         return self.batch if side is BorderSide.BATCH else self.cloud
 
 
-def _name(node: BorderHost, side: BorderSide) -> str:
+def _name_in_system(node: BorderHost, side: BorderSide) -> str:
     return node.host.batch if side is BorderSide.BATCH else node.host.cloud
 
 
-def _twice(names: list[str]) -> list[str]:
+def _duplicates(names: list[str]) -> list[str]:
     return sorted({name for name in names if names.count(name) > 1})
 
 

@@ -105,7 +105,7 @@ def is_for_vms(group: str) -> bool:
     return parts[0] in _OF_VMS or is_private(group_of_vm(group))
 
 
-def relative(process_group: str, level: int) -> str:
+def ancestor_group(process_group: str, level: int) -> str:
     """A group on the way from the root to that of a VM's main thread.
 
     >>> relative('/machine/qemu-1-a.libvirt-qemu/emulator', 1)

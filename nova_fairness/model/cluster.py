@@ -27,14 +27,16 @@ from nova_fairness.model import request
 Amounts = npt.NDArray[np.int64]
 
 
-def vector(amounts: Mapping[str, int], classes: tuple[str, ...]) -> Amounts:
+def amounts_vector(
+    amounts: Mapping[str, int], classes: tuple[str, ...]
+) -> Amounts:
     """Return (c,) amounts in the order of classes; 0 for classes without an
     entry.
     """
     return np.array([amounts.get(name, 0) for name in classes], np.int64)
 
 
-def _nothing() -> Mapping[str, int]:
+def _empty_mapping() -> Mapping[str, int]:
     return types.MappingProxyType({})
 
 
@@ -89,10 +91,14 @@ class Limits:
         without an entry has no ceiling.
     """
 
-    guaranteed: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
-    ceiling: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
+    guaranteed: Mapping[str, int] = dataclasses.field(
+        default_factory=_empty_mapping
+    )
+    ceiling: Mapping[str, int] = dataclasses.field(
+        default_factory=_empty_mapping
+    )
     preemptible: Mapping[str, int] = dataclasses.field(
-        default_factory=_nothing
+        default_factory=_empty_mapping
     )
 
 
@@ -340,7 +346,7 @@ class ClusterSnapshot:
         found: dict[tuple[str, str], Amounts] = {}
         for each in self.running:
             if each.band is request.Band.PREEMPTIBLE:
-                one = vector(dict(each.amounts), self.classes)
+                one = amounts_vector(dict(each.amounts), self.classes)
                 owner = (each.project, each.user)
                 found[owner] = found.get(owner, 0) + one
         return found
@@ -348,14 +354,16 @@ class ClusterSnapshot:
     def __post_init__(self) -> None:
         shape = (len(self.providers), len(self.classes))
         for field in dataclasses.fields(self.inventory):
-            _check(
+            _check_amounts(
                 f'inventory.{field.name}',
                 getattr(self.inventory, field.name),
                 shape,
             )
         if not _are_sound(self.used.values(), shape[1:]):
             for project, amounts in self.used.items():
-                _check(f'used of project {project}', amounts, shape[1:])
+                _check_amounts(
+                    f'used of project {project}', amounts, shape[1:]
+                )
         if (self.inventory.step < 1).any():
             raise exception.BadSnapshot('inventory.step must be at least 1')
 
@@ -371,7 +379,9 @@ def _are_sound(found: Iterable[Amounts], shape: tuple[int, ...]) -> bool:
     return amounts.shape[1:] == shape and bool((amounts >= 0).all())
 
 
-def _check(name: str, amounts: Amounts, shape: tuple[int, ...]) -> None:
+def _check_amounts(
+    name: str, amounts: Amounts, shape: tuple[int, ...]
+) -> None:
     if amounts.shape != shape:
         raise exception.BadSnapshot(
             f'{name} must have the shape {shape}, got {amounts.shape}'

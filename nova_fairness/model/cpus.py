@@ -5,7 +5,7 @@
 from collections.abc import Iterable
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def parse_cpus(text: str) -> tuple[int, ...]:
     """Parse a list of CPUs in the form of cpusets, such as ``0-1,3``.
 
     :returns: numbers, ascending, without duplicates; empty for ''.

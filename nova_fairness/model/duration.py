@@ -18,7 +18,7 @@ FORM = 'seconds, or a number with s, m, h, d or w, such as 12h'
 """Description of the expected form."""
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Parse a span of time into seconds.
 
     :raises ValueError: if the text is not a span of time.

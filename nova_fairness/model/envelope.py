@@ -15,20 +15,20 @@ from nova_fairness.model import plain
 _VERSION = '2.'
 
 
-def message(body: bytes) -> Mapping[str, Any]:
+def parse_message(body: bytes) -> Mapping[str, Any]:
     """Parse the inner message. Errors do not show its content.
 
     :param body: bytes as they were received.
     :raises Unreadable: if the message does not have the known form.
     """
-    return _opened(body)[1]
+    return _parse_envelope(body)[1]
 
 
 def with_message(body: bytes, inner: Mapping[str, Any]) -> bytes:
     """Return the envelope with another inner message; raises the errors of
-    :func:`message`.
+    :func:`parse_message`.
     """
-    envelope, _ = _opened(body)
+    envelope, _ = _parse_envelope(body)
     return json.dumps({**envelope, 'oslo.message': json.dumps(inner)}).encode()
 
 
@@ -39,14 +39,14 @@ def named_servers(arguments: Any) -> list[str]:
     :param arguments: arguments of the method; servers of another form are
         omitted.
     """
-    given = _mapping(arguments)
+    given = _mapping_or_empty(arguments)
     builds = given.get('build_requests')
     found = [
-        _fields(each).get('instance')
+        _object_fields(each).get('instance')
         for each in (builds if isinstance(builds, list) else ())
     ]
-    servers = map(_fields, (*found, given.get('instance')))
-    return [_named(each) for each in servers if each.get('uuid')]
+    servers = map(_object_fields, (*found, given.get('instance')))
+    return [_name_and_uuid(each) for each in servers if each.get('uuid')]
 
 
 def scheduler_hints(arguments: Any) -> Iterator[dict[str, Any]]:
@@ -55,14 +55,16 @@ def scheduler_hints(arguments: Any) -> Iterator[dict[str, Any]]:
     :param arguments: arguments of the method; requests of another form have no
         hints.
     """
-    given = _mapping(arguments)
+    given = _mapping_or_empty(arguments)
     listed = given.get('request_specs')
     specs = listed if isinstance(listed, list) else []
     for spec in (*specs, given.get('request_spec')):
-        yield _mapping(_fields(spec).get('scheduler_hints'))
+        yield _mapping_or_empty(_object_fields(spec).get('scheduler_hints'))
 
 
-def _opened(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _parse_envelope(
+    body: bytes,
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     try:
         envelope = json.loads(body)
         version = envelope['oslo.version']
@@ -79,15 +81,15 @@ def _opened(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return envelope, inner
 
 
-def _named(server: Mapping[str, Any]) -> str:
+def _name_and_uuid(server: Mapping[str, Any]) -> str:
     name, uuid = server.get('display_name'), server['uuid']
     return plain.line(f'{name} ({uuid})' if name else uuid)
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _object_fields(value: Any) -> dict[str, Any]:
     """Fields of an object of Nova; empty for any other value."""
-    return _mapping(_mapping(value).get('nova_object.data'))
+    return _mapping_or_empty(_mapping_or_empty(value).get('nova_object.data'))
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _mapping_or_empty(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -145,7 +145,7 @@ _STAMPS = {
 """Fields with the time of the first event of each kind."""
 
 
-def after(state: EvictionState, event: EvictionEvent) -> EvictionState:
+def state_after(state: EvictionState, event: EvictionEvent) -> EvictionState:
     """Return the state after an event.
 
     :raises IllegalStep: if the event is not allowed in this state.
@@ -153,7 +153,7 @@ def after(state: EvictionState, event: EvictionEvent) -> EvictionState:
     return _TABLE.after(state, event)
 
 
-def name_of(server: str, turn: int) -> str:
+def eviction_uuid(server: str, turn: int) -> str:
     """Return the UUID of one eviction of a server, which does not reveal the
     server.
 
@@ -269,7 +269,7 @@ class Eviction:
     @property
     def uuid(self) -> str:
         """UUID of this eviction."""
-        return name_of(self.server, self.turn)
+        return eviction_uuid(self.server, self.turn)
 
     @property
     def for_project(self) -> str:
@@ -323,7 +323,7 @@ class Eviction:
             changes[stamp] = now
         return dataclasses.replace(
             self,
-            state=after(self.state, event),
+            state=state_after(self.state, event),
             version=self.version + 1,
             changed_at=now,
             tried=self.tried + (event is EvictionEvent.ACT),

@@ -97,11 +97,11 @@ class CpuKnowledge:
     users: Sequence[str] = ()
 
     def node_names(self) -> Sequence[Name]:
-        """Return a name of each node that never names another node."""
+        """Return one unique name for each node."""
         return self.hosts or range(len(self.supply))
 
     def user_names(self) -> Sequence[Name]:
-        """Return a name of each user that never names another user."""
+        """Return one unique name for each user."""
         return self.users or range(int(self.user.max(initial=-1)) + 1)
 
     def is_like(self, other: 'CpuKnowledge') -> bool:

@@ -19,7 +19,9 @@ _R, _S = reason.Reason, request_model.State
 
 
 class EventKind(enum.Enum):
-    """Kind of an event. The words are an interface."""
+    """Kind of an event of a request. The values are part of the API: do not
+    change them.
+    """
 
     SUBMITTED = 'submitted'
     """Nova accepted the request."""
@@ -91,7 +93,7 @@ class HistoryEvent:
     server: str = ''
 
 
-def stage(
+def request_event(
     state: request_model.State,
     why: reason.Why,
     at: float,
@@ -116,7 +118,7 @@ def stage(
     )
 
 
-def of_leave(leave: eviction.Eviction) -> list[HistoryEvent]:
+def eviction_events(leave: eviction.Eviction) -> list[HistoryEvent]:
     """Return the events of one eviction of a server."""
     times = (
         (leave.told_at, _K.NOTIFIED),
@@ -130,7 +132,7 @@ def of_leave(leave: eviction.Eviction) -> list[HistoryEvent]:
     ]
 
 
-def of_moves(
+def move_events(
     moves: Iterable[plans.Move], servers: Iterable[str]
 ) -> list[HistoryEvent]:
     """Return the migrations of some servers as events.
@@ -153,7 +155,7 @@ def of_moves(
     ]
 
 
-def facts(
+def event_facts(
     event: HistoryEvent, audience: reason.Audience, project: str
 ) -> dict[str, Any]:
     """Return the fields of an event for answers, JSON types.
@@ -161,7 +163,7 @@ def facts(
     :param audience: audience of the reader.
     :param project: project of the reader and of the request.
     """
-    told = event.why and reason.told(event.why, audience, project)
+    told = event.why and reason.readable_reason(event.why, audience, project)
     sees_hosts = audience is reason.Audience.OPERATOR
     return {
         'at': moments.answer(event.at),
@@ -174,7 +176,7 @@ def facts(
     }
 
 
-def waited(
+def wait_sums(
     events: Iterable[HistoryEvent], now: float
 ) -> list[tuple[str, float]]:
     """Return the sums of the waits of a request by purpose, the longest first.
@@ -187,26 +189,26 @@ def waited(
     last: float | None = None
     for each in events:
         if last is not None:
-            _count(sums, _UNKNOWN, each.at - last)
+            _add_span(sums, _UNKNOWN, each.at - last)
         last = None
         if each.kind in _WAITS and each.why:
             last = now if each.until is None else each.until
-            _count(sums, _purpose(each.why), last - each.at)
+            _add_span(sums, _purpose_of_reason(each.why), last - each.at)
     return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _count(sums: dict[str, float], purpose: str, span_s: float) -> None:
+def _add_span(sums: dict[str, float], purpose: str, span_s: float) -> None:
     sums[purpose] = sums.get(purpose, 0.0) + max(span_s, 0.0)
 
 
-def sentence(waits: Iterable[tuple[str, float]]) -> str:
+def wait_sentence(waits: Iterable[tuple[str, float]]) -> str:
     """Return a text about the waits of a request; '' if each is below a
     minute.
 
-    :param waits: result of :func:`waited`.
+    :param waits: result of :func:`wait_sums`.
     """
     parts = [
-        f'{_span(span_s)} {purpose}'
+        f'{_duration_text(span_s)} {purpose}'
         for purpose, span_s in waits
         if span_s >= _LEAST_S
     ]
@@ -264,7 +266,7 @@ def purpose(token: str) -> str:
     return known.get(token, token.replace('_', ' '))
 
 
-def _purpose(why: reason.Why) -> str:
+def _purpose_of_reason(why: reason.Why) -> str:
     text = purpose(why.reason.value)
     if why.reason is not _R.NO_ROOM:
         return text
@@ -273,7 +275,7 @@ def _purpose(why: reason.Why) -> str:
     return f'for room on hosts with {why.subject}'
 
 
-def _span(span_s: float) -> str:
+def _duration_text(span_s: float) -> str:
     """Format seconds as days, hours and minutes: at most two of them."""
     minutes = round(span_s / 60)
     parts = (

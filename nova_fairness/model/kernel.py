@@ -30,7 +30,7 @@ def placement_fault(release: str) -> str:
     >>> placement_fault('6.18.45-generic')
     ''
     """
-    series, patch = _parsed(release)
+    series, patch = _parse_release(release)
     if patch >= REPAIRED.get(series, 0):
         return ''
     first = f'{series[0]}.{series[1]}.{REPAIRED[series]}'
@@ -45,7 +45,7 @@ def may_have_fault(release: str) -> bool:
     """Return whether the version is not sufficient to know if the kernel has
     the fault.
     """
-    return _parsed(release)[0] in UNKNOWN
+    return _parse_release(release)[0] in UNKNOWN
 
 
 def scheduler_fault(state: str, ops: str) -> str:
@@ -69,7 +69,7 @@ def scheduler_fault(state: str, ops: str) -> str:
     )
 
 
-def _parsed(release: str) -> tuple[tuple[int, int], int]:
+def _parse_release(release: str) -> tuple[tuple[int, int], int]:
     """Return the series and the number of a stable release, ``(0, 0)`` if it
     has none.
     """

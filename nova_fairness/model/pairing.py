@@ -27,7 +27,7 @@ ANY: frozenset[PolicyKind] = frozenset(PolicyKind)
 _EXAMPLES = {PolicyKind.EQUALISES: defaults.POLICY, PolicyKind.MAPS: 'thesis'}
 
 
-def warning(
+def pairing_warning(
     metric: str, suits: Set[PolicyKind], policy: str, kind: PolicyKind | None
 ) -> str:
     """Return a warning that users may get less with a metric and policy than

@@ -32,7 +32,7 @@ def line(text: object) -> str:
     told = str(text)
     if told.isprintable():
         return told
-    return ''.join(map(_written, told))
+    return ''.join(map(_escaped, told))
 
 
 def lines(text: object) -> str:
@@ -41,7 +41,7 @@ def lines(text: object) -> str:
     return '\n'.join(map(line, told.split('\n')))
 
 
-def _written(character: str) -> str:
+def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode('unicode_escape').decode('ascii')

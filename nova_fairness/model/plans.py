@@ -196,7 +196,9 @@ UNENDED = frozenset({MoveState.PENDING, MoveState.MOVING})
 
 
 class PlanCause(enum.Enum):
-    """Cause of the state of a plan or a move. The tokens are an interface."""
+    """Why a plan or a move is in its state. The values are part of the API: do
+    not change them.
+    """
 
     FOUND = 'found'
     """The planner found it worth its moves for long enough."""
@@ -316,7 +318,7 @@ _SENTENCES: Mapping[PlanCause, str] = types.MappingProxyType(
 )
 
 
-def sentence(cause: PlanCause | None, text: str) -> str:
+def cause_sentence(cause: PlanCause | None, text: str) -> str:
     """Return the sentence of a cause; '' without a cause.
 
     :param text: text that is appended.
@@ -332,7 +334,7 @@ length of texts.
 """
 
 
-def listed(named: Sequence[str], between: str = ', ') -> str:
+def shortened_list(named: Sequence[str], between: str = ', ') -> str:
     """Return the first items as a text, with the number of further ones."""
     found = between.join(named[:NAMED])
     more = len(named) - NAMED
@@ -409,7 +411,8 @@ class Stay:
     @property
     def sentence(self) -> str:
         """Sentence with the name of the server and the cause."""
-        return f'{self.name or self.server}: {sentence(self.cause, self.text)}'
+        cause = cause_sentence(self.cause, self.text)
+        return f'{self.name or self.server}: {cause}'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

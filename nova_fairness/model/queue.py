@@ -130,7 +130,7 @@ def _reason_facts(
     why: reason.Why, audience: reason.Audience, project: str
 ) -> dict[str, Any]:
     """Return the fields of a reason that a reader may read, JSON types."""
-    told = reason.told(why, audience, project)
+    told = reason.readable_reason(why, audience, project)
     return {
         'reason': told.reason.value,
         'explanation': told.sentence,
@@ -139,7 +139,7 @@ def _reason_facts(
     }
 
 
-def facts(
+def request_facts(
     request: request_model.Request,
     why: reason.Why,
     audience: reason.Audience = _A.MEMBER,
@@ -166,7 +166,7 @@ def facts(
     }
 
 
-def summary(
+def request_sentences(
     request: request_model.Request,
     why: reason.Why,
     place: cluster.Waiting | None,
@@ -179,12 +179,12 @@ def summary(
     :param estimate: estimate of its start; ``None`` if unknown.
     :param audience: audience of the reader.
     """
-    read = reason.told(why, audience, request.project)
+    read = reason.readable_reason(why, audience, request.project)
     told = []
     if request.first is not None and request.state is _WAITING:
         told.append('An operator put it before all others of its kind.')
     if place:
-        told += _uses(place.factors)
+        told += _use_sentences(place.factors)
         before = place.position - 1
         told.append(
             f'{wording.counted(before, "request is", "requests are")}'
@@ -192,9 +192,9 @@ def summary(
             if before
             else 'It is next.'
         )
-        told += _missing(read)
+        told += _missing_sentences(read)
         if place.reserved:
-            told.append(_reserved(place.reserved))
+            told.append(_reservation_sentence(place.reserved))
         if estimate:
             told.append(
                 f'It starts at about {moments.sentence(estimate.p50)}, and by'
@@ -203,7 +203,7 @@ def summary(
     return [*told, f'{read.sentence[0].upper()}{read.sentence[1:]}.']
 
 
-def leave_facts(
+def eviction_facts(
     leave: eviction.Eviction,
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
@@ -227,7 +227,7 @@ def leave_facts(
 
 
 def risk_facts(
-    known: risk.Risk, audience: reason.Audience = _A.MEMBER
+    known: risk.EvictionRisk, audience: reason.Audience = _A.MEMBER
 ) -> dict[str, Any]:
     """Return the fields of a server's risk for answers and notifications.
 
@@ -241,7 +241,7 @@ def risk_facts(
     }
 
 
-def turn_facts(
+def eviction_facts_with_outcome(
     leave: eviction.Eviction,
     audience: reason.Audience = _A.MEMBER,
     reader: str = '',
@@ -262,7 +262,7 @@ def turn_facts(
         'uuid': leave.uuid,
         'project_id': leave.project if sees_server else None,
         'user_id': leave.user if sees_server else None,
-        **leave_facts(leave, audience, reader),
+        **eviction_facts(leave, audience, reader),
         'server': leave.server if sees_server else None,
         'for_project': (leave.for_project or None) if sees_other else None,
         'outcome': leave.outcome,
@@ -298,7 +298,7 @@ _DONE = {
 }
 
 
-def ending(
+def eviction_sentences(
     ends_at: float | None,
     leaves: Iterable[eviction.Eviction],
     audience: reason.Audience = _A.MEMBER,
@@ -316,15 +316,17 @@ def ending(
     for each in leaves:
         if each.state in _LEAVING:
             how = _LEAVING[each.state].format(at=moments.sentence(each.at))
-            why = reason.told(each.why, audience, each.project).sentence
+            why = reason.readable_reason(
+                each.why, audience, each.project
+            ).sentence
             told.append(f'Server {each.server} {how}: {why}.')
             if each.state in eviction.GOING:
                 told.append(f'It is {_DONE[each.action]} then.')
     return told
 
 
-def risking(
-    risks: Iterable[risk.Risk], audience: reason.Audience = _A.MEMBER
+def risk_sentences(
+    risks: Iterable[risk.EvictionRisk], audience: reason.Audience = _A.MEMBER
 ) -> list[str]:
     """Return sentences about the servers of a request that are at risk.
 
@@ -332,12 +334,12 @@ def risking(
     """
     told = []
     for each in risks:
-        why = reason.told(each.why, audience, each.project).sentence
+        why = reason.readable_reason(each.why, audience, each.project).sentence
         told.append(f'Server {each.server} may have to make room: {why}.')
     return told
 
 
-def _uses(factors: cluster.Factors) -> list[str]:
+def _use_sentences(factors: cluster.Factors) -> list[str]:
     project = factors.get(cluster.PROJECT_USE)
     if project is None:
         return []
@@ -348,7 +350,7 @@ def _uses(factors: cluster.Factors) -> list[str]:
     return [f'{text}.']
 
 
-def _missing(told: reason.ReadableReason) -> list[str]:
+def _missing_sentences(told: reason.ReadableReason) -> list[str]:
     numbers = told.numbers
     if 'asked' not in numbers or 'free' not in numbers:
         return []
@@ -357,7 +359,7 @@ def _missing(told: reason.ReadableReason) -> list[str]:
     return [f'{wording.counted(amount, f"{what} is", f"{what} are")} missing.']
 
 
-def _reserved(reservation: cluster.Reservation) -> str:
+def _reservation_sentence(reservation: cluster.Reservation) -> str:
     if reservation.at is None:
         return 'Room is kept for it as servers end.'
     return (

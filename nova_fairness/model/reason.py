@@ -2,8 +2,8 @@
 
 """Reasons of waits and ends of requests, and of evictions: an ordered set.
 
-Each field of a reason has an audience: :data:`AUDIENCES`. Only :func:`told`
-renders a reason for readers who are not operators.
+Each field of a reason has an audience: :data:`AUDIENCES`. Only
+:func:`readable_reason` renders a reason for readers who are not operators.
 """
 
 from collections.abc import Callable
@@ -477,9 +477,9 @@ class Why:
         """The complete sentence, without a capital and a full stop.
 
         It is for operators and their log; other readers get the result of
-        :func:`told`.
+        :func:`readable_reason`.
         """
-        return wording.filled(
+        return wording.fill_in(
             _SENTENCES[self.reason],
             {'subject': self.subject, **dict(self.numbers)},
         )
@@ -499,7 +499,7 @@ def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
     return Why(reason, subject, (*named, *numbers.items()))
 
 
-def first(found: Iterable[Why]) -> Why:
+def first_reason(found: Iterable[Why]) -> Why:
     """Return the reason to show, if several apply.
 
     :raises ValueError: if there are no reasons.
@@ -523,15 +523,17 @@ class ReadableReason:
     numbers: Mapping[str, float]
 
 
-def told(why: Why, audience: Audience, project: str) -> ReadableReason:
+def readable_reason(
+    why: Why, audience: Audience, project: str
+) -> ReadableReason:
     """Render a reason for a reader.
 
     :param audience: audience of the reader.
     :param project: project of the reader: that of the request or server.
     """
-    sees = _sees(why, audience, project)
+    sees = _readable_fields(why, audience, project)
     numbers = {name: each for name, each in why.numbers if name in sees}
-    resource, account = _parts(why)
+    resource, account = _subject_parts(why)
     subject = why.subject if _SUBJECT in sees else resource
     if len(sees) == 1 + len(why.numbers):
         return ReadableReason(why.reason, why.sentence, subject, numbers)
@@ -541,30 +543,32 @@ def told(why: Why, audience: Audience, project: str) -> ReadableReason:
         'resource': resource,
         'account': account if _SUBJECT in sees and account else _ABOVE,
     }
-    sentence = wording.filled(text, {**names, **numbers})
+    sentence = wording.fill_in(text, {**names, **numbers})
     return ReadableReason(why.reason, sentence, subject, numbers)
 
 
-def _sees(why: Why, audience: Audience, project: str) -> frozenset[str]:
+def _readable_fields(
+    why: Why, audience: Audience, project: str
+) -> frozenset[str]:
     """Return the fields of a reason that a reader may read."""
     least = AUDIENCES.get(why.reason, {})
-    _, account = _parts(why)
+    _, account = _subject_parts(why)
     above, _, _ = account.partition('/')
     is_own = project != '' and above == project
     names = (_SUBJECT, *(name for name, _ in why.numbers))
     return frozenset(
         name
         for name in names
-        if audience >= _least(least.get(name, _UNUSED), is_own)
+        if audience >= _least_audience(least.get(name, _UNUSED), is_own)
         or (name == _SUBJECT and not why.subject)
     )
 
 
-def _least(seen: FieldAudience, is_own: bool) -> Audience:
+def _least_audience(seen: FieldAudience, is_own: bool) -> Audience:
     return seen.own if is_own else seen.others
 
 
-def _parts(why: Why) -> tuple[str, str]:
+def _subject_parts(why: Why) -> tuple[str, str]:
     """Return the resource class and the account in a subject; '' for a missing
     one.
     """

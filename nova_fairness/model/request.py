@@ -124,7 +124,7 @@ UNSENT = frozenset({State.WAITING, State.RESERVED})
 """States in which Nova has not received the request."""
 
 
-def after(state: State, event: Event) -> State:
+def state_after(state: State, event: Event) -> State:
     """Return the state after an event.
 
     :raises IllegalStep: if the event is not allowed in this state.
@@ -174,7 +174,7 @@ class Demand:
         """
         if not self.is_open:
             return (self,)
-        fallbacks = self.fallbacks or (_unpinned(self),)
+        fallbacks = self.fallbacks or (_with_shared_cpus(self),)
         return dataclasses.replace(self, fallbacks=()), *fallbacks
 
     @property
@@ -222,7 +222,7 @@ HYPERTHREADING = 'HW_CPU_HYPERTHREADING'
 """Trait that thread policies of pinned servers ask for, or forbid."""
 
 
-def _unpinned(demand: Demand) -> Demand:
+def _with_shared_cpus(demand: Demand) -> Demand:
     """Return the demand with shared CPUs instead of dedicated ones."""
     named = dict(demand.amounts)
     named[SHARED] = named.pop(DEDICATED)
@@ -427,7 +427,7 @@ class RequestFilter:
     running: frozenset[str] | None = None
 
 
-def newest(found: Iterable[Request]) -> dict[str, Request]:
+def newest_by_server(found: Iterable[Request]) -> dict[str, Request]:
     """Return the newest request of each server, by UUID of the server.
 
     Requests to unshelve servers that still had their room do not count.

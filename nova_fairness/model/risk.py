@@ -25,7 +25,7 @@ class RiskState(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Risk:
+class EvictionRisk:
     """A server that is or was at risk, and its notice.
 
     :ivar server: UUID of the server.
@@ -52,11 +52,11 @@ class Risk:
         """Whether the server is at risk now."""
         return self.state is RiskState.AT_RISK
 
-    def written(self) -> 'Risk':
+    def written(self) -> 'EvictionRisk':
         """Return a copy after the metadata of the server were written."""
         return dataclasses.replace(self, is_written=True)
 
-    def over(self, now: float) -> 'Risk':
+    def over(self, now: float) -> 'EvictionRisk':
         """Return a copy after the end of the risk.
 
         :param now: seconds of the epoch.

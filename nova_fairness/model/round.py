@@ -179,6 +179,30 @@ class ControlStatus:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class ShadowHeaviness:
+    """Heaviness by the shadow metric, which steers nothing.
+
+    :ivar metric: name of the shadow metric.
+    :ivar number: number of the round whose sample was measured.
+    :ivar problem: why there are no numbers; empty if there are.
+    :ivar instance_heaviness: heaviness of VMs in the instance stage, by key.
+    :ivar heaviness: final heaviness of VMs, by key.
+    :ivar user_heaviness: heaviness of users, by ID.
+    """
+
+    metric: str
+    number: int
+    problem: str = ''
+    instance_heaviness: Mapping[str, float] = dataclasses.field(
+        default_factory=dict
+    )
+    heaviness: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    user_heaviness: Mapping[str, float] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Round:
     """One round, complete or up to an error.
 
@@ -212,6 +236,8 @@ class Round:
     :ivar idle_since: time from which a VM did next to nothing, seconds of the
         epoch, by UUID.
     :ivar lacks: CPUs that a VM wanted and got over a history, by key.
+    :ivar shadow: newest result of the shadow metric, of this round or an
+        earlier one; ``None`` without a shadow metric.
     """
 
     number: int
@@ -242,6 +268,7 @@ class Round:
     lacks: Mapping[str, lack.MeanLack] = dataclasses.field(
         default_factory=dict
     )
+    shadow: ShadowHeaviness | None = None
 
     @property
     def incarnations(self) -> tuple[instance.Incarnation, ...]:

@@ -15,8 +15,10 @@ from nova_fairness.model import request as request_model
 _S = request_model.State
 
 
-class Word(enum.Enum):
-    """Standings of requests. The words are an interface."""
+class Standing(enum.Enum):
+    """Situation of a request, for its owner. The values are part of the API:
+    do not change them.
+    """
 
     WAITS = 'waits'
     STARTS = 'starts'
@@ -34,7 +36,7 @@ class Word(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class StandingFacts:
     """Facts about a request that are not in its row.
 
     :ivar place: position of a waiting request; ``None`` for others.
@@ -52,12 +54,12 @@ class Known:
     plan: str | None = None
 
 
-def of(
+def request_standing(
     request: request_model.Request,
     why: reason.Why,
-    known: Known,
+    known: StandingFacts,
     audience: reason.Audience,
-) -> tuple[Word, str]:
+) -> tuple[Standing, str]:
     """Return the standing of a request.
 
     :param why: reason for which it waits, runs or ended.
@@ -65,29 +67,33 @@ def of(
     :param audience: audience of the reader.
     :returns: the token, and a text that follows the name of a server.
     """
-    sentence = reason.told(why, audience, request.project).sentence
+    sentence = reason.readable_reason(why, audience, request.project).sentence
     if request.state is _S.WAITING:
-        return Word.WAITS, _waits(request, sentence, known, audience)
+        return Standing.WAITS, _waiting_text(
+            request, sentence, known, audience
+        )
     if request.state in request_model.FINAL:
-        return Word.ENDED, f'{request.state.value}: {sentence}'
+        return Standing.ENDED, f'{request.state.value}: {sentence}'
     if why.reason is reason.Reason.SERVER_DELETED:
-        return Word.ENDED, 'ends: its server was deleted'
+        return Standing.ENDED, 'ends: its server was deleted'
     if request.state is not _S.ACTIVE:
-        return Word.STARTS, 'is being started'
-    return _active(request, known, audience)
+        return Standing.STARTS, 'is being started'
+    return _active_standing(request, known, audience)
 
 
-def away(leave: eviction.Eviction) -> bool:
+def is_away(leave: eviction.Eviction) -> bool:
     """Return whether a server was shelved for others and is started again
     automatically.
     """
-    return leave.state is eviction.EvictionState.GONE and _returns(leave)
+    return leave.state is eviction.EvictionState.GONE and _returns_by_itself(
+        leave
+    )
 
 
-def _waits(
+def _waiting_text(
     request: request_model.Request,
     sentence: str,
-    known: Known,
+    known: StandingFacts,
     audience: reason.Audience,
 ) -> str:
     begin = 'waits'
@@ -112,24 +118,28 @@ def _waits(
     return '; '.join(told)
 
 
-def _active(
-    request: request_model.Request, known: Known, audience: reason.Audience
-) -> tuple[Word, str]:
+def _active_standing(
+    request: request_model.Request,
+    known: StandingFacts,
+    audience: reason.Audience,
+) -> tuple[Standing, str]:
     going = [each for each in known.leaves if each.state in eviction.GOING]
     if going:
         first = min(going, key=lambda each: each.at)
-        text = _leaves(first, audience)
-        return Word.LEAVES, text + _part(len(going), request)
-    gone = [each for each in known.leaves if away(each)]
+        text = _leaving_text(first, audience)
+        return Standing.LEAVES, text + _server_count_text(len(going), request)
+    gone = [each for each in known.leaves if is_away(each)]
     if gone:
-        why = reason.told(gone[0].why, audience, gone[0].project).sentence
+        why = reason.readable_reason(
+            gone[0].why, audience, gone[0].project
+        ).sentence
         text = f'is shelved ({why}), and returns by itself'
-        return Word.AWAY, text + _part(len(gone), request)
+        return Standing.AWAY, text + _server_count_text(len(gone), request)
     moving = sum(uuid in known.moving for uuid in request.servers)
     if moving:
         text = 'is being migrated to another host'
-        return Word.MOVES, text + _part(moving, request)
-    return Word.RUNS, 'runs'
+        return Standing.MOVES, text + _server_count_text(moving, request)
+    return Standing.RUNS, 'runs'
 
 
 _DONE = {
@@ -141,20 +151,22 @@ _DONE = {
 }
 
 
-def _leaves(leave: eviction.Eviction, audience: reason.Audience) -> str:
-    why = reason.told(leave.why, audience, leave.project).sentence
+def _leaving_text(leave: eviction.Eviction, audience: reason.Audience) -> str:
+    why = reason.readable_reason(leave.why, audience, leave.project).sentence
     soon = leave.state in eviction.UNTOUCHED
     when = f'at {moments.sentence(leave.at)}' if soon else 'now'
     text = f'leaves {when} ({why}): it is {_DONE[leave.action]} then'
-    return f'{text}, and returns by itself' if _returns(leave) else text
+    return (
+        f'{text}, and returns by itself' if _returns_by_itself(leave) else text
+    )
 
 
-def _returns(leave: eviction.Eviction) -> bool:
+def _returns_by_itself(leave: eviction.Eviction) -> bool:
     shelves = leave.action is eviction.EvictionAction.SHELVE
     return shelves and leave.cause in eviction.COME_BACK
 
 
-def _part(count: int, request: request_model.Request) -> str:
+def _server_count_text(count: int, request: request_model.Request) -> str:
     total = len(request.servers)
     return '' if total == 1 else f' ({count} of its {total} servers)'
 

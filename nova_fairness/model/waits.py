@@ -12,7 +12,9 @@ USUAL_S = 7 * 86400.0
 
 
 class WaitKey(enum.Enum):
-    """Key by which waits are grouped. The values are an interface."""
+    """Key by which waits are grouped. The values are part of the API: do not
+    change them.
+    """
 
     PROJECT = 'project'
     FLAVOR = 'flavor'

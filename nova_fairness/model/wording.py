@@ -25,33 +25,33 @@ _RATES = ((1e9, 'GB/s'), (1e6, 'MB/s'), (1e3, 'kB/s'))
 _SIZES = ((2.0**30, 'GiB'), (2.0**20, 'MiB'), (2.0**10, 'KiB'))
 
 
-def resource(name: str) -> str:
+def resource_name(name: str) -> str:
     """Return the name of a resource for people; unknown names are returned
     unchanged.
     """
     return RESOURCES.get(name, name)
 
 
-def amount(name: str, value: float) -> str:
+def amount_text(name: str, value: float) -> str:
     """Format an amount of a resource, rounded and with its unit.
 
     :param value: CPUs, bytes per second, or bytes of memory; finite.
     """
     if name == _CPU:
-        return cpus(value)
+        return cpus_text(value)
     steps, smallest = (_SIZES, 'bytes') if name == _MEMORY else (_RATES, 'B/s')
     for step, unit in steps:
         if abs(value) >= step:
-            return f'{_short(value / step)} {unit}'
+            return f'{_short_number(value / step)} {unit}'
     return f'{value:.0f} {smallest}'
 
 
-def cpus(value: float) -> str:
+def cpus_text(value: float) -> str:
     """Format a number of CPUs."""
     return f'{value:.2f} CPU'
 
 
-def matters(name: str, value: float | None) -> bool:
+def is_visible(name: str, value: float | None) -> bool:
     """Return whether an amount is above 0 after rounding."""
     if value is None:
         return False
@@ -69,7 +69,7 @@ def counted(count: float, one: str, many: str = '') -> str:
     return f'{text} {one if count == 1 else many or one + "s"}'
 
 
-def filled(text: str, parts: Mapping[str, str | float]) -> str:
+def fill_in(text: str, parts: Mapping[str, str | float]) -> str:
     """Fill in the fields of a sentence; ``{n:server|servers}`` uses
     :func:`counted`.
     """
@@ -86,7 +86,9 @@ class _Sentence(string.Formatter):
         return str(super().format_field(value, form))
 
 
-def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+def format_table(
+    lines: Sequence[Sequence[str]], numeric: Sequence[bool]
+) -> str:
     """Return a table in columns as a text; each line ends with a line break.
 
     :param lines: cells, the same number in each line; the first line has the
@@ -106,5 +108,5 @@ def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
     )
 
 
-def _short(number: float) -> str:
+def _short_number(number: float) -> str:
     return f'{number:.0f}' if abs(number) >= 10 else f'{number:.1f}'

@@ -87,7 +87,7 @@ def notice(node: border_module.BorderHost, host: str) -> notices.Notice:
     :param host: name of the host of this process.
     """
     step = node.history[-1]
-    bound = border_module.bound_for(node.state)
+    bound = border_module.future_system(node.state)
     return notices.Notice(
         f'fairness.host.{step.event.value}',
         notices.WARN if step.event in _BAD else notices.INFO,

@@ -181,6 +181,13 @@ GROUPS: Mapping[str, tuple[MetricDefinition, ...]] = {
             'policy',
         ),
         _gauge(
+            'shadow_metric_works_bool',
+            '1 if the shadow metric was computed, 0 if it failed, was too slow'
+            ' or cannot be loaded; the status has the reason. Absent without'
+            ' ``[fairness] shadow_metric``. Weights do not depend on it.',
+            'metric',
+        ),
+        _gauge(
             'plugin_quarantined_bool',
             '1 for each metric or policy in quarantine, because it failed or'
             ' was too slow; otherwise absent. Weights do not change during a'
@@ -291,6 +298,20 @@ GROUPS: Mapping[str, tuple[MetricDefinition, ...]] = {
             'instance_heaviness_quotas',
             'Heaviness that determines the weights of a VM; 1 is a whole'
             ' quota.',
+            *VM_LABELS,
+        ),
+        _gauge(
+            'user_shadow_heaviness_quotas',
+            'Heaviness of a user on all nodes by ``[fairness] shadow_metric``,'
+            ' beside ``user_heaviness_quotas``. Absent without a shadow'
+            ' metric.',
+            'user',
+        ),
+        _gauge(
+            'instance_shadow_heaviness_quotas',
+            'Heaviness of a VM by ``[fairness] shadow_metric``, beside'
+            ' ``instance_heaviness_quotas``; no weight depends on it. Absent'
+            ' without a shadow metric.',
             *VM_LABELS,
         ),
         _gauge(

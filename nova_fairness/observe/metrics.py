@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import threading
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class RoundCollector(registry.Collector):
     def __init__(self, statistics: Statistics = dict) -> None:
         self._statistics = statistics
         self._newest: round_model.Round | None = None
+        self._replacing = threading.Lock()
         self._sums: dict[str, float] = dict.fromkeys(
             (
                 'rounds',
@@ -63,7 +65,16 @@ class RoundCollector(registry.Collector):
             ('neutral_returns', _safety_verdict(done).returned),
         ):
             self._sums[name] += amount
-        self._newest = done
+        with self._replacing:
+            self._newest = done
+
+    def complete(self, done: round_model.Round) -> None:
+        """Replace the newest round by the same with more results; an older
+        round is ignored.
+        """
+        with self._replacing:
+            if self._newest is not None and self._newest.number == done.number:
+                self._newest = done
 
     @property
     def newest(self) -> round_model.Round | None:
@@ -97,6 +108,8 @@ class RoundCollector(registry.Collector):
             yield from peers.view_metrics(done.measured.view, done.node.host)
         if done.decided is not None:
             yield from _weights(done, done.decided)
+        if done.shadow is not None:
+            yield from _shadow(done, done.shadow)
 
 
 def _notifications(counts: Mapping[str, int]) -> families.Metrics:
@@ -234,6 +247,29 @@ def _heaviness(
         ],
     )
     yield _usage(done, measured)
+
+
+def _shadow(
+    done: round_model.Round, shadow: round_model.ShadowHeaviness
+) -> families.Metrics:
+    yield families.metric(
+        'shadow_metric_works_bool', [((shadow.metric,), not shadow.problem)]
+    )
+    yield families.metric(
+        'user_shadow_heaviness_quotas',
+        [
+            ((user,), heaviness)
+            for user, heaviness in shadow.user_heaviness.items()
+        ],
+    )
+    yield families.metric(
+        'instance_shadow_heaviness_quotas',
+        [
+            (_vm_labels(done, row), shadow.heaviness[vm.key])
+            for row, vm in enumerate(done.incarnations)
+            if vm.key in shadow.heaviness
+        ],
+    )
 
 
 def _usage(

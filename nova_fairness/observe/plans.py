@@ -102,7 +102,7 @@ def _of_move(
         'target': move.target,
         'state': move.state.value,
         'cause': move.cause and move.cause.value,
-        'explanation': model.sentence(move.cause, move.text),
+        'explanation': model.cause_sentence(move.cause, move.text),
     }
     is_bad = move.state is model.MoveState.FAILED
     return notices.Notice(
@@ -131,7 +131,7 @@ def _payload(
         'subject': plan.subject,
         'state': plan.state.value,
         'cause': plan.cause.value,
-        'explanation': model.sentence(plan.cause, plan.text),
+        'explanation': model.cause_sentence(plan.cause, plan.text),
         'moves_count': len(plan.moves),
         'empties': list(plan.empties),
         'promised': dataclasses.asdict(plan.promised),

@@ -202,7 +202,7 @@ def notice(
             'version': VERSION,
             'host': host,
             'at': moments.stamp(now),
-            **queue_model.facts(request, why, audience),
+            **queue_model.request_facts(request, why, audience),
             'asked_at': moments.stamp(request.asked_at),
         },
     )
@@ -221,7 +221,7 @@ def eviction_notice(
         f'fairness.server.{leave.state.value}',
         notices.WARN if stays else notices.INFO,
         {
-            **queue_model.turn_facts(leave, audience),
+            **queue_model.eviction_facts_with_outcome(leave, audience),
             'version': VERSION,
             'host': host,
             'at': moments.stamp(leave.changed_at),
@@ -230,7 +230,7 @@ def eviction_notice(
 
 
 def risk_notice(
-    known: risk.Risk, host: str, audience: reason.Audience = _MEMBER
+    known: risk.EvictionRisk, host: str, audience: reason.Audience = _MEMBER
 ) -> notices.Notice:
     """Return the notification that a server is at risk, or no longer at risk.
 

@@ -106,17 +106,38 @@ def _instance(done: round_model.Round, row: int) -> dict[str, Any]:
         entry |= _measured(done.measured, row)
     if done.decided is not None:
         entry |= _decided(done.decided, row, incarnation.key)
+    entry |= _shadow_of_vm(done.shadow, incarnation.key)
     entry['applied'] = _units(done.applied, incarnation.key)
     return entry
 
 
-def _users(measured: round_model.MeasuredRound) -> dict[str, Any]:
+def _shadow_of_vm(
+    shadow: round_model.ShadowHeaviness | None, key: str
+) -> dict[str, Any]:
+    if shadow is None or key not in shadow.heaviness:
+        return {}
+    return {
+        'shadow_instance_heaviness': _number(shadow.instance_heaviness[key]),
+        'shadow_heaviness': _number(shadow.heaviness[key]),
+    }
+
+
+def _users(
+    measured: round_model.MeasuredRound,
+    shadow: round_model.ShadowHeaviness | None,
+) -> dict[str, Any]:
     ownership = measured.ownership
+    shadowed = {} if shadow is None else shadow.user_heaviness
     count = np.bincount(ownership.user_index, minlength=len(ownership.users))
     return {
         user: {
             'heaviness': _number(measured.user_heaviness[place]),
             'instances': int(count[place]),
+            **(
+                {'shadow_heaviness': _number(shadowed[user])}
+                if user in shadowed
+                else {}
+            ),
         }
         for place, user in enumerate(ownership.users)
     }
@@ -129,13 +150,15 @@ def _cloud(done: round_model.Round) -> dict[str, Any]:
         entry['interval_s'] = done.measured.usage.interval_s
         entry['supply'] = _by_resource(done.measured.supply)
         entry['user_count'] = len(done.measured.ownership.users)
-        entry['users'] = _users(done.measured)
+        entry['users'] = _users(done.measured, done.shadow)
         entry['left_out'] = dict(done.measured.view.left_out)
         entry['peers'] = status.peers_status(
             done.measured.view, done.node.host
         )
     if done.decided is not None:
         entry['contended'] = _by_control(done.decided.contended)
+    if (shadow := status.shadow_status(done)) is not None:
+        entry['shadow'] = dict(shadow)
     return entry
 
 

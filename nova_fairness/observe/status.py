@@ -24,7 +24,7 @@ MOST_USERS = 10_000
 """Largest number of users in an answer: users with VMs on this node first,
 then the heaviest.
 
-Each user needs about 250 bytes, so the answer fits a message of the usual
+Each user needs about 300 bytes, so the answer fits a message of the usual
 largest size.
 """
 
@@ -45,6 +45,24 @@ def round_summary(done: round_model.Round) -> Mapping[str, Any]:
         'missed_count': done.tally.missed,
         'errors': [text[:LONGEST_TEXT] for text in done.errors[:MOST_ERRORS]],
     }
+
+
+def shadow_status(done: round_model.Round | None) -> Mapping[str, Any] | None:
+    """Return whether the shadow metric works; ``None`` if there is none."""
+    if done is None or done.shadow is None:
+        return None
+    return {
+        'metric': done.shadow.metric,
+        'round': done.shadow.number,
+        'problem': done.shadow.problem[:LONGEST_TEXT],
+    }
+
+
+def shadow_name(done: round_model.Round | None) -> str:
+    """Return the name of the shadow metric; empty if there is none."""
+    if done is None or done.shadow is None:
+        return ''
+    return done.shadow.metric
 
 
 def controls_status(done: round_model.Round) -> Mapping[str, Any]:
@@ -143,6 +161,11 @@ def _instance(done: round_model.Round, row: int) -> Mapping[str, Any]:
         'heaviness_quotas': (
             None if measured is None else _number(measured.heaviness[row])
         ),
+        'shadow_heaviness_quotas': (
+            None
+            if done.shadow is None
+            else _known(done.shadow.heaviness, incarnation.key)
+        ),
         'wanting': {} if decided is None else _controls(decided.wanting[row]),
         'preference_ratio': _preference(decided, row),
         'weight_ratios': (
@@ -158,11 +181,13 @@ def users_status(done: round_model.Round | None) -> Mapping[str, Any]:
         return {}
     measured = done.measured
     ownership = measured.ownership
+    shadow = {} if done.shadow is None else done.shadow.user_heaviness
     here = np.bincount(ownership.user_index, minlength=len(ownership.users))
     rows = _rows_to_report(here, measured.user_heaviness)
     return {
         ownership.users[row]: {
             'heaviness_quotas': _number(measured.user_heaviness[row]),
+            'shadow_heaviness_quotas': _known(shadow, ownership.users[row]),
             'instances_here_count': int(here[row]),
             'usage_quotas': quotas,
         }
@@ -206,10 +231,27 @@ def projects_status(done: round_model.Round | None) -> Mapping[str, Any]:
             'heaviness_quotas': _number(
                 measured.instance_heaviness[rows].sum()
             ),
+            'shadow_heaviness_quotas': _shadow_sum(done, rows),
             'instances_here_count': len(rows),
             'usage_quotas': _in_parts(used[None], equal[None])[0],
         }
     return told
+
+
+def _shadow_sum(done: round_model.Round, rows: Sequence[int]) -> float | None:
+    """Return the sum over VMs by the shadow metric; ``None`` if it is not
+    known of one of them.
+    """
+    known = {} if done.shadow is None else done.shadow.instance_heaviness
+    keys = [done.incarnations[row].key for row in rows]
+    if not all(key in known for key in keys):
+        return None
+    return _number(sum(known[key] for key in keys))
+
+
+def _known(numbers: Mapping[str, float], name: str) -> float | None:
+    found = numbers.get(name)
+    return None if found is None else _number(found)
 
 
 def _rows_to_report(here: Any, heaviness: Any) -> list[int]:

@@ -29,26 +29,28 @@ from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 
 
-def chosen(snapshot: cluster.ClusterSnapshot) -> cluster.ClusterSnapshot:
+def with_chosen_alternatives(
+    snapshot: cluster.ClusterSnapshot,
+) -> cluster.ClusterSnapshot:
     """Return the snapshot with one chosen alternative for each waiting
     request.
 
     A second call changes nothing. A preemptor has the alternative that its
     reserved hosts provide.
     """
-    if not any(_is_open(each) for each in snapshot.requests):
+    if not any(_needs_alternative(each) for each in snapshot.requests):
         return snapshot
-    ways = _Alternatives(snapshot)
+    ways = _AlternativeChooser(snapshot)
     requests = tuple(
         dataclasses.replace(each, demand=ways.of(each))
-        if _is_open(each)
+        if _needs_alternative(each)
         else each
         for each in snapshot.requests
     )
     return dataclasses.replace(snapshot, requests=requests)
 
 
-def passed(
+def actions_for_passed_requests(
     waiting: Iterable[tuple[request_model.Request, reason.Why]],
     snapshot: cluster.ClusterSnapshot,
 ) -> list[cluster.Action]:
@@ -71,14 +73,14 @@ def passed(
     ]
 
 
-def _is_open(request: request_model.Request) -> bool:
+def _needs_alternative(request: request_model.Request) -> bool:
     """Whether a request waits, and no alternative has been chosen for it."""
     return request.demand.is_open and (
         request.state is request_model.State.WAITING
     )
 
 
-class _Alternatives:
+class _AlternativeChooser:
     """Chooses alternatives of requests, for the hosts of one snapshot."""
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -98,7 +100,7 @@ class _Alternatives:
             return request.demand.on(self._classes(int(rows[0])))
         key = request.demand, len(request.servers)
         if key not in self._known:
-            self._known[key] = self._first(*key)
+            self._known[key] = self._first_fitting(*key)
         return self._known[key]
 
     def _classes(self, row: int) -> frozenset[str]:
@@ -107,7 +109,7 @@ class _Alternatives:
         classes = np.array(self._snapshot.classes, dtype=object)
         return frozenset(classes[has])
 
-    def _first(
+    def _first_fitting(
         self, demand: request_model.Demand, count: int
     ) -> request_model.Demand:
         known = frozenset(self._snapshot.classes)
@@ -116,7 +118,9 @@ class _Alternatives:
         for each in ways:
             shape = self._hosts.shape(each)
             free = self._hosts.free[shape.columns][:, shape.rows]
-            now = hosts_module.smallest(free // shape.amounts, len(shape.rows))
+            now = hosts_module.smallest_by_column(
+                free // shape.amounts, len(shape.rows)
+            )
             if int(now.clip(min=0).sum()) >= count:
                 return each
             most.append(min(int(shape.count_when_empty.sum()), count))

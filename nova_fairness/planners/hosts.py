@@ -71,7 +71,9 @@ class Shape:
         """Return the number of such servers that fit on each host when it
         is empty, (m,).
         """
-        return smallest(self.capacity // self.amounts, len(self.rows))
+        return smallest_by_column(
+            self.capacity // self.amounts, len(self.rows)
+        )
 
 
 class Hosts:
@@ -95,17 +97,17 @@ class Hosts:
         self.names = [each.name for each in self._providers]
         self._column = {name: c for c, name in enumerate(snapshot.classes)}
         have = snapshot.inventory
-        self.free = _columns(have.capacity - have.used, rows)
-        self.used = _columns(have.used, rows)
-        self.capacity = _columns(have.capacity, rows)
-        self._step = _columns(have.step, rows)
+        self.free = _columns_of_rows(have.capacity - have.used, rows)
+        self.used = _columns_of_rows(have.used, rows)
+        self.capacity = _columns_of_rows(have.capacity, rows)
+        self._step = _columns_of_rows(have.step, rows)
         self._is_plain = bool((self._step == 1).all())
-        most = np.minimum(self.capacity, _columns(have.unit, rows))
+        most = np.minimum(self.capacity, _columns_of_rows(have.unit, rows))
         self._gives = most // self._step * self._step
         self._falls_back = snapshot.falls_back
         self._knows_classes = snapshot.knows_classes
         self._shapes: dict[request.Demand, Shape] = {}
-        self._matches: dict[tuple[object, ...], tuple[Rows, Rows]] = {}
+        self._known_matches: dict[tuple[object, ...], tuple[Rows, Rows]] = {}
         self._holding: dict[tuple[int, bytes], Rows] = {}
 
     def shape(self, demand: request.Demand) -> Shape:
@@ -113,13 +115,13 @@ class Hosts:
         when empty.
         """
         if demand not in self._shapes:
-            self._shapes[demand] = self._first_shape(demand)
+            self._shapes[demand] = self._first_possible_shape(demand)
         return self._shapes[demand]
 
-    def _first_shape(self, demand: request.Demand) -> Shape:
+    def _first_possible_shape(self, demand: request.Demand) -> Shape:
         ways = demand.alternatives[: None if self._falls_back else 1]
         known = [each for each in ways if each.is_of(self._column)] or ways
-        found = [self._shape(each) for each in known]
+        found = [self._compute_shape(each) for each in known]
         return next((each for each in found if len(each.rows)), found[0])
 
     def together(self, demands: Iterable[tuple[request.Demand, int]]) -> Shape:
@@ -146,11 +148,15 @@ class Hosts:
 
     def rows(self, names: Iterable[str]) -> Rows:
         """Return the rows of hosts by name; unknown names are left out."""
-        found = [self._row[name] for name in names if name in self._row]
+        found = [
+            self._row_by_name[name]
+            for name in names
+            if name in self._row_by_name
+        ]
         return np.array(found, dtype=np.intp)
 
-    def _shape(self, demand: request.Demand) -> Shape:
-        matching, different = self._matching(demand)
+    def _compute_shape(self, demand: request.Demand) -> Shape:
+        matching, different = self._matching_hosts(demand)
         known = [
             (self._column[name], amount)
             for name, amount in demand.amounts
@@ -159,17 +165,17 @@ class Hosts:
         columns = np.array([c for c, _ in known], dtype=np.intp)
         amounts = np.array([each for _, each in known], dtype=np.int64)
         amounts = amounts[:, np.newaxis]
-        gives = self._can_give(columns, amounts, different)
+        gives = self._largest_amounts(columns, amounts, different)
         holds: Marks = np.logical_and.reduce(gives >= amounts)
         if len(known) < len(demand.amounts):
             holds[:] = False
         never = None
         if not holds.any():
-            never = self._never(demand, gives, matching)
-        rows = self._like_these(matching, different, holds)
+            never = self._never_reason(demand, gives, matching)
+        rows = self._expand_matches(matching, different, holds)
         return Shape(columns, amounts, rows, self.capacity, never)
 
-    def _like_these(
+    def _expand_matches(
         self, matching: Rows, different: Rows, holds: Marks
     ) -> Rows:
         """Return matching hosts that equal a marked representative.
@@ -182,12 +188,12 @@ class Hosts:
         # The array of matching hosts stays alive, so its id is a safe key.
         key = (id(matching), holds.tobytes())
         if key not in self._holding:
-            kinds = self._like[different[holds]]
-            meant = np.isin(self._like[matching], kinds)
+            kinds = self._representatives[different[holds]]
+            meant = np.isin(self._representatives[matching], kinds)
             self._holding[key] = matching[meant]
         return self._holding[key]
 
-    def _can_give(
+    def _largest_amounts(
         self, columns: Rows, amounts: cluster.Amounts, rows: Rows
     ) -> cluster.Amounts:
         """Return the largest amount of each class, in whole steps, up to
@@ -202,7 +208,7 @@ class Hosts:
             most = np.minimum(gives, amounts // step * step)
         return most
 
-    def _never(
+    def _never_reason(
         self, demand: request.Demand, gives: cluster.Amounts, matching: Rows
     ) -> reason.Why:
         lacks = [
@@ -216,15 +222,15 @@ class Hosts:
                 reason.Reason.NO_HOST_MATCHES, hosts=float(len(self.names))
             )
         if lacks:
-            return _too_large(*lacks[0], 0)
+            return _too_large_reason(*lacks[0], 0)
         wanted = np.array([each for _, each in demand.amounts])
         missing = 1.0 - gives / wanted[:, np.newaxis]
         row = int(missing.max(axis=0).argmin())
         k = int(missing[:, row].argmax())
         name, amount = demand.amounts[k]
-        return _too_large(name, amount, int(gives[k, row]))
+        return _too_large_reason(name, amount, int(gives[k, row]))
 
-    def _matching(self, demand: request.Demand) -> tuple[Rows, Rows]:
+    def _matching_hosts(self, demand: request.Demand) -> tuple[Rows, Rows]:
         """Return the hosts that match a demand, and one host of each kind
         among them.
         """
@@ -236,14 +242,16 @@ class Hosts:
             demand.aggregates,
             demand.without,
         )
-        if asked not in self._matches:
-            rows = np.flatnonzero(self._match(demand))
-            _, first = np.unique(self._like[rows], return_index=True)
-            self._matches[asked] = rows, rows[np.sort(first)]
-        return self._matches[asked]
+        if asked not in self._known_matches:
+            rows = np.flatnonzero(self._matches(demand))
+            _, first = np.unique(
+                self._representatives[rows], return_index=True
+            )
+            self._known_matches[asked] = rows, rows[np.sort(first)]
+        return self._known_matches[asked]
 
     @functools.cached_property
-    def _like(self) -> Rows:
+    def _representatives(self) -> Rows:
         """Return for each host the first host with the same capacity, (p,)."""
         seen: dict[bytes, int] = {}
         amounts = np.concatenate([self.capacity, self._gives, self._step])
@@ -253,18 +261,22 @@ class Hosts:
         ]
         return np.array(found, dtype=np.intp)
 
-    def _match(self, demand: request.Demand) -> Marks:
+    def _matches(self, demand: request.Demand) -> Marks:
         found = self.takes.copy()
         if demand.zone:
-            found &= self._marked(lambda each: each.zone == demand.zone)
+            found &= self._marks_of_hosts(
+                lambda each: each.zone == demand.zone
+            )
         if demand.host:
-            found &= self._marked(lambda each: each.name == demand.host)
+            found &= self._marks_of_hosts(
+                lambda each: each.name == demand.host
+            )
         for trait in demand.required:
-            found &= self._having(trait)
+            found &= self._with_trait(trait)
         for trait in demand.forbidden:
-            found &= ~self._having(trait)
+            found &= ~self._with_trait(trait)
         for one_of in demand.aggregates:
-            found &= self._within(one_of)
+            found &= self._in_aggregates(one_of)
         for name in demand.without:
             if name in self._column:
                 found &= self.capacity[self._column[name]] <= 0
@@ -287,7 +299,9 @@ class Hosts:
                 ),
                 len(same),
             )
-            for each, like in zip(self._providers, self._like, strict=True)
+            for each, like in zip(
+                self._providers, self._representatives, strict=True
+            )
         ]
         return np.array(found, dtype=np.intp)
 
@@ -302,35 +316,39 @@ class Hosts:
     @functools.cached_property
     def takes(self) -> Marks:
         """Return whether servers may start on each host, (p,)."""
-        return self._marked(lambda each: each.takes)
+        return self._marks_of_hosts(lambda each: each.takes)
 
-    def _having(self, trait: str) -> Marks:
-        return self._marked(lambda each: trait in each.traits)
+    def _with_trait(self, trait: str) -> Marks:
+        return self._marks_of_hosts(lambda each: trait in each.traits)
 
-    def _within(self, one_of: Iterable[str]) -> Marks:
-        return self._marked(
+    def _in_aggregates(self, one_of: Iterable[str]) -> Marks:
+        return self._marks_of_hosts(
             lambda each: not each.aggregates.isdisjoint(one_of)
         )
 
-    def _marked(self, is_meant: Callable[[cluster.Provider], bool]) -> Marks:
+    def _marks_of_hosts(
+        self, is_meant: Callable[[cluster.Provider], bool]
+    ) -> Marks:
         return np.array([is_meant(each) for each in self._providers], bool)
 
     @functools.cached_property
-    def _row(self) -> dict[str, int]:
+    def _row_by_name(self) -> dict[str, int]:
         return {name: row for row, name in enumerate(self.names)}
 
 
-def _too_large(name: str, asked: int, most: int) -> reason.Why:
+def _too_large_reason(name: str, asked: int, most: int) -> reason.Why:
     return reason.why(
         reason.Reason.TOO_LARGE, name, asked=float(asked), most=float(most)
     )
 
 
-def _columns(amounts: cluster.Amounts, rows: list[int]) -> cluster.Amounts:
+def _columns_of_rows(
+    amounts: cluster.Amounts, rows: list[int]
+) -> cluster.Amounts:
     return np.ascontiguousarray(amounts[rows].T)
 
 
-def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
+def smallest_by_column(counts: cluster.Amounts, size: int) -> cluster.Amounts:
     """Return the smallest value of each column, (size,); :data:`MOST` if
     there are no rows.
     """
@@ -340,7 +358,7 @@ def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
     return least
 
 
-def fitting(
+def fitting_hosts(
     free: cluster.Amounts, shape: Shape, allowed: Marks | None = None
 ) -> Rows:
     """Return the hosts that have room for one server.

@@ -27,72 +27,74 @@ _BITS = np.uint64(29)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Candidates:
+class FittingHosts:
     """Hosts that have room for a server.
 
     :ivar asked: (k, m) amounts that the server needs, > 0.
-    :ivar left: (k, m) amounts that remain free beside the server, >= 0.
+    :ivar free_after: (k, m) amounts that remain free beside the server, >= 0.
     :ivar keys: (m,) a number that identifies each host.
     :ivar salt: a number that identifies the server.
     """
 
     asked: Fractions
-    left: Fractions
+    free_after: Fractions
     keys: npt.NDArray[np.uint64]
     salt: int
 
 
-Rule = Callable[[Candidates], Fractions]
+Rule = Callable[[FittingHosts], Fractions]
 """Returns scores, (m,). The host with the lowest score is chosen; of hosts
 with equal scores, the first by UUID.
 """
 
 
-def fullest(seen: Candidates) -> Fractions:
+def fullest(seen: FittingHosts) -> Fractions:
     """Score by the free amounts that remain: the host with the highest use
     is chosen (first fit, Baadal).
     """
-    total: Fractions = seen.left.sum(axis=0)
+    total: Fractions = seen.free_after.sum(axis=0)
     return total
 
 
-def best_fit(seen: Candidates) -> Fractions:
+def best_fit(seen: FittingHosts) -> Fractions:
     """Score by the sum of squares of the free amounts that remain
     (Panigrahy et al. 2011).
     """
-    total: Fractions = (seen.left**2).sum(axis=0)
+    total: Fractions = (seen.free_after**2).sum(axis=0)
     return total
 
 
-def dot_product(seen: Candidates) -> Fractions:
+def dot_product(seen: FittingHosts) -> Fractions:
     """Score by the product of request and free amounts; the largest is
     chosen (Panigrahy et al. 2011).
     """
-    total: Fractions = -(seen.asked * (seen.left + seen.asked)).sum(axis=0)
+    total: Fractions = -(seen.asked * (seen.free_after + seen.asked)).sum(
+        axis=0
+    )
     return total
 
 
-def cosine(seen: Candidates) -> Fractions:
+def cosine(seen: FittingHosts) -> Fractions:
     """Score by the angle between the vectors of free amounts and of the
     request; the smallest is chosen.
 
     Both are vectors over the classes. The fuller host is taken if directions
     do not differ much.
     """
-    free = seen.left + seen.asked
+    free = seen.free_after + seen.asked
     along: Fractions = (seen.asked * free).sum(axis=0)
     square: Fractions = (seen.asked**2).sum(axis=0) * (free**2).sum(axis=0)
     return fullest(seen) * (2.0 - along / square**0.5)
 
 
-def emptiest(seen: Candidates) -> Fractions:
+def emptiest(seen: FittingHosts) -> Fractions:
     """Score so that the host with the most free amounts is chosen, which
     spreads servers.
     """
     return -fullest(seen)
 
 
-def random_fit(seen: Candidates) -> Fractions:
+def random_fit(seen: FittingHosts) -> Fractions:
     """Return pseudo-random scores, which are always the same for the same
     server.
     """
@@ -120,7 +122,7 @@ def salt_of(name: str, seed: int = 0) -> int:
     return zlib.crc32(name.encode(), seed)
 
 
-def ranked(
+def host_scores(
     hosts: hosts_module.Hosts,
     free: cluster.Amounts,
     shape: hosts_module.Shape,
@@ -139,11 +141,11 @@ def ranked(
     inverse = shape.inverse[:, index]
     left = (free[shape.columns][:, rows] - shape.amounts) * inverse
     return rule(
-        Candidates(shape.amounts * inverse, left, hosts.keys[rows], salt)
+        FittingHosts(shape.amounts * inverse, left, hosts.keys[rows], salt)
     )
 
 
-def chosen(
+def choose_host(
     hosts: hosts_module.Hosts,
     free: cluster.Amounts,
     shape: hosts_module.Shape,
@@ -159,9 +161,9 @@ def chosen(
     :param allowed: (p,) hosts that may be used; ``None`` for all.
     :returns: one row, or an empty array if no host has room.
     """
-    index = hosts_module.fitting(free, shape, allowed)
+    index = hosts_module.fitting_hosts(free, shape, allowed)
     if len(index) > 1:
-        scores = ranked(hosts, free, shape, index, rule, salt)
+        scores = host_scores(hosts, free, shape, index, rule, salt)
         least = int(scores.argmin())
         index = index[least : least + 1]
     return shape.rows[index]

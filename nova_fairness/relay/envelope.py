@@ -40,7 +40,7 @@ class HeldCast:
         """Return names and UUIDs of the first servers, for the log; '' without
         servers.
         """
-        return plans.listed(envelope.named_servers(self.arguments))
+        return plans.shortened_list(envelope.named_servers(self.arguments))
 
 
 def cast_to_hold(body: bytes, methods: Collection[str]) -> HeldCast | None:
@@ -56,7 +56,7 @@ def cast_to_hold(body: bytes, methods: Collection[str]) -> HeldCast | None:
     # Most messages need not be parsed.
     if not any(method.encode() in body for method in methods):
         return None
-    message = envelope.message(body)
+    message = envelope.parse_message(body)
     method, uuid = message.get('method'), message.get('_unique_id')
     if method not in methods or '_msg_id' in message:
         return None
@@ -77,7 +77,7 @@ def without_reserved_hints(body: bytes) -> tuple[bytes, tuple[str, ...]]:
     """
     if _RESERVED.encode() not in body:
         return body, ()
-    message = envelope.message(body)
+    message = envelope.parse_message(body)
     removed = set()
     for hints in envelope.scheduler_hints(message.get('args')):
         for name in [each for each in hints if each.startswith(_RESERVED)]:

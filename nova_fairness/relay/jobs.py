@@ -163,7 +163,7 @@ class QueueJob(abc.ABC):
         while not self._stopped.is_set():
             self.beat()
             try:
-                self._connected()
+                self._serve_connection()
             except (exception.BrokerAway, exception.StoreAway) as error:
                 is_broker = isinstance(error, exception.BrokerAway)
                 server = outages.BROKER if is_broker else outages.DATABASE
@@ -172,7 +172,7 @@ class QueueJob(abc.ABC):
                 self._stopped.wait(self._pause_s)
                 self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
-    def _connected(self) -> None:
+    def _serve_connection(self) -> None:
         link = link_module.Link(self._url, self._places)
         try:
             self.begin(link)
@@ -208,7 +208,10 @@ class QueueJob(abc.ABC):
             raise
         except Exception:
             self.counts['unreadable'] += 1
-            LOG.exception('a message passes, since %s failed on it', self.name)
+            LOG.exception(
+                '%s failed on a message; it is forwarded to Nova at once',
+                self.name,
+            )
             self.let_pass(link, delivery)
 
     def let_pass(
@@ -226,7 +229,10 @@ class QueueJob(abc.ABC):
             return envelope.cast_to_hold(delivery.body, methods)
         except exception.Unreadable as error:
             self.counts['unreadable'] += 1
-            LOG.warning('a message passes, since it cannot be read: %s', error)
+            LOG.warning(
+                'a message is unreadable; it is forwarded to Nova at once: %s',
+                error,
+            )
             return None
 
 
@@ -376,10 +382,10 @@ class Keeper(QueueJob):
                 link.publish(self._places.target, delivery)
         super().settle(link)
 
-    def _connected(self) -> None:
+    def _serve_connection(self) -> None:
         # Messages of an earlier connection come again.
         self._came = []
-        super()._connected()
+        super()._serve_connection()
 
     def _store(self, came: list[_Came]) -> None:
         if not came:
@@ -452,7 +458,7 @@ def of_broker(
     ]
 
 
-def counted(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
+def count_outcomes(jobs: Sequence[QueueJob]) -> Mapping[str, int]:
     """Return the number of messages by outcome; see :data:`OUTCOMES`."""
     total = collections.Counter(dict.fromkeys(OUTCOMES, 0))
     for each in jobs:

@@ -162,6 +162,19 @@ class ControlFields(TypedDict):
     """VMs on which the control has no effect, by UUID, with the reason."""
 
 
+class ShadowFields(TypedDict):
+    """The shadow metric, which is computed and not used."""
+
+    metric: str
+    """Its name."""
+    round: int
+    """The round that it measured, or should have measured."""
+    problem: str
+    """Reason why it has no numbers of this round, such as an exceeded
+    deadline; empty if it has.
+    """
+
+
 class StatusFields(TypedDict):
     """Answer of ``get_status``."""
 
@@ -206,6 +219,10 @@ class StatusFields(TypedDict):
     """Controls that can steer; empty before the first round. Since 1.1."""
     quarantined: dict[PluginKey, str]
     """Metrics and policies in quarantine, by name, with their fault."""
+    shadow: ShadowFields | None
+    """State of ``[fairness] shadow_metric``; null if there is none, or it has
+    not measured a round yet. Since 1.8.
+    """
     unsaved: list[str]
     """Parts of the agent's state that are not saved to the disk, with the
     reason: choices of operators, original values of controls, state of
@@ -244,6 +261,10 @@ class ListedInstanceFields(TypedDict):
     """Size of its memory."""
     heaviness_quotas: float | None
     """Heaviness of the VM, which determines its weights."""
+    shadow_heaviness_quotas: float | None
+    """Heaviness of the VM by the shadow metric; null if it is not known.
+    Since 1.8.
+    """
     preference_ratio: float | None
     """Preference of its owner; 1 if the owner gave none, null before the first
     decision. Since 1.1.
@@ -273,6 +294,8 @@ class InstancesFields(TypedDict):
     """The round that the answer describes; null if no round has ended."""
     instances: list[ListedInstanceFields]
     """The VMs of this node, sorted by UUID."""
+    shadow_metric: str
+    """Name of the shadow metric; empty if there is none. Since 1.8."""
 
 
 class UserFields(TypedDict):
@@ -280,6 +303,8 @@ class UserFields(TypedDict):
 
     heaviness_quotas: float | None
     """Heaviness of all the user's VMs on all known nodes."""
+    shadow_heaviness_quotas: float | None
+    """The same by the shadow metric; null if it is not known. Since 1.8."""
     instances_here_count: int
     """Number of the user's VMs on this node."""
     usage_quotas: dict[ResourceKey, float | None]
@@ -302,6 +327,8 @@ class UsersFields(TypedDict):
     """
     entity: str
     """``user`` or ``project``: the kind of these ids. Since 1.2."""
+    shadow_metric: str
+    """Name of the shadow metric; empty if there is none. Since 1.8."""
 
 
 class ProjectFields(TypedDict):
@@ -311,6 +338,8 @@ class ProjectFields(TypedDict):
     """``domain``: as in ``list_users``. ``host``: the sum of the heaviness of
     its VMs on this node, without the VMs of the same users elsewhere.
     """
+    shadow_heaviness_quotas: float | None
+    """The same by the shadow metric; null if it is not known. Since 1.8."""
     instances_here_count: int
     """Number of its VMs on this node."""
     usage_quotas: dict[ResourceKey, float | None]
@@ -336,6 +365,8 @@ class ProjectsFields(TypedDict):
     """Projects by id; at most 10,000: first those with VMs on this node, then
     the heaviest.
     """
+    shadow_metric: str
+    """Name of the shadow metric; empty if there is none. Since 1.8."""
 
 
 class PluginFields(TypedDict):
@@ -362,7 +393,7 @@ class PluginsFields(TypedDict):
     """Installed policies, sorted by name."""
 
 
-class UserPartsFields(TypedDict):
+class UserUsageFractions(TypedDict):
     """A user or project."""
 
     usage_parts: dict[ResourceKey, float | None]
@@ -382,7 +413,7 @@ class UsageFields(TypedDict):
     """
     entity: str
     """``user`` or ``project``."""
-    users: dict[UserKey, UserPartsFields]
+    users: dict[UserKey, UserUsageFractions]
     """Use by id of the user or project."""
 
 
@@ -562,6 +593,12 @@ class HeavinessFields(TypedDict):
     """The part of the owner's VMs on other nodes, which report one number for
     all resources. 0 if the metric does not add it.
     """
+    shadow: float | None
+    """Heaviness of the VM by the shadow metric; null if it is not known.
+    Since 1.8.
+    """
+    shadow_metric: str
+    """Name of that metric; empty if there is none. Since 1.8."""
 
 
 class EarlierWeightsFields(TypedDict):

@@ -52,7 +52,7 @@ def answers(
         @oslo_messaging.expected_exceptions(exception.FairnessError)  # type: ignore[untyped-decorator]
         def answer(self: object, ctxt: Context, **given: Any) -> Answer:
             request_id = request_ids.of(ctxt)
-            request_ids.note(request_id)
+            request_ids.log_with_id(request_id)
             asked = functools.partial(
                 _checked_call, access, method, self, ctxt, given
             )

@@ -18,7 +18,7 @@ the caller.
 """
 
 
-def made() -> str:
+def new_request_id() -> str:
     """Create the ID of a new request."""
     return str(oslo_context.generate_request_id())
 
@@ -29,7 +29,7 @@ def of(context: Mapping[str, Any]) -> str:
     :param context: context of the call.
     :returns: its ID, or a new one if it has none.
     """
-    return given(context, KEY) or made()
+    return given(context, KEY) or new_request_id()
 
 
 def given(context: Mapping[str, Any], key: str) -> str:
@@ -47,6 +47,6 @@ def given(context: Mapping[str, Any], key: str) -> str:
     return ''
 
 
-def note(request_id: str) -> None:
+def log_with_id(request_id: str) -> None:
     """Write an ID into every log line of this thread from now on."""
     oslo_context.RequestContext(request_id=request_id, overwrite=True)

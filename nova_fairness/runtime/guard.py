@@ -245,6 +245,9 @@ class _Failure:
         return self.held and (now < self.until or runs)
 
 
+_MEANWHILE = 'weights stay meanwhile; to try it earlier, set it again'
+
+
 class Guard:
     """Protects rounds from faulty plugins.
 
@@ -257,6 +260,7 @@ class Guard:
         a CPU do not count, up to ten deadlines.
     :param turns: reads the scheduler's times of a thread.
     :param monotonic: monotonic clock, seconds.
+    :param meanwhile: for the log: what a quarantine means, and how to end it.
     """
 
     def __init__(
@@ -264,9 +268,11 @@ class Guard:
         deadline_s: float,
         turns: _ReadTimes = turns_of,
         monotonic: Callable[[], float] = time.monotonic,
+        meanwhile: str = _MEANWHILE,
     ) -> None:
         self._runner = Runner(deadline_s, turns)
         self._monotonic = monotonic
+        self._meanwhile = meanwhile
         self._failures: dict[str, _Failure] = {}
 
     @property
@@ -336,9 +342,9 @@ class Guard:
             why, times, now + pause_s, self._runner.left_behind
         )
         LOG.error(
-            'Plugin %s: in quarantine for %.0f s: %s; weights stay meanwhile;'
-            ' to try it earlier, set it again',
+            'Plugin %s: in quarantine for %.0f s: %s; %s',
             name,
             pause_s,
             why,
+            self._meanwhile,
         )

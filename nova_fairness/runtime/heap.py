@@ -8,7 +8,7 @@ import ctypes
 import gc
 
 
-def give_back() -> None:
+def release_free_memory() -> None:
     """Return free memory to the kernel.
 
     Imports leave free memory between objects: ten megabytes of an agent. It

@@ -21,7 +21,7 @@ LEAST = 0.01
 """Least part of its pledge that a group has in the batch system."""
 
 
-def adjusted(
+def adjusted_parts(
     pledges: Floats, batch: Floats, cloud: Floats, least: float = LEAST
 ) -> Floats:
     """Parts of the batch system's shares, (g,), which add up to 1.
@@ -39,7 +39,7 @@ def adjusted(
     return shares
 
 
-def whole(parts: Floats, total: int) -> Whole:
+def whole_shares(parts: Floats, total: int) -> Whole:
     """(g,) Integers that add up to a total, each at least 1 (Hamilton).
 
     The rest goes to the largest remainders; of equal ones, to the first.
@@ -55,7 +55,7 @@ def whole(parts: Floats, total: int) -> Whole:
     return floors + 1
 
 
-def reduced(
+def reduced_shares(
     shares: Floats, slots: float, cloud: Floats, exempt: Mask | None = None
 ) -> Whole:
     """(g,) Shares of LSF, reduced by the slots of groups in the cloud.

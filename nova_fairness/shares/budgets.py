@@ -53,11 +53,11 @@ class Period(enum.Enum):
             first -= dt.timedelta(days=first.weekday())
         elif self is Period.MONTH:
             first = first.replace(day=1)
-        second = self._after(first)
-        third = self._after(second)
+        second = self._next_start(first)
+        third = self._next_start(second)
         return first.timestamp(), second.timestamp(), third.timestamp()
 
-    def _after(self, first: dt.datetime) -> dt.datetime:
+    def _next_start(self, first: dt.datetime) -> dt.datetime:
         if self is Period.MONTH:
             return (first + dt.timedelta(days=32)).replace(day=1)
         return first + dt.timedelta(days=7 if self is Period.WEEK else 1)
@@ -81,7 +81,7 @@ class BudgetTerms:
     preemptible: float = 0.0
 
 
-def opened(
+def open_budgets(
     snapshot: cluster.ClusterSnapshot,
     terms: BudgetTerms,
     spent: Mapping[str, float],
@@ -137,7 +137,7 @@ class BudgetParts(NamedTuple):
     left_s: float
 
 
-def divided(
+def budget_parts(
     account: cluster.Account, found: cluster.Budgets | None
 ) -> BudgetParts | None:
     """Divide the budget of an account; ``None`` if it has none."""
@@ -179,7 +179,7 @@ class BudgetUse:
         left = {} if budgets is None else budgets.left
         # For two numbers, tuples are faster than arrays.
         self._left: dict[str, _Seconds] = dict(left)
-        self._above = tree_module.Above(
+        self._above = tree_module.AccountsWithSetting(
             accounts, lambda account: account.name in left
         )
 
@@ -201,13 +201,13 @@ class BudgetUse:
             return None
         needed: dict[str, _Seconds] = {}
         for each in requests:
-            cost = self._cost(self._units(each), each.ends_at(now))
+            cost = self._cost(self._units_of_request(each), each.ends_at(now))
             for account in self._above.of(each.project, each.user):
                 others = needed.get(account.name, _NOTHING)
-                needed[account.name] = _sum(others, cost)
+                needed[account.name] = _add_seconds(others, cost)
         return self._most_lacking(needed)
 
-    def lacking_extension(
+    def extension_lack(
         self, request: request_model.Request, since: float, by_s: float
     ) -> BudgetLack | None:
         """The largest lack of a budget if running servers run longer.
@@ -216,18 +216,20 @@ class BudgetUse:
         :param since: their start, seconds of the epoch.
         :param by_s: additional seconds, > 0.
         """
-        cost = self._extension(request, since, by_s)
+        cost = self._extension_cost(request, since, by_s)
         above = self._above.of(request.project, request.user)
         return self._most_lacking({each.name: cost for each in above})
 
     def take(self, request: request_model.Request, now: float) -> None:
         """Charge a request that starts."""
-        cost = self._cost(self._units(request), request.ends_at(now))
-        self._take(request.project, request.user, cost)
+        cost = self._cost(
+            self._units_of_request(request), request.ends_at(now)
+        )
+        self._charge_accounts(request.project, request.user, cost)
 
     def take_running(self, servers: Iterable[cluster.Running]) -> None:
         """Charge the use of running servers until their ends."""
-        units = functools.cache(self._unit)
+        units = functools.cache(self._units_of_server)
         # Servers of one owner with the same end are charged together.
         total: dict[tuple[str, str, float | None], float] = {}
         for each in servers:
@@ -235,21 +237,25 @@ class BudgetUse:
             total[key] = total.get(key, 0.0) + units(each.amounts, each.band)
         for (project, user, end), together in total.items():
             if self._above.of(project, user):
-                self._take(project, user, self._cost(together, end))
+                self._charge_accounts(project, user, self._cost(together, end))
 
     def take_extension(
         self, request: request_model.Request, since: float, by_s: float
     ) -> None:
-        """Charge servers that run longer; see :meth:`lacking_extension`."""
-        self._take(
+        """Charge servers that run longer; see :meth:`extension_lack`."""
+        self._charge_accounts(
             request.project,
             request.user,
-            self._extension(request, since, by_s),
+            self._extension_cost(request, since, by_s),
         )
 
-    def _take(self, project: str, user: str, cost: _Seconds) -> None:
+    def _charge_accounts(
+        self, project: str, user: str, cost: _Seconds
+    ) -> None:
         for each in self._above.of(project, user):
-            self._left[each.name] = _sum(self._left[each.name], cost, -1.0)
+            self._left[each.name] = _add_seconds(
+                self._left[each.name], cost, -1.0
+            )
 
     def _most_lacking(
         self, needed: Mapping[str, _Seconds]
@@ -266,12 +272,14 @@ class BudgetUse:
             found, key=lambda each: (each.asked_s - each.left_s, each.account)
         )
 
-    def _extension(
+    def _extension_cost(
         self, request: request_model.Request, since: float, by_s: float
     ) -> _Seconds:
-        end, units = request.ends_at(since), self._units(request)
+        end, units = request.ends_at(since), self._units_of_request(request)
         later = None if end is None else end + by_s
-        return _sum(self._cost(units, later), self._cost(units, end), -1.0)
+        return _add_seconds(
+            self._cost(units, later), self._cost(units, end), -1.0
+        )
 
     def _cost(self, units: float, end: float | None) -> _Seconds:
         """Unit-seconds of servers until their end, in both periods."""
@@ -284,11 +292,11 @@ class BudgetUse:
             units * max(min(until, third) - second, 0.0),
         )
 
-    def _units(self, request: request_model.Request) -> float:
-        one = self._unit(request.demand.amounts, request.band)
+    def _units_of_request(self, request: request_model.Request) -> float:
+        one = self._units_of_server(request.demand.amounts, request.band)
         return one * len(request.servers)
 
-    def _unit(
+    def _units_of_server(
         self,
         amounts: tuple[tuple[str, int], ...],
         band: request_model.Band,
@@ -303,5 +311,7 @@ class BudgetUse:
         return units
 
 
-def _sum(one: _Seconds, other: _Seconds, times: float = 1.0) -> _Seconds:
+def _add_seconds(
+    one: _Seconds, other: _Seconds, times: float = 1.0
+) -> _Seconds:
     return one[0] + times * other[0], one[1] + times * other[1]

@@ -42,13 +42,13 @@ class Ceilings:
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
-        self._above = tree_module.Above(
+        self._above = tree_module.AccountsWithSetting(
             snapshot.accounts, lambda account: bool(account.ceiling)
         )
         self._used: dict[tuple[str, str], int] = {}
         if self._above:
-            for owner, amounts in _normal(snapshot.running).items():
-                self._add(*owner, amounts, 1)
+            for owner, amounts in _normal_amounts(snapshot.running).items():
+                self._add_use(*owner, amounts, 1)
 
     def passed(
         self,
@@ -68,7 +68,7 @@ class Ceilings:
             if each.is_preemptible:
                 continue
             amounts, count = dict(each.demand.amounts), len(each.servers)
-            for bound in self._bounds(each.project, each.user):
+            for bound in self._ceilings_above(each.project, each.user):
                 much = amounts.get(bound[1], 0) * count
                 asked[bound] = asked.get(bound, 0) + much
         for (account, resource, ceiling), much in asked.items():
@@ -81,24 +81,24 @@ class Ceilings:
         """Count a request that starts."""
         if self._above and not request.is_preemptible:
             amounts, count = dict(request.demand.amounts), len(request.servers)
-            self._add(request.project, request.user, amounts, count)
+            self._add_use(request.project, request.user, amounts, count)
 
-    def _add(
+    def _add_use(
         self, project: str, user: str, amounts: Mapping[str, int], count: int
     ) -> None:
-        for account, resource, _ in self._bounds(project, user):
+        for account, resource, _ in self._ceilings_above(project, user):
             much = amounts.get(resource, 0) * count
             used = self._used.get((account, resource), 0)
             self._used[account, resource] = used + much
 
-    def _bounds(self, project: str, user: str) -> Iterator[_Bound]:
+    def _ceilings_above(self, project: str, user: str) -> Iterator[_Bound]:
         """Ceilings above a user, the lowest account's first."""
         for account in self._above.of(project, user):
             for resource, ceiling in account.ceiling:
                 yield account.name, resource, ceiling
 
 
-def _normal(
+def _normal_amounts(
     running: Iterable[cluster.Running],
 ) -> dict[tuple[str, str], dict[str, int]]:
     """Amounts of servers that are not preemptible, by project and user."""

@@ -63,8 +63,8 @@ _LATEST_S = (_LAST.replace(tzinfo=dt.UTC) - _EPOCH).total_seconds()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Line:
-    """A parsed line; made by :func:`read`. All tuples are ascending.
+class CronLine:
+    """A parsed line; made by :func:`parse_line`. All tuples are ascending.
 
     :ivar minutes: minutes of the hour.
     :ivar hours: hours of the day.
@@ -92,13 +92,13 @@ class Line:
         """
         if not _EARLIEST_S < now < _LATEST_S:
             return None
-        at = _moment(now)
+        at = _utc_time(now)
         here = _local_time(at, zone)
         found: dt.datetime | None = None
-        for wall in self._backward(here + _slack(zone, at)):
-            if found is not None and wall < _local_time(found, zone) - _slack(
-                zone, found
-            ):
+        for wall in self._times_backward(here + _clock_change_bound(zone, at)):
+            if found is not None and wall < _local_time(
+                found, zone
+            ) - _clock_change_bound(zone, found):
                 break
             for each in self._utc_times(wall, zone):
                 if each <= at and (found is None or each > found):
@@ -109,13 +109,13 @@ class Line:
         """The first time of the line after ``now``; see :meth:`last`."""
         if not _EARLIEST_S < now < _LATEST_S:
             return None
-        at = _moment(now)
+        at = _utc_time(now)
         here = _local_time(at, zone)
         found: dt.datetime | None = None
-        for wall in self._forward(here - _slack(zone, at)):
-            if found is not None and wall > _local_time(found, zone) + _slack(
-                zone, found
-            ):
+        for wall in self._times_forward(here - _clock_change_bound(zone, at)):
+            if found is not None and wall > _local_time(
+                found, zone
+            ) + _clock_change_bound(zone, found):
                 break
             for each in self._utc_times(wall, zone):
                 if each > at and (found is None or each < found):
@@ -133,9 +133,11 @@ class Line:
         if _local_time(first, zone) == wall:
             return (first,)
         # The local clock skips this time.
-        return (_change(zone, second, first),) if self.is_given else ()
+        return (
+            (_clock_change_time(zone, second, first),) if self.is_given else ()
+        )
 
-    def _backward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
+    def _times_backward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
         """Local times of the line up to a local time, the latest first."""
         year, month = wall.year, wall.month
         for _ in range(_MONTHS_AHEAD):
@@ -149,7 +151,7 @@ class Line:
                             yield at
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
 
-    def _forward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
+    def _times_forward(self, wall: dt.datetime) -> Iterator[dt.datetime]:
         """Local times of the line from a local time on, the earliest first."""
         year, month = wall.year, wall.month
         for _ in range(_MONTHS_AHEAD):
@@ -167,11 +169,11 @@ class Line:
         """Days of a month on which the line has times, ascending."""
         if month not in self.months:
             return ()
-        return _days(self.days, self.weekdays, year, month)
+        return _matching_days(self.days, self.weekdays, year, month)
 
 
 @functools.lru_cache(maxsize=1024)
-def read(text: str) -> Line:
+def parse_line(text: str) -> CronLine:
     """Parse a line; parsed lines are cached.
 
     :raises ValueError: if the text is not a line, or the line has no times.
@@ -185,7 +187,7 @@ def read(text: str) -> Line:
         )
     try:
         minutes, hours, days, months, weekdays = (
-            _numbers(field, each) for field, each in enumerate(given)
+            _parse_field(field, each) for field, each in enumerate(given)
         )
     except ValueError as error:
         raise ValueError(
@@ -197,7 +199,7 @@ def read(text: str) -> Line:
     longest = max(_DAYS[month - 1] for month in months)
     if is_any_weekday and days[0] > longest:
         raise ValueError(f'the window {text!r} never begins')
-    return Line(
+    return CronLine(
         minutes,
         hours,
         () if is_any_day else days,
@@ -207,7 +209,7 @@ def read(text: str) -> Line:
     )
 
 
-def _numbers(field: int, text: str) -> tuple[int, ...]:
+def _parse_field(field: int, text: str) -> tuple[int, ...]:
     """Numbers of a field, ascending."""
     found: set[int] = set()
     for part in text.lower().split(','):
@@ -217,15 +219,15 @@ def _numbers(field: int, text: str) -> tuple[int, ...]:
                 f'{_FIELDS[field]} must be *, numbers, or ranges of them, got'
                 f' {text!r:.40}'
             )
-        first, last = _ends(field, form[1], form[2], form[3] is not None)
+        first, last = _range_ends(field, form[1], form[2], form[3] is not None)
         step = int(form[3] or 1)
         if step < 1:
             raise ValueError(f'{_FIELDS[field]} has a step of {step}')
-        found.update(_range(field, first, last, step))
+        found.update(_numbers_of_range(field, first, last, step))
     return tuple(sorted(found))
 
 
-def _ends(
+def _range_ends(
     field: int, first: str, last: str | None, is_stepped: bool
 ) -> tuple[int, int]:
     """First and last number of a part of a field."""
@@ -237,15 +239,15 @@ def _ends(
             )
         # Sunday is both 0 and 7; * counts it once, as 0.
         return least, min(most, 6) if field == 4 else most
-    begin = _number(field, first)
+    begin = _parse_number(field, first)
     if last is not None:
-        return begin, _number(field, last)
+        return begin, _parse_number(field, last)
     if is_stepped:
         return begin, min(most, 6) if field == 4 and begin < 7 else most
     return begin, begin
 
 
-def _number(field: int, text: str) -> int:
+def _parse_number(field: int, text: str) -> int:
     number = _NAMES[field].get(text)
     if number is None:
         least, most = _LEAST[field], _MOST[field]
@@ -258,7 +260,9 @@ def _number(field: int, text: str) -> int:
     return number
 
 
-def _range(field: int, first: int, last: int, step: int) -> Iterator[int]:
+def _numbers_of_range(
+    field: int, first: int, last: int, step: int
+) -> Iterator[int]:
     """Every ``step``-th number of a range; it may wrap around: fri-mon."""
     if field == 4 and last == 7 and first > 0:
         # Up to Sunday.
@@ -273,7 +277,7 @@ def _range(field: int, first: int, last: int, step: int) -> Iterator[int]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _days(
+def _matching_days(
     days: tuple[int, ...], weekdays: tuple[int, ...], year: int, month: int
 ) -> tuple[int, ...]:
     """Days of a month that match the days or the weekdays.
@@ -291,7 +295,7 @@ def _days(
     return tuple(found)
 
 
-def _moment(now: float) -> dt.datetime:
+def _utc_time(now: float) -> dt.datetime:
     return _EPOCH + dt.timedelta(seconds=math.floor(now))
 
 
@@ -299,7 +303,7 @@ def _local_time(at: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
     return at.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def _slack(zone: dt.tzinfo, at: dt.datetime) -> dt.timedelta:
+def _clock_change_bound(zone: dt.tzinfo, at: dt.datetime) -> dt.timedelta:
     """Bound by which local times may be out of order around a time."""
     offsets = {
         each.astimezone(zone).utcoffset()
@@ -308,7 +312,7 @@ def _slack(zone: dt.tzinfo, at: dt.datetime) -> dt.timedelta:
     return _TURN if len(offsets) > 1 else dt.timedelta(0)
 
 
-def _change(
+def _clock_change_time(
     zone: dt.tzinfo, before: dt.datetime, after: dt.datetime
 ) -> dt.datetime:
     """Time of a clock change between two times, to the second."""

@@ -17,7 +17,7 @@ Floats = tree_module.Floats
 Bools = tree_module.Bools
 
 
-def normalised(tree: tree_module.AccountTree, use: Floats) -> Floats:
+def normalised_use(tree: tree_module.AccountTree, use: Floats) -> Floats:
     """(a,) Use of each account as a part of the use of all, 0 to 1.
 
     :param use: (a,) use of each account and all below it, >= 0.
@@ -46,7 +46,7 @@ def effective(
     return effective
 
 
-def classic(
+def classic_factor(
     tree: tree_module.AccountTree,
     use: Floats,
     part: Floats,
@@ -65,7 +65,7 @@ def classic(
     return factor
 
 
-def fair_tree(
+def fair_tree_rank(
     tree: tree_module.AccountTree, use: Floats, members: Bools
 ) -> Floats:
     """(a,) Rank of every member divided by the number of members.
@@ -87,7 +87,7 @@ def fair_tree(
     total = int(members.sum())
     factor = np.zeros(len(tree))
     rank = left = total
-    stack = _tied(children[tree_module.ROOT], level, is_tied=False)
+    stack = _groups_of_equals(children[tree_module.ROOT], level, is_tied=False)
     while stack:
         group, is_tied = stack.pop()
         ranked = [at for at in group if members[at]]
@@ -96,7 +96,7 @@ def fair_tree(
         factor[ranked] = rank / max(total, 1)
         left -= len(ranked)
         below = [child for at in group for child in children[at]]
-        stack += _tied(below, level, is_tied or bool(ranked))
+        stack += _groups_of_equals(below, level, is_tied or bool(ranked))
     return factor
 
 
@@ -109,10 +109,10 @@ def level_fair_share(tree: tree_module.AccountTree, use: Floats) -> Floats:
 
     :param use: (a,) use of each account and all below it, >= 0.
     """
-    share = _divided(tree.share, tree.share_of_siblings())
+    share = _safe_quotient(tree.share, tree.share_of_siblings())
     top = use[tree.parent == tree_module.ROOT].sum()
     # The last row is that of the virtual parent of the top accounts.
-    used = _divided(use, np.append(use, top)[tree.parent])
+    used = _safe_quotient(use, np.append(use, top)[tree.parent])
     level = np.full(len(tree), np.inf)
     np.divide(share, used, out=level, where=used > 0)
     level[share == 0] = 0.0
@@ -123,7 +123,7 @@ _ALIKE = 1e-12
 """Largest relative difference of levels that tie, because of rounding."""
 
 
-def _tied(
+def _groups_of_equals(
     siblings: Iterable[int], level: Floats, is_tied: bool
 ) -> list[tuple[list[int], bool]]:
     """Groups of siblings with the same level, the largest level last.
@@ -144,7 +144,7 @@ def _tied(
     return found[::-1]
 
 
-def _divided(amount: Floats, by: Floats) -> Floats:
+def _safe_quotient(amount: Floats, by: Floats) -> Floats:
     """(a,) A quotient; 0 where the divisor is 0."""
     return np.divide(amount, by, out=np.zeros(len(amount)), where=by > 0)
 
@@ -173,7 +173,7 @@ def dominant_share(
     return result
 
 
-def fass(buckets: Floats, totals: Floats, share: Floats) -> Floats:
+def fass_factor(buckets: Floats, totals: Floats, share: Floats) -> Floats:
     """(a,) ``2^(-h / H / share)`` over three periods, 0 to 1 (FaSS).
 
     ``h = (h0 - h1) + (h1 - h2) / 2 + (h2 - h3) / 4``: each older period
@@ -194,7 +194,7 @@ def fass(buckets: Floats, totals: Floats, share: Floats) -> Floats:
     return factor
 
 
-def distribution(amounts: Floats, desired: Floats) -> Floats:
+def excess_over_desired(amounts: Floats, desired: Floats) -> Floats:
     """(a,) Excess of each account, -1 to 1: current minus desired part.
 
     This is Cloud Scheduler's ``diff_types``: the current part is the product

@@ -19,23 +19,23 @@ def sum_by(
     :returns: (count,) or (count, k); zero for a group without rows.
     """
     if values.ndim == 1:
-        return _counted(group, values, count)
+        return _sums_by_group(group, values, count)
     columns = values.shape[1]
     # One flat count instead of one per column: with few VMs, the time is
     # mostly numpy's overhead per call.
     cell = group[:, np.newaxis] * columns + np.arange(columns)
-    flat = _counted(cell.ravel(), values.ravel(), count * columns)
+    flat = _sums_by_group(cell.ravel(), values.ravel(), count * columns)
     return flat.reshape(count, columns)
 
 
-def _counted(
+def _sums_by_group(
     group: usage_model.Indices, weights: npt.NDArray[np.float64], count: int
 ) -> npt.NDArray[np.float64]:
     sums = np.bincount(group, weights=weights, minlength=count)
     return sums.astype(np.float64, copy=False)
 
 
-def present(
+def number_present_groups(
     group: usage_model.Indices,
 ) -> tuple[usage_model.Indices, usage_model.Indices]:
     """Number the groups that have rows.

@@ -22,7 +22,7 @@ CLOSE = 1e-2
 _TINY = 1e-300
 
 
-def solved(
+def solve(
     product: Callable[[Floats], Floats], right: Floats, diagonal: Floats
 ) -> Floats:
     """Find x with ``product(x)`` near ``right``.

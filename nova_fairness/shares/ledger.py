@@ -67,7 +67,7 @@ class UseLedger:
             capacity does not count.
         :raises BadLedger: if an amount is negative or not finite.
         """
-        _check(current)
+        _check_amounts(current)
         elapsed = now - self.at
         if elapsed <= 0:
             return self
@@ -75,7 +75,7 @@ class UseLedger:
         none = np.zeros(len(capacity))
         use = {}
         for name in sorted({*self.use, *current}):
-            part = parts(current.get(name, none), capacity)
+            part = parts_of_capacity(current.get(name, none), capacity)
             use[name] = keep * self.use.get(name, none) + (1 - keep) * part
             if name not in current and (use[name] < FORGOTTEN).all():
                 del use[name]
@@ -123,7 +123,7 @@ class PeriodCharge:
     opening: Mapping[str, Floats] = dataclasses.field(default_factory=dict)
 
 
-def replayed(charges: Iterable[PeriodCharge], half_life_s: float) -> UseLedger:
+def replay(charges: Iterable[PeriodCharge], half_life_s: float) -> UseLedger:
     """The ledger computed again from all charges.
 
     Only the opening of the first charge counts.
@@ -161,7 +161,7 @@ class ChargeRun(NamedTuple):
     parts: Floats
 
 
-def runs(charges: Iterable[PeriodCharge]) -> Iterator[ChargeRun]:
+def charge_runs(charges: Iterable[PeriodCharge]) -> Iterator[ChargeRun]:
     """Charges of each account, joined into the fewest possible runs.
 
     :param charges: in the order in which they were made.
@@ -170,10 +170,10 @@ def runs(charges: Iterable[PeriodCharge]) -> Iterator[ChargeRun]:
     for each in charges:
         before, open_ = open_, {}
         for name, amounts in each.current.items():
-            part = parts(amounts, each.capacity)
+            part = parts_of_capacity(amounts, each.capacity)
             new = ChargeRun(name, each.begins, each.ends, amounts, part)
             old = before.get(name)
-            if old is not None and _goes_on(old, new):
+            if old is not None and _continues(old, new):
                 open_[name] = old._replace(ends=new.ends)
                 del before[name]
             else:
@@ -182,14 +182,14 @@ def runs(charges: Iterable[PeriodCharge]) -> Iterator[ChargeRun]:
     yield from open_.values()
 
 
-def _goes_on(old: ChargeRun, new: ChargeRun) -> bool:
+def _continues(old: ChargeRun, new: ChargeRun) -> bool:
     return old.ends == new.begins and all(
         np.array_equal(left, right)
         for left, right in zip(old[3:], new[3:], strict=True)
     )
 
 
-def periods(
+def use_in_periods(
     records: Iterable[UseRecord],
     now: float,
     length_s: float,
@@ -217,24 +217,24 @@ def periods(
         _check_times(each)
         seconds = sum(
             decay**k
-            * _overlap(each, now - (k + 1) * length_s, now - k * length_s)
+            * _overlap_s(each, now - (k + 1) * length_s, now - k * length_s)
             for k in range(count)
         )
         use[each.account] = use.get(each.account, 0) + seconds * each.part
     return use
 
 
-def parts(amounts: Floats, capacity: Floats) -> Floats:
+def parts_of_capacity(amounts: Floats, capacity: Floats) -> Floats:
     """(..., c) Amounts as parts of the cloud; 0 without capacity."""
     none = np.zeros(np.shape(amounts))
     return np.divide(amounts, capacity, out=none, where=capacity > 0)
 
 
-def _overlap(record: UseRecord, start: float, end: float) -> float:
+def _overlap_s(record: UseRecord, start: float, end: float) -> float:
     return max(min(record.end, end) - max(record.start, start), 0.0)
 
 
-def _check(current: Mapping[str, Floats]) -> None:
+def _check_amounts(current: Mapping[str, Floats]) -> None:
     for name, amounts in current.items():
         if not (np.isfinite(amounts).all() and (amounts >= 0).all()):
             raise exception.BadLedger(

@@ -105,7 +105,7 @@ solution."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Begin:
+class SearchState:
     """State from which a search continues.
 
     :ivar cold: (k,) logarithm by which each owner's weights are lower than
@@ -149,11 +149,11 @@ class MaxMinDivision:
     got: Floats
     log: Floats
     sharpness: float
-    at: Begin | None
+    at: SearchState | None
     is_over: bool
 
     @property
-    def rest(self) -> Begin | None:
+    def rest(self) -> SearchState | None:
         """State from which to continue; ``None`` if the search is finished."""
         return None if self.is_over else self.at
 
@@ -162,7 +162,7 @@ def divide(
     rows: DemandRows,
     weigh: weighted.Weigh,
     ratio: float,
-    begin: Begin | None = None,
+    begin: SearchState | None = None,
     steps: int = MOST_STEPS,
     *,
     repairs: bool = True,
@@ -180,7 +180,7 @@ def divide(
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
         return MaxMinDivision(got, log, 0.0, None, is_over=True)
-    names, node = grouping.present(rows.node[chosen])
+    names, node = grouping.number_present_groups(rows.node[chosen])
     nodes = weighted.ShortNodes(
         rows=chosen,
         node=node,
@@ -196,21 +196,21 @@ def divide(
     )
     if begin is not None and begin.level is not None:
         begin = dataclasses.replace(begin, level=begin.level[names])
-    found, sharpness, at, is_over = _searched(
+    found, sharpness, at, is_over = _search_stages(
         nodes, begin, steps, repairs=repairs
     )
     if at.level is not None:
         level = np.zeros(len(rows.supply))
         level[names] = at.level
         at = dataclasses.replace(at, level=level)
-    some, log[chosen] = weighted.settled(nodes, found)
+    some, log[chosen] = weighted.settled_amounts(nodes, found)
     # All that is wanted is exactly that, whatever logarithms lost.
     content = some >= got[chosen] * (1 - weighted.SAME)
     got[chosen] = np.where(content, got[chosen], some)
     return MaxMinDivision(got, log, sharpness, at, is_over)
 
 
-def widened(begin: Begin, stage: int) -> Begin:
+def at_earlier_stage(begin: SearchState, stage: int) -> SearchState:
     """Return to an earlier stage, in which steps change weights by more.
 
     :param stage: index of that stage. The state stays as it is if its own
@@ -237,13 +237,13 @@ class _Sharpest:
     width: float = np.inf
 
 
-def _searched(
+def _search_stages(
     nodes: weighted.ShortNodes,
-    begin: Begin | None,
+    begin: SearchState | None,
     most: int,
     *,
     repairs: bool,
-) -> tuple[weighted.WeightedPoint, float, Begin, bool]:
+) -> tuple[weighted.WeightedPoint, float, SearchState, bool]:
     """Solve one stage after the other; begin again if that fails.
 
     :param most: Newton steps at most.
@@ -251,17 +251,15 @@ def _searched(
         sharpness; the state from which to continue; and whether the search is
         finished.
     """
-    now = begin or Begin(np.zeros(len(nodes.user)), None)
-    point, best, stage, made = _with_stages_solved(
-        nodes, now, most, repairs=repairs
-    )
+    now = begin or SearchState(np.zeros(len(nodes.user)), None)
+    point, best, stage, made = _solve_stages(nodes, now, most, repairs=repairs)
     is_over = stage == len(STAGES) or made >= MOST_STEPS
     if best.point is None or best.sharpness > best.width:
         # Nothing was solved: what was found before may be sharper.
         best = _sharper_solution(nodes, now, best)
     found = best.point or point or _point_in_stage(nodes, now.stage, now)
     cold = best.point.cold if best.point else None
-    at = Begin(
+    at = SearchState(
         found.cold if is_over or point is None else point.cold,
         found.level if is_over or point is None else point.level,
         len(STAGES) - 1 if is_over else stage,
@@ -278,13 +276,13 @@ def _searched(
             at, cold=np.zeros(len(at.cold)), stage=0, made=0, is_again=True
         )
         if (left := most - (made - now.made)) > 0:
-            return _searched(nodes, at, left, repairs=repairs)
+            return _search_stages(nodes, at, left, repairs=repairs)
         is_over = False
     return found, best.sharpness, at, is_over
 
 
-def _with_stages_solved(
-    nodes: weighted.ShortNodes, now: Begin, most: int, *, repairs: bool
+def _solve_stages(
+    nodes: weighted.ShortNodes, now: SearchState, most: int, *, repairs: bool
 ) -> tuple[weighted.WeightedPoint | None, _Sharpest, int, int]:
     """Take Newton steps, stage by stage.
 
@@ -299,7 +297,7 @@ def _with_stages_solved(
         here = STAGES[stage][0]
         if point is None or point.nodes.blur != STAGES[stage][1]:
             point = _point_in_stage(nodes, stage, point or now)
-        point, steps, is_solved = _with_newton_steps(
+        point, steps, is_solved = _take_newton_steps(
             point,
             here,
             end - made,
@@ -307,7 +305,7 @@ def _with_stages_solved(
         )
         made += steps
         if repairs and is_warm and not is_solved and here <= SHARPEST:
-            point = _repaired(point, here)
+            point = _take_repair_steps(point, here)
         reached = here if is_solved else np.inf
         if is_warm and not is_solved:
             reached = _distance_from_targets(point, here)
@@ -319,7 +317,7 @@ def _with_stages_solved(
 
 
 def _sharper_solution(
-    nodes: weighted.ShortNodes, now: Begin, best: _Sharpest
+    nodes: weighted.ShortNodes, now: SearchState, best: _Sharpest
 ) -> _Sharpest:
     """Return the sharper of the newest solution and the earlier one."""
     if now.best is None:
@@ -350,7 +348,7 @@ def _distance_from_targets(
 def _point_in_stage(
     nodes: weighted.ShortNodes,
     stage: int,
-    begin: Begin | weighted.WeightedPoint,
+    begin: SearchState | weighted.WeightedPoint,
 ) -> weighted.WeightedPoint:
     """Divide with the weights of a state and the blur of a stage."""
     _, blur = STAGES[stage]
@@ -359,7 +357,7 @@ def _point_in_stage(
     return weighted.WeightedPoint.of(nodes.blurred(blur), begin.cold, level)
 
 
-def _with_newton_steps(
+def _take_newton_steps(
     point: weighted.WeightedPoint, sharpness: float, most: int, nearly: float
 ) -> tuple[weighted.WeightedPoint, int, bool]:
     """Take Newton steps. Each is halved until owners are nearer to targets.
@@ -392,7 +390,7 @@ def _with_newton_steps(
     return point, min(most, _STEPS), False
 
 
-def _repaired(
+def _take_repair_steps(
     point: weighted.WeightedPoint, sharpness: float
 ) -> weighted.WeightedPoint:
     """Take steps that move only the owners who are farthest off.
@@ -408,7 +406,7 @@ def _repaired(
         )
         if not far.any():
             break
-        tried = _redivided(point, far, off, sharpness)
+        tried = _take_step_of_some(point, far, off, sharpness)
         now = tried.off(sharpness)
         if not float(now @ now) < float(off @ off):
             break
@@ -416,7 +414,7 @@ def _repaired(
     return point
 
 
-def _redivided(
+def _take_step_of_some(
     point: weighted.WeightedPoint,
     far: Bools,
     off: Floats,
@@ -469,7 +467,9 @@ class _Motion:
     def of(cls, point: weighted.WeightedPoint) -> '_Motion':
         nodes, rates = point.nodes, point.rates
         count = len(nodes.supply)
-        capped, follows = rounding.smaller(rates.wish, nodes.full, nodes.blur)
+        capped, follows = rounding.smooth_minimum(
+            rates.wish, nodes.full, nodes.blur
+        )
         top = (rates.least + nodes.reach)[nodes.node]
         at_top = np.flatnonzero(capped >= top - weighted.SAME)[::-1]
         leading = np.zeros(count, dtype=np.intp)
@@ -536,7 +536,7 @@ class _Motion:
                 return np.asarray(found)
             return np.where(moving, found, sharpness * move)
 
-        return krylov.solved(changed, off, sharpness + slope * own)
+        return krylov.solve(changed, off, sharpness + slope * own)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

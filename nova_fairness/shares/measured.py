@@ -44,7 +44,7 @@ class MeasuredUse:
     parts: Mapping[str, Mapping[str, float]]
 
 
-def charged(
+def charged_amounts(
     charge: Charge,
     own: Mapping[str, Floats],
     lent: Mapping[str, Floats],
@@ -75,7 +75,7 @@ def charged(
     }
     if charge is Charge.ALLOCATED or measured is None:
         return counts
-    owned = _owned(names, measured.by_project)
+    owned = _accounts_of_owners(names, measured.by_project)
     for c, (resource_class, much) in enumerate(capacity.items()):
         resource = RESOURCES.get(resource_class, '')
         for owner, accounts in owned.items():
@@ -96,7 +96,9 @@ def charged(
     return counts
 
 
-def _owned(names: Iterable[str], by_project: bool) -> dict[str, list[str]]:
+def _accounts_of_owners(
+    names: Iterable[str], by_project: bool
+) -> dict[str, list[str]]:
     """Accounts of each project, or of each user in all their projects."""
     found: dict[str, list[str]] = {}
     for name in names:

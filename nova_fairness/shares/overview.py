@@ -22,8 +22,8 @@ class AccountStanding:
         1.
     :ivar used: decayed use of the account and all below it, as parts of the
         cloud by class, >= 0.
-    :ivar factor: ``2^(-U_E / S)``, see :func:`.factors.classic`: 0.5 if the
-        use is exactly the share, 1 without use.
+    :ivar factor: ``2^(-U_E / S)``, see :func:`.factors.classic_factor`: 0.5 if
+        the use is exactly the share, 1 without use.
     """
 
     account: cluster.Account
@@ -41,16 +41,16 @@ def standings(
     :param project: project to return, with all accounts below it; ``None``
         for all accounts.
     """
-    accounts = tree_module.completed(
-        snapshot.accounts, snapshot.used.keys() - {''}, _users(snapshot)
+    accounts = tree_module.with_missing_accounts(
+        snapshot.accounts, snapshot.used.keys() - {''}, _active_users(snapshot)
     )
     by_name = {each.name: each for each in accounts}
     tree = tree_module.AccountTree(accounts)
     part = tree.part(np.ones(len(tree), dtype=bool))
     history = tree.table(snapshot.history, len(snapshot.classes))
     counted = (history * snapshot.counts).max(axis=1, initial=0.0)
-    use = factors.normalised(tree, counted)
-    factor = factors.classic(tree, use, part)
+    use = factors.normalised_use(tree, counted)
+    factor = factors.classic_factor(tree, use, part)
     return [
         AccountStanding(
             by_name[tree.names[at]],
@@ -62,7 +62,7 @@ def standings(
     ]
 
 
-def _users(snapshot: cluster.ClusterSnapshot) -> set[tuple[str, str]]:
+def _active_users(snapshot: cluster.ClusterSnapshot) -> set[tuple[str, str]]:
     """Pairs of project and user with requests or past use."""
     found = {(each.project, each.user) for each in snapshot.requests}
     for name in snapshot.history:

@@ -110,7 +110,7 @@ class ProgramSolution:
     bound: float
 
 
-def choose(
+def solve_integer_program(
     cost: Floats,
     most: Floats,
     rows: ProgramRows,
@@ -190,7 +190,7 @@ class Cover:
     rent: Floats
 
 
-def cover(
+def cover_kinds(
     sets: npt.NDArray[np.int64],
     of: Indices,
     least: npt.NDArray[np.int64],

@@ -45,7 +45,7 @@ class ExceededQuota(NamedTuple):
     limit: int
 
 
-class Later(NamedTuple):
+class QuotasAfterReturn(NamedTuple):
     """State after amounts were given back.
 
     :ivar left: (c,) free amounts at the top.
@@ -56,7 +56,7 @@ class Later(NamedTuple):
     use: cluster.Amounts
 
 
-class _Reach(NamedTuple):
+class _TakeableAmounts(NamedTuple):
     """Amounts that a project may still take.
 
     :ivar owned: (k, c) amounts within the quota of the project's account, and
@@ -98,16 +98,16 @@ class Quotas:
         self._names = tree.names
         self._row = {name: row for row, name in enumerate(tree.names)}
         self._parent = tree.parent
-        self._levels = _levels(tree.parent)
+        self._levels = _rows_by_depth(tree.parent)
         self._paths = _paths(tree.parent)
         unnamed = cluster.Account('')
         listed = [known.get(name, unnamed) for name in tree.names]
 
-        nominal = _table((each.nominal for each in listed), classes, 0)
-        lends = _table(
+        nominal = _amounts_table((each.nominal for each in listed), classes, 0)
+        lends = _amounts_table(
             (each.lending_limit for each in listed), classes, UNLIMITED
         )
-        self._limit = _table(
+        self._limit = _amounts_table(
             (each.borrowing_limit for each in listed), classes, UNLIMITED
         )
         # A class in no nominal quota is neither lent nor given back.
@@ -116,14 +116,14 @@ class Quotas:
         self._own = np.zeros_like(nominal)
         for name, amounts in kept.items():
             self._own[self._row[name]] = amounts
-        self._lend(lends)
+        self._compute_lending(lends)
         self.shared: cluster.Amounts = np.maximum(
             supply - self._own.sum(axis=0), 0
         )
         self.left = self.shared.copy()
         self._use = np.zeros_like(nominal)
         self._changes = [0] * len(listed)
-        self._reaches: dict[str, tuple[int, _Reach]] = {}
+        self._reaches: dict[str, tuple[int, _TakeableAmounts]] = {}
         self.takes = 0
         for project in sorted(used):
             self.take(project, used[project])
@@ -135,13 +135,13 @@ class Quotas:
 
     def changes(self, project: str) -> int:
         """Counter that increases whenever :meth:`excess` may change."""
-        return sum(self._changes[row] for row in self._path(project))
+        return sum(self._changes[row] for row in self._rows_to_top(project))
 
     def excess(
         self,
         project: str,
         asked: cluster.Amounts,
-        later: Later | None = None,
+        later: QuotasAfterReturn | None = None,
     ) -> cluster.Amounts:
         """(..., c) Amounts that come from the top if a project takes more.
 
@@ -149,7 +149,7 @@ class Quotas:
         :param later: state from :meth:`after`; ``None`` for the present state.
         """
         use = self._use if later is None else later.use
-        for row in self._path(project):
+        for row in self._rows_to_top(project):
             unused = np.maximum(self._own[row] - use[row], 0)
             asked = np.maximum(asked - unused, 0)
         return asked
@@ -166,7 +166,7 @@ class Quotas:
         :param asked: (n, c) amounts for which different requests ask.
         """
         beyond = np.ones((len(asked), 1), dtype=bool)
-        owned = self._reach(project).owned
+        owned = self._takeable_amounts(project).owned
         within = (asked[:, np.newaxis, :] <= owned).all(axis=2)
         steps = np.concatenate([within, beyond], axis=1).argmax(axis=1)
         has_owner = asked[:, self._named].any(axis=1) & (steps < len(owned))
@@ -175,7 +175,7 @@ class Quotas:
     def owner(self, project: str, asked: cluster.Amounts) -> str | None:
         """The account that owns the asked amounts; ``None`` if none does."""
         [step] = self.steps(project, asked[np.newaxis])
-        path = self._path(project)
+        path = self._rows_to_top(project)
         return self._names[path[step]] if step < len(path) else None
 
     def within(self, project: str, asked: cluster.Amounts) -> Bools:
@@ -184,7 +184,7 @@ class Quotas:
         :param asked: (n, c) amounts for which different requests ask.
         """
         within: Bools = np.logical_and.reduce(
-            asked <= self._reach(project).most, axis=1
+            asked <= self._takeable_amounts(project).most, axis=1
         )
         return within
 
@@ -194,7 +194,7 @@ class Quotas:
         """The exceeded borrowing limit of the lowest account, if any."""
         if self.within(project, asked[np.newaxis]).all():
             return None
-        for row in self._path(project):
+        for row in self._rows_to_top(project):
             borrowed = self._use[row] + asked - self._part[row]
             over = (asked > 0) & (borrowed > self._limit[row])
             for c in np.flatnonzero(over) if over.any() else ():
@@ -204,7 +204,7 @@ class Quotas:
                     int(borrowed[c]),
                     int(self._limit[row, c]),
                 )
-            asked = np.maximum(asked - self._unused(row), 0)
+            asked = np.maximum(asked - self._unused_kept(row), 0)
         return None
 
     def above(
@@ -214,23 +214,25 @@ class Quotas:
 
         :returns: number of steps up to each account, and its name.
         """
-        for step, row in enumerate(self._path(project)):
+        for step, row in enumerate(self._rows_to_top(project)):
             if not asked.any():
                 return
             yield step, self._names[row]
-            asked = np.maximum(asked - self._unused(row), 0)
+            asked = np.maximum(asked - self._unused_kept(row), 0)
 
     def take(self, project: str, asked: cluster.Amounts) -> None:
         """Add amounts that a project takes."""
-        for row in self._path(project):
-            beyond = np.maximum(asked - self._unused(row), 0)
+        for row in self._rows_to_top(project):
+            beyond = np.maximum(asked - self._unused_kept(row), 0)
             self._use[row] += asked
             self._changes[row] += 1
             asked = beyond
         self.takes += 1
         self.left = self.left - asked
 
-    def after(self, returned: Mapping[str, cluster.Amounts]) -> Later:
+    def after(
+        self, returned: Mapping[str, cluster.Amounts]
+    ) -> QuotasAfterReturn:
         """State after projects gave amounts back.
 
         :param returned: (c,) amounts by project, at most those that it has.
@@ -250,9 +252,9 @@ class Quotas:
             top = parents == tree_module.ROOT
             left += freed[top].sum(axis=0)
             np.add.at(back, parents[~top], freed[~top])
-        return Later(left, use)
+        return QuotasAfterReturn(left, use)
 
-    def _lend(self, lends: cluster.Amounts) -> None:
+    def _compute_lending(self, lends: cluster.Amounts) -> None:
         """Compute the amounts that accounts keep, and those they can use.
 
         An account can use its own amounts and those lent from below.
@@ -266,33 +268,33 @@ class Quotas:
             below = parents != tree_module.ROOT
             np.add.at(self._part, parents[below], lent[below])
 
-    def _reach(self, project: str) -> _Reach:
+    def _takeable_amounts(self, project: str) -> _TakeableAmounts:
         """Amounts that a project may still take, cached."""
         changes = self.changes(project)
         known = self._reaches.get(project)
         if known is None or known[0] != changes:
-            known = changes, self._computed_reach(project)
+            known = changes, self._compute_takeable(project)
             self._reaches[project] = known
         return known[1]
 
-    def _computed_reach(self, project: str) -> _Reach:
+    def _compute_takeable(self, project: str) -> _TakeableAmounts:
         kept = np.zeros_like(self.shared)
         owned = []
         most = np.full_like(kept, UNLIMITED)
-        for row in self._path(project):
+        for row in self._rows_to_top(project):
             free = self._part[row] - self._use[row]
             owned.append(np.maximum(free, 0) + kept)
             lent = np.maximum(free + self._limit[row], 0) + kept
             most = np.minimum(most, lent)
-            kept = kept + self._unused(row)
+            kept = kept + self._unused_kept(row)
         table = np.array(owned, np.int64).reshape(len(owned), len(kept))
-        return _Reach(np.where(self._named, table, UNLIMITED), most)
+        return _TakeableAmounts(np.where(self._named, table, UNLIMITED), most)
 
-    def _path(self, project: str) -> tuple[int, ...]:
+    def _rows_to_top(self, project: str) -> tuple[int, ...]:
         row = self._row.get(project)
         return () if row is None else self._paths[row]
 
-    def _unused(self, row: int) -> cluster.Amounts:
+    def _unused_kept(self, row: int) -> cluster.Amounts:
         """(c,) Kept amounts of an account that are not in use."""
         unused: cluster.Amounts = np.maximum(
             self._own[row] - self._use[row], 0
@@ -303,20 +305,20 @@ class Quotas:
 _Named = tuple[tuple[str, int], ...]
 
 
-def _table(
+def _amounts_table(
     amounts: Iterable[_Named], classes: tuple[str, ...], others: int
 ) -> cluster.Amounts:
     """(a, c) Amounts of accounts; ``others`` for classes without an entry."""
     # Most accounts have no entries.
     usual = [others] * len(classes)
     rows = [
-        _vector(dict(each), classes, others) if each else usual
+        _amounts_vector(dict(each), classes, others) if each else usual
         for each in amounts
     ]
     return np.array(rows, np.int64).reshape(len(rows), len(classes))
 
 
-def _vector(
+def _amounts_vector(
     amounts: Mapping[str, int], classes: tuple[str, ...], others: int
 ) -> list[int]:
     return [amounts.get(name, others) for name in classes]
@@ -330,7 +332,7 @@ def _paths(parent: tree_module.Places) -> list[tuple[int, ...]]:
     return found
 
 
-def _levels(parent: tree_module.Places) -> list[tree_module.Places]:
+def _rows_by_depth(parent: tree_module.Places) -> list[tree_module.Places]:
     """Rows of accounts by depth below the top, the deepest first."""
     depth = np.array([len(each) for each in _paths(parent)], dtype=np.intp)
     return [

@@ -8,7 +8,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-def smaller(one: Floats, other: Floats, blur: float) -> tuple[Floats, Floats]:
+def smooth_minimum(
+    one: Floats, other: Floats, blur: float
+) -> tuple[Floats, Floats]:
     """The smaller of two, rounded off, and how it follows the first."""
     # In place: this is most of the CPU time of a search.
     apart = one - other

@@ -21,7 +21,7 @@ THOUSANDTHS = 1000
 UNIT = 3_600_000_000 * THOUSANDTHS
 
 
-def in_force(
+def rates_in_force(
     groups: Mapping[tuple[str, str], market.SpendingGroup],
     running: Iterable[cluster.Running],
     empty: Collection[str],
@@ -76,7 +76,7 @@ class Funds:
         """Units that accounts with funds have left; below 0 if funds were set
         to less than the spent amount."""
         for account, units in spent.items():
-            for name in self._chain(account):
+            for name in self._funded_accounts(account):
                 self.left[name] -= units
 
     def charge(self, account: str, units: int) -> int:
@@ -86,7 +86,7 @@ class Funds:
         :param units: owed units, >= 0.
         :returns: charged units.
         """
-        names = self._chain(account)
+        names = self._funded_accounts(account)
         for name in names:
             units = min(units, max(self.left[name], 0))
         for name in names:
@@ -97,13 +97,15 @@ class Funds:
 
     def is_empty(self, account: str) -> bool:
         """Whether the account of a user has no funds left."""
-        return any(self.left[name] <= 0 for name in self._chain(account))
+        return any(
+            self.left[name] <= 0 for name in self._funded_accounts(account)
+        )
 
-    def _chain(self, account: str) -> tuple[str, ...]:
+    def _funded_accounts(self, account: str) -> tuple[str, ...]:
         """The user's account and those above it that have funds set."""
         if account not in self._chains:
             project, _, user = account.partition('/')
-            above = tree_module.chain(self._accounts, project, user)
+            above = tree_module.account_chain(self._accounts, project, user)
             self._chains[account] = tuple(
                 each.name for each in above if each.funds is not None
             )

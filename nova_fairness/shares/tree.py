@@ -45,7 +45,7 @@ class AccountTree:
     """Accounts in an order in which parents come before their children.
 
     :param accounts: accounts in any order.
-    :raises BadShares: see :func:`faults`; the error names all faults.
+    :raises BadShares: see :func:`tree_faults`; the error names all faults.
 
     :ivar names: (a,) names, parents first, siblings by name.
     :ivar parent: (a,) row of the parent, or :data:`ROOT`.
@@ -54,7 +54,7 @@ class AccountTree:
 
     def __init__(self, accounts: Iterable[cluster.Account]) -> None:
         given = tuple(accounts)
-        if wrong := faults(given):
+        if wrong := tree_faults(given):
             raise exception.BadShares('; '.join(each.what for each in wrong))
         by_name = {each.name: each for each in given}
         self.names = tuple(_parents_first(given))
@@ -141,7 +141,7 @@ class AccountTree:
         return part
 
 
-def version(accounts: object) -> str:
+def accounts_hash(accounts: object) -> str:
     """Hash of accounts: different accounts have different hashes.
 
     :param accounts: a value of JSON types.
@@ -150,7 +150,7 @@ def version(accounts: object) -> str:
     return hashlib.sha256(written).hexdigest()
 
 
-def completed(
+def with_missing_accounts(
     accounts: Iterable[cluster.Account],
     projects: Iterable[str],
     users: Iterable[tuple[str, str]],
@@ -180,26 +180,27 @@ def completed_tree(
     projects: Iterable[str],
     users: Iterable[tuple[str, str]],
 ) -> AccountTree:
-    """The tree of :func:`completed` accounts; the last few are cached.
+    """Return the tree of accounts, with missing accounts added; the last few
+    trees are cached. See :func:`with_missing_accounts`.
 
-    :raises BadShares: see :func:`faults`.
+    :raises BadShares: see :func:`tree_faults`.
     """
-    return _tree(tuple(completed(accounts, projects, users)))
+    return _build_tree(tuple(with_missing_accounts(accounts, projects, users)))
 
 
 # A cycle asks for the tree of the same accounts at many places.
 @functools.lru_cache(maxsize=4)
-def _tree(accounts: tuple[cluster.Account, ...]) -> AccountTree:
+def _build_tree(accounts: tuple[cluster.Account, ...]) -> AccountTree:
     return AccountTree(accounts)
 
 
-def overlaid(
+def with_replaced_fields(
     accounts: Iterable[cluster.Account],
     given: Mapping[str, Mapping[str, Any]],
 ) -> tuple[cluster.Account, ...]:
     """Accounts with some fields replaced.
 
-    A missing account is added at the place where :func:`completed` adds it.
+    A missing account is added where :func:`with_missing_accounts` adds it.
 
     :param given: new values by name of the account and name of the field.
     """
@@ -215,7 +216,7 @@ def overlaid(
     return tuple(by_name.values())
 
 
-def with_below(
+def sums_with_below(
     own: Mapping[str, Floats],
     snapshot: cluster.ClusterSnapshot,
     users: Iterable[tuple[str, str]],
@@ -246,12 +247,12 @@ def preemptible_parts(
     """
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     own = {
-        request_model.account_of(*owner): ledger.parts(
+        request_model.account_of(*owner): ledger.parts_of_capacity(
             amounts.astype(np.float64), capacity
         )
         for owner, amounts in snapshot.preemptible.items()
     }
-    return with_below(own, snapshot, snapshot.preemptible)
+    return sums_with_below(own, snapshot, snapshot.preemptible)
 
 
 def below(
@@ -269,7 +270,7 @@ def below(
     return frozenset(found)
 
 
-def chain(
+def account_chain(
     accounts: Mapping[str, cluster.Account], project: str, user: str
 ) -> list[cluster.Account]:
     """The accounts of a user from the lowest up to the top.
@@ -286,7 +287,7 @@ def chain(
     return found
 
 
-class Above:
+class AccountsWithSetting:
     """Accounts of users, and above them, that have a certain setting.
 
     :param accounts: of a tree.
@@ -313,7 +314,7 @@ class Above:
         if (project, user) not in self._known:
             self._known[project, user] = tuple(
                 each
-                for each in chain(self._by_name, project, user)
+                for each in account_chain(self._by_name, project, user)
                 if each.name in self._having
             )
         return self._known[project, user]
@@ -349,7 +350,7 @@ class TreeFault(NamedTuple):
     what: str
 
 
-def faults(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
+def tree_faults(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
     """All faults of accounts.
 
     These are: a name occurs twice; a parent is unknown; parents form a circle;
@@ -361,12 +362,12 @@ def faults(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
     wrong = [
         TreeFault(each.name, what)
         for each in accounts
-        for what in (*_bad_numbers(each), *_bad_place(each, by_name))
+        for what in (*_number_faults(each), *_place_faults(each, by_name))
     ]
-    return [*_twice(accounts), *wrong] or _circles(by_name)
+    return [*_duplicates(accounts), *wrong] or _circle_faults(by_name)
 
 
-def _twice(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
+def _duplicates(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
     seen: set[str] = set()
     twice: set[str] = set()
     for each in accounts:
@@ -377,7 +378,7 @@ def _twice(accounts: Sequence[cluster.Account]) -> list[TreeFault]:
     ]
 
 
-def _bad_numbers(each: cluster.Account) -> Iterator[str]:
+def _number_faults(each: cluster.Account) -> Iterator[str]:
     if not 0 <= each.share <= LARGEST_SHARE:
         yield (
             f'share of account {each.name!r} must be a number from 0 to'
@@ -405,7 +406,7 @@ def _bad_numbers(each: cluster.Account) -> Iterator[str]:
         )
 
 
-def _bad_place(
+def _place_faults(
     each: cluster.Account, by_name: Mapping[str, cluster.Account]
 ) -> Iterator[str]:
     if each.parent is not None and each.parent not in by_name:
@@ -421,7 +422,7 @@ def _bad_place(
         )
 
 
-def _circles(by_name: Mapping[str, cluster.Account]) -> list[TreeFault]:
+def _circle_faults(by_name: Mapping[str, cluster.Account]) -> list[TreeFault]:
     sound: set[str] = set()
     for name in sorted(by_name):
         path: list[str] = []

@@ -167,13 +167,13 @@ class WaitHistory:
         """A history of some rows; a row below 0 is a VM never seen before."""
         seen = rows >= 0
         blank = WaitHistory.unknown(len(rows))
-        for mine, its in _pairs(self, blank):
+        for mine, its in _array_pairs(self, blank):
             its[seen] = mine[rows[seen]]
         return blank
 
     def put(self, rows: Indices, other: 'WaitHistory') -> None:
         """Replace some rows with the rows of another history."""
-        for mine, its in _pairs(self, other):
+        for mine, its in _array_pairs(self, other):
             mine[rows] = its
 
     def bounds(
@@ -227,7 +227,7 @@ class WaitHistory:
         )
 
 
-def closed(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
+def use_without_waits(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
     """Use of VMs if they never waited, for closed loops.
 
     A VM that waits for a part *s* of the time runs or waits for input in the
@@ -244,12 +244,12 @@ def closed(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
     return np.maximum(used, np.minimum(wanting, most))
 
 
-def guessed(used: Scalars, most: Scalars) -> Mask:
+def may_want_more(used: Scalars, most: Scalars) -> Mask:
     """(n,) VMs that may want more, if the kernel reports no stalls."""
     return np.asarray((used > IDLE * most) & (used < SATISFIED * most))
 
 
-def judge(
+def judge_waits(
     now: Interval, past: WaitHistory
 ) -> tuple[usage_model.CpuWaits, WaitHistory]:
     """Judge which VMs wait for a CPU; call this once for each interval.
@@ -264,9 +264,9 @@ def judge(
     stall = changes.lacking(now.used, stall)
     steady = active & (now.most <= 1.0)
     begin, end = past.bounds(now.node, nodes, steady)
-    blind = now.ready & ~told & guessed(now.used, now.most)
+    blind = now.ready & ~told & may_want_more(now.used, now.most)
     now = dataclasses.replace(now, stall=stall)
-    crowded = _crowded(now)
+    crowded = _crowded_nodes(now)
     # One deviation above the mean, instead of three.
     soon = end + (begin - end) / SIGNIFICANT
     late = now.ready & (stall > np.where(crowded[now.node], soon, begin))
@@ -276,18 +276,20 @@ def judge(
     before = np.zeros(nodes, dtype=np.bool_)
     before[now.node[past.began & now.ready]] = True
     least = np.where(before, least / 2, least)
-    _, short = _short(now, waits, blind, least)
+    _, short = _busy_and_short_nodes(now, waits, blind, least)
     # A stall that may be a lack is not learned as noise.
     deviation = _deviation(steady)
     unusual = stall > NOISE + SIGNIFICANT * deviation
-    busy, suspect = _short(now, waits | late | unusual, blind, least)
+    busy, suspect = _busy_and_short_nodes(
+        now, waits | late | unusual, blind, least
+    )
     quiet = told & now.ready & (busy & ~suspect & ~crowded)[now.node]
     # A lasting lack that is learned as noise would hide itself and larger
     # ones. Noise varies: if all its longer stalls were left out, further ones
     # would exceed the learned noise.
     doubt = NOISE + deviation
     lasts = (stall > doubt) & (past.changes.stall > doubt)
-    _, lacks = _short(now, waits | lasts, blind, least)
+    _, lacks = _busy_and_short_nodes(now, waits | lasts, blind, least)
     quiet &= ~(lasts & lacks[now.node])
     began = (waits | past.began) & short[now.node]
     kept = dataclasses.replace(past, late=late, began=began, changes=changes)
@@ -296,12 +298,12 @@ def judge(
     return found, kept.learned(stall, quiet)
 
 
-def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+def _array_pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     """Pairs of the arrays of two histories, field by field."""
     for field in dataclasses.fields(one):
         mine, its = getattr(one, field.name), getattr(other, field.name)
         if dataclasses.is_dataclass(mine):
-            yield from _pairs(mine, its)
+            yield from _array_pairs(mine, its)
         else:
             yield mine, its
 
@@ -310,10 +312,10 @@ def _deviation(steady: Mask) -> Scalars:
     return np.where(steady, DEVIATION_BUSY, DEVIATION_IDLE)
 
 
-def _crowded(now: Interval) -> Mask:
+def _crowded_nodes(now: Interval) -> Mask:
     """(m,) Nodes whose VMs together lack so much that it is hardly noise."""
     nodes = len(now.cpus)
-    lack = closed(now.used, now.stall, now.most) - now.used
+    lack = use_without_waits(now.used, now.stall, now.most) - now.used
     lack = np.where(now.ready & (now.used < SATISFIED * now.most), lack, 0.0)
     largest = np.zeros(nodes)
     np.maximum.at(largest, now.node, lack)
@@ -324,7 +326,7 @@ def _crowded(now: Interval) -> Mask:
     return np.asarray(lacking / now.cpus > idle + CROWD)
 
 
-def _short(
+def _busy_and_short_nodes(
     now: Interval, waits: Mask, blind: Mask, least: Scalars
 ) -> tuple[Mask, Mask]:
     """(m,) Nodes that are busy, and (m,) nodes that are short.
@@ -337,7 +339,7 @@ def _short(
     """
     nodes = len(now.cpus)
     stall = np.where(waits, now.stall, 0.0)
-    lack = closed(now.used, stall, now.most) - now.used
+    lack = use_without_waits(now.used, stall, now.most) - now.used
     lack = np.where(blind, now.most - now.used, lack)
     lacking = np.bincount(now.node, lack, nodes) / now.cpus
     used = np.bincount(now.node, now.used, nodes) / now.cpus

@@ -140,7 +140,7 @@ class WeightedPoint:
 
         :param level: (m,) guesses of the levels.
         """
-        level, rates = _filled(nodes, cold[nodes.owner], level)
+        level, rates = _find_levels(nodes, cold[nodes.owner], level)
         got = nodes.size * np.exp(rates.rate)
         heavy, slope = nodes.heaviness(got)
         return cls(nodes, cold, level, rates, got, heavy, slope)
@@ -171,7 +171,7 @@ class WeightedPoint:
         :param level: guesses of the levels of these nodes.
         """
         inner = self.nodes.of(chosen, rows)
-        found, rates = _filled(inner, cold[inner.owner], level)
+        found, rates = _find_levels(inner, cold[inner.owner], level)
         levels, got = self.level.copy(), self.got.copy()
         levels[chosen] = found
         got[rows] = inner.size * np.exp(rates.rate)
@@ -212,10 +212,12 @@ class Rates:
     def of(cls, nodes: ShortNodes, wish: Floats) -> 'Rates':
         """Bound rates by wants from above, and by the ratio from below."""
         blur = nodes.blur
-        capped, _ = rounding.smaller(nodes.full, wish, blur)
+        capped, _ = rounding.smooth_minimum(nodes.full, wish, blur)
         least = nodes.largest(capped) - nodes.reach
-        raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
-        rate, full = rounding.smaller(-raised, nodes.full, blur)
+        raised, follows = rounding.smooth_minimum(
+            -wish, -least[nodes.node], blur
+        )
+        rate, full = rounding.smooth_minimum(-raised, nodes.full, blur)
         return cls(wish, least, rate, full * follows, full * (1 - follows))
 
     def copy(self) -> 'Rates':
@@ -254,8 +256,8 @@ class Rates:
         self.by_least[rows] = found.by_least
 
 
-def _filled(
-    nodes: ShortNodes, lower: Floats, level: Floats
+def _find_levels(
+    nodes: ShortNodes, lower: Floats, first_guess: Floats
 ) -> tuple[Floats, Rates]:
     """Find the levels at which rows have all of each node's supply.
 
@@ -263,13 +265,13 @@ def _filled(
     the interval that contains the level is halved instead.
 
     :param lower: (p,) ``cold`` of each row's owner.
-    :param level: (m,) guesses.
+    :param first_guess: (m,) levels from which the search starts.
     :returns: (m,) levels, and the rates of rows.
     """
     even = np.log(nodes.supply / nodes.total(nodes.size))
     low = even - nodes.largest(-lower) - 5 * nodes.blur
     high = nodes.largest(lower + nodes.full) + 40 * nodes.blur
-    level = level.clip(low, high)
+    level = first_guess.clip(low, high)
     last = np.full(len(level), np.inf)
     for number in range(_FILL_STEPS):
         rates = Rates.of(nodes, level[nodes.node] - lower)
@@ -293,13 +295,15 @@ def _filled(
         if 2 * np.count_nonzero(open_) < len(open_):
             rows = np.flatnonzero(open_[nodes.node])
             left = nodes.of(open_, rows)
-            level[open_], found = _filled(left, lower[rows], level[open_])
+            level[open_], found = _find_levels(left, lower[rows], level[open_])
             rates.put(open_, rows, found)
             return level, rates
     return level, Rates.of(nodes, level[nodes.node] - lower)
 
 
-def settled(nodes: ShortNodes, point: WeightedPoint) -> tuple[Floats, Floats]:
+def settled_amounts(
+    nodes: ShortNodes, point: WeightedPoint
+) -> tuple[Floats, Floats]:
     """Return the amounts that a kernel gives rows, and their weights.
 
     :returns: (p,) amounts, and (p,) logarithms of the weights of the point.

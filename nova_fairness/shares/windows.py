@@ -12,14 +12,14 @@ from nova_fairness.shares import cron
 from nova_fairness.shares import tree as tree_module
 
 
-def fault(begins: str, lasts_s: float) -> str | None:
+def window_fault(begins: str, lasts_s: float) -> str | None:
     """The fault of a window; ``None`` if it has none.
 
     :param begins: cron line of the starts of the window; see :mod:`.cron`.
     :param lasts_s: length of the window, seconds.
     """
     try:
-        cron.read(begins)
+        cron.parse_line(begins)
     except ValueError as error:
         return str(error)
     if not 0 < lasts_s <= tree_module.LONGEST_S:
@@ -30,7 +30,7 @@ def fault(begins: str, lasts_s: float) -> str | None:
     return None
 
 
-def begun(
+def current_start(
     begins: str, lasts_s: float, zone: dt.tzinfo, now: float
 ) -> float | None:
     """Start of the current window, seconds of the epoch.
@@ -39,27 +39,31 @@ def begun(
     :param lasts_s: length of the window, seconds, > 0.
     :param zone: time zone of ``begins``.
     :param now: seconds of the epoch.
-    :returns: ``None`` outside of a window, or if the line has a :func:`fault`.
+    :returns: ``None`` outside of a window, or if the line has a
+        :func:`window_fault`.
     """
-    line = _line(begins)
+    line = _parse_line(begins)
     at = line.last(zone, now) if line else None
     return at if at is not None and now < at + lasts_s else None
 
 
-def begins_next(begins: str, zone: dt.tzinfo, now: float) -> float:
+def next_start(begins: str, zone: dt.tzinfo, now: float) -> float:
     """Next start of a window, seconds of the epoch, > ``now``.
 
     :param begins: cron line of the starts of the window.
     :param zone: time zone of ``begins``.
     :param now: seconds of the epoch.
-    :returns: ``inf`` if there is none, also if the line has a :func:`fault`.
+    :returns: ``inf`` if there is none, also if the line has a
+        :func:`window_fault`.
     """
-    line = _line(begins)
+    line = _parse_line(begins)
     at = line.next(zone, now) if line else None
     return math.inf if at is None else at
 
 
-def opens(windows: Iterable[cluster.Window], now: float) -> float | None:
+def next_opening(
+    windows: Iterable[cluster.Window], now: float
+) -> float | None:
     """Next start of the first of some windows, seconds of the epoch.
 
     :param windows: windows in which requests may start.
@@ -69,11 +73,11 @@ def opens(windows: Iterable[cluster.Window], now: float) -> float | None:
     """
     given = tuple(windows)
     if not given or any(
-        begun(each.begins, each.lasts_s, each.zone, now) is not None
+        current_start(each.begins, each.lasts_s, each.zone, now) is not None
         for each in given
     ):
         return None
-    return min(begins_next(each.begins, each.zone, now) for each in given)
+    return min(next_start(each.begins, each.zone, now) for each in given)
 
 
 class Openings:
@@ -86,10 +90,12 @@ class Openings:
     def __init__(
         self, accounts: Iterable[cluster.Account], now: float
     ) -> None:
-        self._above = tree_module.Above(
+        self._above = tree_module.AccountsWithSetting(
             accounts, lambda account: bool(account.windows or account.fault)
         )
-        self._opens = functools.cache(lambda windows: opens(windows, now))
+        self._opens = functools.cache(
+            lambda windows: next_opening(windows, now)
+        )
 
     def closed(self, project: str, user: str) -> tuple[str, float] | None:
         """The account of a user, or above it, whose window opens last.
@@ -117,9 +123,9 @@ class Openings:
         return next((each.name for each in above if each.fault), None)
 
 
-def _line(begins: str) -> cron.Line | None:
+def _parse_line(begins: str) -> cron.CronLine | None:
     """A parsed line; ``None`` if it has a fault."""
     try:
-        return cron.read(begins)
+        return cron.parse_line(begins)
     except ValueError:
         return None

@@ -65,7 +65,7 @@ class BatchContract(abc.ABC):
 
     def test_an_empty_system_has_open_hosts_and_nothing_else(self) -> None:
         """The answer contains all hosts, no jobs and no waiting work."""
-        seen = self.make().look()
+        seen = self.make().read_hosts()
         _assert(len(seen.places) > 1, seen)
         for place in seen.places.values():
             _assert(
@@ -79,25 +79,25 @@ class BatchContract(abc.ABC):
         host, other = _hosts(batch)[:2]
         for _ in range(2):
             batch.close(host, 'it goes to the cloud')
-            place = batch.look().places[host]
+            place = batch.read_hosts().places[host]
             _assert(not place.takes and place.ours and place.up, place)
             _assert(place.reason.startswith(border.MARK), place)
-            _assert(batch.look().places[other].takes, host)
+            _assert(batch.read_hosts().places[other].takes, host)
         for _ in range(2):
             batch.open(host)
-            _eventually(lambda: batch.look().places[host].takes)
-            _assert(not batch.look().places[host].ours, host)
+            _eventually(lambda: batch.read_hosts().places[host].takes)
+            _assert(not batch.read_hosts().places[host].ours, host)
 
     def test_a_host_closed_by_others_stays_closed(self) -> None:
         """The host is neither closed again nor opened; its reason stays."""
         batch = self.make()
         host = _hosts(batch)[0]
         self.close_by_hand(host, 'bad disk')
-        before = batch.look().places[host]
+        before = batch.read_hosts().places[host]
         _assert(not before.takes and not before.ours, before)
         _refuses(lambda: batch.close(host, 'it goes'), 'bad disk')
         _refuses(lambda: batch.open(host), 'bad disk')
-        _assert(batch.look().places[host] == before, host)
+        _assert(batch.read_hosts().places[host] == before, host)
 
     def test_a_host_that_is_not_there_is_refused(self) -> None:
         """The error has the name of the host."""
@@ -110,16 +110,16 @@ class BatchContract(abc.ABC):
         batch = self.make()
         host = _hosts(batch)[0]
         job = self._submitted(host)
-        _eventually(lambda: batch.look().places[host].work)
+        _eventually(lambda: batch.read_hosts().places[host].work)
         batch.close(host, 'it goes to the cloud')
-        place = batch.look().places[host]
+        place = batch.read_hosts().places[host]
         _assert(not place.takes and place.ours, place)
         _assert([each.name for each in place.work] == [job], place)
         _assert(place.work[0].cores > 0, place)
         _assert(place.work[0].gone_at is not None, place)
         self.end(job)
-        _eventually(lambda: not batch.look().places[host].work)
-        _assert(batch.look().places[host].ours, host)
+        _eventually(lambda: not batch.read_hosts().places[host].work)
+        _assert(batch.read_hosts().places[host].ours, host)
 
     def accounts(self) -> tuple[str, str] | None:
         """Return two accounts of one parent; jobs are submitted to the first.
@@ -137,12 +137,12 @@ class BatchContract(abc.ABC):
         before = batch.shares()
         first, second = (before[name] for name in names)
         _assert(first.parent == second.parent, before)
-        batch.give(names[0], first.share + 7)
+        batch.set_share(names[0], first.share + 7)
         after = batch.shares()
         _assert(after[names[0]].share == first.share + 7, after)
-        batch.give(names[0], first.share)
+        batch.set_share(names[0], first.share)
         _assert(batch.shares() == before, before)
-        _refuses(lambda: batch.give('nobody', 1), 'nobody')
+        _refuses(lambda: batch.set_share('nobody', 1), 'nobody')
 
     def test_the_allocation_of_a_job_is_told(self) -> None:
         """The accounting has the job while it runs and after its end."""
@@ -171,15 +171,15 @@ class BatchContract(abc.ABC):
         for host in _hosts(batch):
             batch.close(host, 'it goes to the cloud')
         job = self._submitted(_hosts(batch)[0])
-        _eventually(lambda: batch.look().wants)
-        want = batch.look().wants[0]
+        _eventually(lambda: batch.read_hosts().wants)
+        want = batch.read_hosts().wants[0]
         _assert(want.name == job and want.cores > 0, want)
         self.end(job)
-        _eventually(lambda: not batch.look().wants)
+        _eventually(lambda: not batch.read_hosts().wants)
 
 
 def _hosts(batch: system.BatchSystem) -> list[str]:
-    return sorted(batch.look().places)
+    return sorted(batch.read_hosts().places)
 
 
 def _assert(is_so: object, what: object) -> None:

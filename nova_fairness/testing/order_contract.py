@@ -93,7 +93,7 @@ def clouds() -> Iterator[cluster.ClusterSnapshot]:
     yield dataclasses.replace(usual, inventory=nothing)
 
 
-def arranged(
+def uuids_in_order(
     order: order_base.Order, snapshot: cluster.ClusterSnapshot
 ) -> list[str]:
     """Return the UUIDs of all waiting requests, the next one first."""
@@ -119,13 +119,15 @@ class OrderContract:
         """The result has each request once, also without shares and use."""
         for snapshot in clouds():
             expected = sorted(each.uuid for each in snapshot.requests)
-            _assert_equal(sorted(arranged(self.order, snapshot)), expected)
+            _assert_equal(
+                sorted(uuids_in_order(self.order, snapshot)), expected
+            )
 
     def test_same_cloud_gets_the_same_order(self) -> None:
         """The order has no randomness, and no state from earlier calls."""
         listed = list(clouds())
-        before = [arranged(self.order, each) for each in listed]
-        after = [arranged(self.order, each) for each in reversed(listed)]
+        before = [uuids_in_order(self.order, each) for each in listed]
+        after = [uuids_in_order(self.order, each) for each in reversed(listed)]
         _assert_equal(after[::-1], before)
 
     def test_arguments_are_not_changed(self) -> None:
@@ -153,7 +155,8 @@ class OrderContract:
                 accounts=snapshot.accounts[::-1],
             )
             _assert_equal(
-                arranged(self.order, turned), arranged(self.order, snapshot)
+                uuids_in_order(self.order, turned),
+                uuids_in_order(self.order, snapshot),
             )
 
     def test_names_of_projects_and_users_do_not_matter(self) -> None:
@@ -163,7 +166,8 @@ class OrderContract:
         for snapshot in clouds():
             renamed = _renamed(snapshot, projects, users)
             _assert_equal(
-                arranged(self.order, renamed), arranged(self.order, snapshot)
+                uuids_in_order(self.order, renamed),
+                uuids_in_order(self.order, snapshot),
             )
 
     def test_a_larger_share_is_never_served_later(self) -> None:
@@ -220,7 +224,7 @@ class OrderContract:
             asked = {each.uuid: each for each in snapshot.requests}
             for action in plan.actions:
                 need = dict(asked[action.request].demand.amounts)
-                one = cluster.vector(need, snapshot.classes)
+                one = cluster.amounts_vector(need, snapshot.classes)
                 for host in action.hosts:
                     left[rows[host]] -= one
             if (left < 0).any():
@@ -231,7 +235,7 @@ def _places(
     order: order_base.Order, snapshot: cluster.ClusterSnapshot, project: str
 ) -> list[int]:
     of = {each.uuid: each.project for each in snapshot.requests}
-    names = arranged(order, snapshot)
+    names = uuids_in_order(order, snapshot)
     return [n for n, uuid in enumerate(names) if of[uuid] == project]
 
 

@@ -23,7 +23,7 @@ from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import waves
 
 _CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU')
-_ALONE = waves.AtOnce(1, 1)
+_ALONE = waves.MoveConcurrency(1, 1)
 
 
 class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[misc]
@@ -138,7 +138,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
         for row, node in enumerate(nodes):
             for server in self._servers_on(node):
                 amounts = _amounts_of_server(server)
-                used[row] += cluster.vector(dict(amounts), _CLASSES)
+                used[row] += cluster.amounts_vector(dict(amounts), _CLASSES)
                 running.append(_running_server(node, server, amounts))
         return cluster.ClusterSnapshot(
             _CLASSES,

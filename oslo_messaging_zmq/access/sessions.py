@@ -267,9 +267,9 @@ class Sessions:
         patient = began >= self._no_wait_until
         limit = began + (_MAX_WAIT_S if patient else 0.0)
         while True:
-            looks = [(s, self._current_facts(s)) for s in sessions]
-            passed = [s for s, found in looks if _has_passed(found)]
-            if passed or not _is_worth_waiting(looks):
+            states = [(s, self._current_facts(s)) for s in sessions]
+            passed = [s for s, found in states if _has_passed(found)]
+            if passed or not _can_still_show_admission(states):
                 break
             if not wait:
                 return
@@ -282,7 +282,7 @@ class Sessions:
             return
         # Nobody may hold up everybody again and again.
         self._no_wait_until = self._clock() + _NO_WAIT_AFTER_S
-        for session, found in looks:
+        for session, found in states:
             if found is None:
                 self._forget(session)
             else:
@@ -382,9 +382,9 @@ class Sessions:
 _ConnectionStates = list[tuple[Session, ConnectionFacts | None]]
 
 
-def _is_worth_waiting(looks: _ConnectionStates) -> bool:
+def _can_still_show_admission(states: _ConnectionStates) -> bool:
     """Check whether the kernel can still show an admission."""
-    return any(found and found.sent is not None for _, found in looks)
+    return any(found and found.sent is not None for _, found in states)
 
 
 def _is_greedy(found: ConnectionFacts) -> bool:

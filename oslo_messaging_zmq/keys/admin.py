@@ -225,7 +225,7 @@ def make(
     _make_directory(directory)
     with locked(directory):
         known = _entries_or_none(directory)
-        if allow_list.good(known, name):
+        if allow_list.valid_keys(known, name):
             raise errors.KeysError(
                 f'{name} has a key already: rotate replaces it'
             )
@@ -239,7 +239,7 @@ def make(
         entry = allow_list.AllowedKey(
             pair.public, name, role, _now(), signs=pair.signs
         )
-        changed = allow_list.added(known, entry)
+        changed = allow_list.with_added_key(known, entry)
         write([_new_secret(directory, pair), _new_list(directory, changed)])
     return entry
 
@@ -265,7 +265,7 @@ def rotate(directory: pathlib.Path, name: str) -> allow_list.AllowedKey:
     """
     with locked(directory):
         known = entries(directory)
-        present = allow_list.good(known, name)
+        present = allow_list.valid_keys(known, name)
         if not present:
             raise errors.KeysError(
                 f'{name} has no good key to replace: expected one of '
@@ -281,7 +281,7 @@ def rotate(directory: pathlib.Path, name: str) -> allow_list.AllowedKey:
             serves=last.serves,
             signs=pair.signs,
         )
-        changed = allow_list.added(known, entry)
+        changed = allow_list.with_added_key(known, entry)
         # The list first: a key that nobody allows would cut its node off.
         write([_new_list(directory, changed), _new_secret(directory, pair)])
     return entry
@@ -300,7 +300,7 @@ def revoke(directory: pathlib.Path, name_or_key: str) -> allow_list.Entries:
     :raises KeysError: if there is no such valid key.
     """
     with locked(directory):
-        changed, gone = allow_list.revoked(
+        changed, gone = allow_list.with_revoked_keys(
             entries(directory), name_or_key, _now()
         )
         write([_new_list(directory, changed)])
@@ -327,14 +327,14 @@ def allow(
     _make_directory(directory)
     with locked(directory):
         known = _entries_or_none(directory)
-        present = allow_list.good(known, name)
+        present = allow_list.valid_keys(known, name)
         role = role or (present[-1].role if present else allow_list.ROLES[0])
         allow_list.checked_role(role)
         serves = present[-1].serves if present else ()
         entry = allow_list.AllowedKey(
             public, name, role, _now(), serves=serves, signs=signs
         )
-        changed = allow_list.added(known, entry)
+        changed = allow_list.with_added_key(known, entry)
         write([_new_list(directory, changed)])
     return entry
 
@@ -351,7 +351,9 @@ def serves(
     """
     names = allow_list.checked_servers(list(servers))
     with locked(directory):
-        changed, present = allow_list.serving(entries(directory), name, names)
+        changed, present = allow_list.with_server_names(
+            entries(directory), name, names
+        )
         write([_new_list(directory, changed)])
     return present
 

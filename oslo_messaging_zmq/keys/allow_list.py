@@ -252,12 +252,12 @@ def _entry_as_json(entry: AllowedKey) -> dict[str, Any]:
     return item
 
 
-def good(entries: Entries, name: str) -> Entries:
+def valid_keys(entries: Entries, name: str) -> Entries:
     """Return the keys of a name that are not revoked, oldest first."""
     return tuple(e for e in entries if e.name == name and not e.revoked)
 
 
-def added(entries: Entries, new: AllowedKey) -> Entries:
+def with_added_key(entries: Entries, new: AllowedKey) -> Entries:
     """Return the list with a new key.
 
     :raises KeysError: if the key is on the list, or the name has another role.
@@ -269,7 +269,7 @@ def added(entries: Entries, new: AllowedKey) -> Entries:
                 f'{new.public} {state} as key of {entry.name}: expected a '
                 'new key'
             )
-    roles = {entry.role for entry in good(entries, new.name)}
+    roles = {entry.role for entry in valid_keys(entries, new.name)}
     if roles - {new.role}:
         raise errors.KeysError(
             f'{new.name} is a {"".join(roles - {new.role})}: revoke its keys '
@@ -278,7 +278,7 @@ def added(entries: Entries, new: AllowedKey) -> Entries:
     return (*entries, new)
 
 
-def revoked(
+def with_revoked_keys(
     entries: Entries, name_or_key: str, moment: str
 ) -> tuple[Entries, Entries]:
     """Revoke one key, or all keys of a name.
@@ -305,7 +305,7 @@ def revoked(
     )
 
 
-def serving(
+def with_server_names(
     entries: Entries, name: str, servers: tuple[str, ...]
 ) -> tuple[Entries, Entries]:
     """Set the additional server names of a name's valid keys.
@@ -314,7 +314,7 @@ def serving(
     :returns: the new list, and the valid entries of the name.
     :raises KeysError: if the name has no valid key.
     """
-    if not good(entries, name):
+    if not valid_keys(entries, name):
         raise errors.KeysError(f'{name} has no good key')
     changed = tuple(
         dataclasses.replace(entry, serves=servers)
@@ -322,4 +322,4 @@ def serving(
         else entry
         for entry in entries
     )
-    return changed, good(changed, name)
+    return changed, valid_keys(changed, name)

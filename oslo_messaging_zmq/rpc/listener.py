@@ -168,7 +168,9 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         try:
             callback([message])
         except Exception as error:  # noqa: BLE001 - others wait for us
-            LOG.error('A server did not take a message: %r', error)
+            LOG.error(
+                'RPC server raised an error; the message is lost: %r', error
+            )
 
     def _run(self) -> None:
         tasks.repeat(
@@ -245,7 +247,9 @@ class RpcListener(base.Listener):  # type: ignore[misc]
         answer: messages.Answer,
         left: Callable[[], None] = lambda: None,
     ) -> None:
-        payload = port.encoded(answer, self._settings.max_message_size)
+        payload = port.encode_or_failure(
+            answer, self._settings.max_message_size
+        )
         self._tasks.put(
             functools.partial(self._rpc.send, receiver, payload, left)
         )

@@ -231,7 +231,7 @@ class Limiter:
             self._buckets.popitem(last=False)
 
 
-def _always(name: str | bytes, size: int) -> bool:
+def _admit_every_message(name: str | bytes, size: int) -> bool:
     """Admit every message."""
     del name, size
     return True
@@ -259,7 +259,7 @@ class Port:
         address: messages.Address,
         answer: Answering,
         wake: Callable[[], None],
-        has_room: Callable[[str | bytes, int], bool] = _always,
+        has_room: Callable[[str | bytes, int], bool] = _admit_every_message,
     ) -> None:
         self._guard = guard
         self._answer = answer
@@ -463,7 +463,7 @@ class Port:
         self._refused.note(kind, who, why)
 
 
-def encoded(answer: messages.Answer, limit: int) -> bytes:
+def encode_or_failure(answer: messages.Answer, limit: int) -> bytes:
     """Encode an answer; replace one that cannot be sent by a failure.
 
     :param limit: largest size of a message in bytes.

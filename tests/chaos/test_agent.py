@@ -29,7 +29,7 @@ from fairness_lab.testbed.nodes import processes
 from tests.functional import agent_process
 from tests.functional import agent_site
 from tests.functional.agent_site import FOUND
-from tests.functional.agent_site import named
+from tests.functional.agent_site import names_error
 
 pytestmark = [pytest.mark.real, pytest.mark.beside]
 
@@ -115,7 +115,8 @@ class Scene:
         """Wait for rounds that complain, and whose guests are measured."""
         self.agent.await_round(
             lambda done: (
-                named(done, text) and agent_site.is_measured(done, *FOUND)
+                names_error(done, text)
+                and agent_site.is_measured(done, *FOUND)
             ),
             count,
         )
@@ -124,10 +125,10 @@ class Scene:
         """Wait until weights are fair and nobody complains."""
         known = len(self.agent.rounds())
         self.agent.await_round(
-            lambda done: agent_site.is_steered(done) and not _troubled(done)
+            lambda done: agent_site.is_steered(done) and not _has_errors(done)
         )
         for number, done in enumerate(self.agent.rounds()[known:], 1):
-            if agent_site.is_steered(done) and not _troubled(done):
+            if agent_site.is_steered(done) and not _has_errors(done):
                 return number
         raise AssertionError
 
@@ -161,7 +162,7 @@ class Scene:
         ]
 
 
-def _troubled(done):
+def _has_errors(done):
     return done['errors'] or done['unsaved']
 
 
@@ -220,7 +221,9 @@ def block_state(scene, text, begin, end):
     """Nobody whose values cannot be put on record is steered."""
     scene.use(exempt=domain.owner_id('user bob'))
     scene.agent.await_round(
-        lambda done: agent_site.applied(done)['bob-1'] == FOUND['bob-1']
+        lambda done: (
+            agent_site.applied_weights(done)['bob-1'] == FOUND['bob-1']
+        )
     )
     state = str(scene.agent.state)
     scene.inside('sh', '-c', begin, 'sh', state)
@@ -247,7 +250,9 @@ def take_descriptors(scene):
         looked = 2 + int(2 * LOOKS_S / agent_process.INTERVAL_S)
         scene.agent.await_round(agent_site.is_steered, looked)
         for done in scene.agent.rounds()[known:]:
-            assert agent_site.applied(done).keys() == FOUND.keys(), done
+            assert agent_site.applied_weights(done).keys() == FOUND.keys(), (
+                done
+            )
     finally:
         resource.prlimit(scene.agent.pid, resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -279,14 +284,14 @@ def kill_helper(scene):
     assert processes.wait_until(scene.agent.helpers, agent_process.PATIENCE_S)
 
 
-def misbehave(scene, metric):
+def use_faulty_metric(scene, metric):
     scene.use(metric=metric)
     try:
         # It may be in quarantine since another time, and not be in force.
-        first = scene.agent.await_round(lambda done: named(done, metric))
+        first = scene.agent.await_round(lambda done: names_error(done, metric))
         assert WHY[metric] in first['quarantined'][metric]
         kept = scene.site.shares()
-        scene.agent.await_round(lambda done: named(done, metric), 2)
+        scene.agent.await_round(lambda done: names_error(done, metric), 2)
         assert scene.site.shares() == kept
     finally:
         scene.use(metric=METRIC)
@@ -326,11 +331,11 @@ FAULTS = {
     'libvirt killed': (kill_libvirt,),
     'helper killed': (kill_helper,),
     'second agent': (start_second,),
-    **{f'plugin: {name}': (misbehave, name) for name in WHY},
+    **{f'plugin: {name}': (use_faulty_metric, name) for name in WHY},
 }
 
 
-def lived_through(scene, name):
+def count_rounds_to_heal(scene, name):
     """Have a fault happen; how many rounds it took to heal."""
     fault, *arguments = FAULTS[name]
     before = scene.holds()
@@ -357,15 +362,19 @@ def lived_through(scene, name):
 @pytest.mark.parametrize(
     'name', random.Random(SEED).sample(list(FAULTS), len(FAULTS))
 )
-def test_weights_are_fair_again_within_three_rounds(
+def test_weights_are_fair_within_three_rounds_after_each_fault(
     scene, record_property, name
 ):
-    record_property('rounds', json.dumps([(name, lived_through(scene, name))]))
+    record_property(
+        'rounds', json.dumps([(name, count_rounds_to_heal(scene, name))])
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('seed', range(10))
-def test_any_faults_after_each_other_heal_too(scene, record_property, seed):
+def test_weights_are_fair_after_any_sequence_of_faults(
+    scene, record_property, seed
+):
     chosen = random.Random(seed).choices(list(FAULTS), k=12)
-    took = [(name, lived_through(scene, name)) for name in chosen]
+    took = [(name, count_rounds_to_heal(scene, name)) for name in chosen]
     record_property('rounds', json.dumps(took))

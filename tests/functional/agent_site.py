@@ -118,7 +118,7 @@ def running(name, guests=types.MappingProxyType(FOUND)):
         qemu.finish_run(run)
 
 
-def applied(done):
+def applied_weights(done):
     return {
         item['name']: item['applied']['cpu']
         for item in done['instances']
@@ -128,7 +128,7 @@ def applied(done):
 
 def is_steered(done):
     """Tell whether the agent found a competition and moved every weight."""
-    held = applied(done)
+    held = applied_weights(done)
     return (
         done['enforced']
         and held.keys() == FOUND.keys()
@@ -137,7 +137,7 @@ def is_steered(done):
     )
 
 
-def named(done, text):
+def names_error(done, text):
     return any(text in error for error in done['errors'])
 
 

@@ -100,7 +100,7 @@ def main(url, directory, file, servers=None, groups=None, charged=None):
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     world = test_service.World(directory)
-    shares = share_file.watched(pathlib.Path(file))
+    shares = share_file.open_watched_file(pathlib.Path(file))
     world.accounts = shares.content()
     follower = Servers(world, servers and pathlib.Path(servers))
     follower.follow()

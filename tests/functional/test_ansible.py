@@ -126,7 +126,7 @@ def test_the_role_installs_an_agent_that_steers(node):
     assert mode == '640\n'
 
 
-def test_a_second_run_changes_nothing(node):
+def test_a_second_run_of_the_role_changes_nothing(node):
     pid = node.machine.show(AGENT, 'MainPID')
     assert node.applied(agent_options=STEERS) == 0
     assert node.machine.show(AGENT, 'MainPID') == pid
@@ -146,7 +146,7 @@ def test_a_changed_option_is_reloaded_by_the_same_process(node):
 def test_another_version_replaces_the_installed_one(node):
     (built,) = node.packages.glob('nova-fairness_*.deb')
     newer = node.packages / 'nova-fairness_99_amd64.deb'
-    debian_package.with_version(built, newer, '99')
+    debian_package.write_with_version(built, newer, '99')
     built.rename(node.place / built.name)
     pid = node.machine.show(AGENT, 'MainPID')
     assert node.applied(agent_options=STEERS) > 0
@@ -162,7 +162,7 @@ def test_another_version_replaces_the_installed_one(node):
     assert node.machine.check(*show) != '99'
 
 
-def test_the_queue_gets_its_key_and_tables_without_being_started(node):
+def test_the_role_makes_key_and_tables_of_the_queue_without_starting_it(node):
     queue = {
         'services': ['queue'],
         'clients': [],
@@ -181,7 +181,7 @@ def test_the_queue_gets_its_key_and_tables_without_being_started(node):
     assert node.applied(**queue) == 0
 
 
-def test_the_queue_stays_while_messages_may_pass_the_relay(node):
+def test_the_role_keeps_the_queue_while_messages_may_pass_the_relay(node):
     code, changed, said = node.play(state='absent', services=['queue'])
     assert code != 0
     assert changed == 0

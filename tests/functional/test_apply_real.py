@@ -189,7 +189,7 @@ def test_a_helper_killed_with_a_request_under_way_is_replaced(
     assert vms.values()[0] == 600
 
 
-def test_a_helper_that_does_not_answer_holds_nothing_up(
+def test_a_helper_that_does_not_answer_delays_no_write(
     vms, keys, helper, monkeypatch
 ):
     monkeypatch.setenv('FAIRNESS_TEST', str(os.getpid()))
@@ -237,14 +237,14 @@ def test_an_idle_vm_gets_back_its_earlier_values(
     assert vms.values() == BEFORE
 
 
-def test_shares_that_look_as_if_a_vm_were_idle_are_shares(
+def test_shares_equal_to_the_idle_value_are_treated_as_shares(
     vms, keys, in_process
 ):
     vms.set(0, 3)
     assert group_control.CpuShares().read(keys)[keys[0]] == 3
 
 
-def test_a_value_that_the_kernel_changed_is_seen(vms, keys, monkeypatch):
+def test_a_value_that_the_kernel_adjusted_is_read_back(vms, keys, monkeypatch):
     def meddled(requests):
         vms.set(0, 2)
         return [0]
@@ -265,7 +265,7 @@ def test_a_vanished_process_keeps_no_other_vm_from_being_written(
     assert vms.values() == (500, BEFORE[1], 500)
 
 
-def test_a_group_that_came_back_under_its_name_is_another(
+def test_a_recreated_group_of_the_same_name_is_a_new_group(
     vms, keys, in_process
 ):
     control = group_control.CpuShares()
@@ -300,7 +300,9 @@ def test_a_process_in_a_shared_group_is_not_written(vms, keys, in_process):
     assert not outcome.gone
 
 
-def test_drift_is_seen_and_repaired(vms, keys, in_process, tmp_path):
+def test_drift_of_a_control_is_detected_and_repaired(
+    vms, keys, in_process, tmp_path
+):
     applier, _found = started(tmp_path / 'found')
     changes = [change(key, 500) for key in keys]
     applier.apply(changes)
@@ -406,7 +408,7 @@ def test_killed_at_any_system_call_then_started_and_stopped(
         steered += vms.values() != BEFORE
         assert killed.run(getattr(lives, next_life))
         assert vms.values() == BEFORE, f'killed at {at}'
-    assert steered > effort.part(20, killed.QUICK_STEP)
+    assert steered > effort.count_to_try(20, killed.QUICK_STEP)
 
 
 @pytest.mark.parametrize(
@@ -417,7 +419,7 @@ def test_killed_at_any_system_call_then_started_and_stopped(
         pytest.param(60, marks=pytest.mark.slow),
     ],
 )
-def test_killed_again_while_it_puts_things_right(
+def test_an_agent_killed_during_its_restore_restores_at_the_next_start(
     vms, keys, in_process, tmp_path, at
 ):
     lives = Lives(vms, keys, tmp_path / 'found')

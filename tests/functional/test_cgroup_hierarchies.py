@@ -132,9 +132,7 @@ def test_cpu_time_is_counted_and_stall_is_known(vm):
     assert held > 2**20
 
 
-def test_a_vm_can_be_idle_and_is_so_no_more_before_it_has_shares(
-    vm, monkeypatch
-):
+def test_a_vm_leaves_the_idle_class_before_it_gets_shares(vm, monkeypatch):
     monkeypatch.setattr(privileged.context, 'client_mode', False)
     if version_of('cpu') == 2:
         top = pathlib.Path(mounts()[cgroup.UNIFIED].path)

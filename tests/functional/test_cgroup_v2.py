@@ -137,7 +137,7 @@ def bad(case):
 
 
 @pytest.mark.parametrize('suite', SUITES)
-def test_a_suite_holds_inside(report, suite):
+def test_each_suite_passes_inside_the_v2_machine(report, suite):
     results = report.results[suite]
     assert results, report.done.output[-4000:]
     failed = {name: said for name, said in results.items() if said}
@@ -158,11 +158,11 @@ def test_the_hierarchy_is_version_2_alone_with_all_controllers(guest):
 @pytest.mark.parametrize(
     ('script', 'code'), [('exit 0', 0), ('exit 3', 3), ('kill -9 $$', -9)]
 )
-def test_exit_codes_come_back(guest, script, code):
+def test_the_machine_returns_exit_codes(guest, script, code):
     assert guest.run(['sh', '-c', script]).code == code
 
 
-def test_output_and_files_come_back_and_nothing_else_does(guest, tmp_path):
+def test_the_machine_returns_output_and_files_only(guest, tmp_path):
     kept, lost = guest.exchange / 'kept', tmp_path / 'lost'
     script = f'echo one; echo two >&2; date >{kept}; mkdir -p {tmp_path}'
     done = guest.run(['sh', '-c', f'{script}; date >{lost}'])
@@ -171,7 +171,7 @@ def test_output_and_files_come_back_and_nothing_else_does(guest, tmp_path):
     assert not lost.exists()
 
 
-def test_an_unknown_command_says_so(guest):
+def test_an_unknown_command_is_named(guest):
     done = guest.run(['no-such-command'])
     assert done.code == 127
     assert 'no-such-command' in done.output
@@ -197,13 +197,13 @@ exec examples/preemptible/watch-notice true
 """
 
 
-def test_a_guest_that_was_told_shuts_itself_down(guest):
+def test_a_guest_shuts_itself_down_when_asked(guest):
     # The last that is done with this machine.
     with pytest.raises(machine.GuestFailed, match='Power down'):
         guest.run(['sh', '-c', GOES], timeout_s=300)
 
 
-def test_a_machine_that_does_not_come_up_leaves_nothing(tmp_path):
+def test_a_machine_that_does_not_boot_leaves_nothing(tmp_path):
     boot = image.ensure(lab_image.default_cache())
     with pytest.raises(machine.GuestFailed, match='does not answer'):
         machine.Machine(tmp_path, boot).start(patience_s=0.5)

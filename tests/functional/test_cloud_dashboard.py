@@ -134,7 +134,7 @@ def test_users_see_only_their_servers_in_a_browser(said):
     }
     checked(cloud, CHECKS, 3)
     # The server that alice cancelled in her browser is gone, and no other.
-    patience.eventually(
+    patience.wait_for_value(
         lambda: before.keys() - servers().keys() == {'alice-waits'}
     )
     fields = ('-c', 'state', '-f', 'value')
@@ -191,7 +191,7 @@ def test_managers_and_operators_give_orders_in_a_browser(said, orders):
         found = openstack('fairness', 'metric', 'list')
         return [each['Name'] for each in found if each['In Force']]
 
-    patience.eventually(lambda: in_force() == ['GreedinessMetric'])
+    patience.wait_for_value(lambda: in_force() == ['GreedinessMetric'])
     check = 'users_read_in_the_dialog_which_flavors_start'
     checked(cloud, f'{ORDERS}::test_{check}', 1)
 
@@ -202,7 +202,7 @@ def test_an_operator_approves_a_plan_that_others_do_not_see(said, orders):
         if name.startswith('alice-fills'):
             run('openstack', 'server', 'delete', '--all-projects', name)
     waits = ('fairness', 'request', 'list', '--all-projects')
-    patience.eventually(lambda: openstack(*waits) == [])
+    patience.wait_for_value(lambda: openstack(*waits) == [])
     plan = openstack('fairness', 'plan', 'create', '--empty', 'cmp2')['uuid']
     about = ('fairness', 'plan', 'show', plan)
     assert openstack(*about)['state'] == 'proposed'
@@ -278,7 +278,7 @@ def test_prometheus_scrapes_all_and_follows_the_rules(said):
         found = asked(said, 'targets')['activeTargets']
         return [each['health'] for each in found]
 
-    patience.eventually(lambda: targets() == ['up'] * TARGETS)
+    patience.wait_for_value(lambda: targets() == ['up'] * TARGETS)
     groups = asked(said, 'rules')['groups']
     files = {pathlib.Path(each['file']) for each in groups}
     assert files == {*RULES.glob('*.rules.yml')}
@@ -287,4 +287,6 @@ def test_prometheus_scrapes_all_and_follows_the_rules(said):
         'unknown',
     }
     query = 'user:nova_fairness_instance_heaviness_quotas:count'
-    patience.eventually(lambda: asked(said, 'query', query=query)['result'])
+    patience.wait_for_value(
+        lambda: asked(said, 'query', query=query)['result']
+    )

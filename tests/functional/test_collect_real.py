@@ -18,7 +18,7 @@ from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
 from nova_fairness.collect import processes
 from tests.fixtures import lab
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 pytestmark = pytest.mark.real
 
@@ -90,18 +90,18 @@ def only(found):
     return vm
 
 
-def test_events_tell_of_start_pause_resume_and_stop(connection, found):
+def test_libvirt_events_report_start_pause_resume_and_stop(connection, found):
     assert names(found) == []
     domain = connection.createXML(xml('a'), 0)
-    assert eventually(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: names(found) == ['a'])
     assert not only(found).paused
     assert only(found).instance.nics[0].tap == 'tap-a'
     domain.suspend()
-    assert eventually(lambda: only(found).paused)
+    assert wait_for_value(lambda: only(found).paused)
     domain.resume()
-    assert eventually(lambda: not only(found).paused)
+    assert wait_for_value(lambda: not only(found).paused)
     domain.destroy()
-    assert eventually(lambda: names(found) == [])
+    assert wait_for_value(lambda: names(found) == [])
 
 
 def test_a_reset_keeps_the_incarnation_and_a_restart_does_not(
@@ -109,45 +109,47 @@ def test_a_reset_keeps_the_incarnation_and_a_restart_does_not(
 ):
     domain = connection.defineXML(xml('a'))
     domain.create()
-    assert eventually(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: names(found) == ['a'])
     first = only(found).key
     domain.reset()
     domain.suspend()
-    assert eventually(lambda: only(found).paused)
+    assert wait_for_value(lambda: only(found).paused)
     assert only(found).key == first
     domain.destroy()
-    assert eventually(lambda: names(found) == [])
+    assert wait_for_value(lambda: names(found) == [])
     domain.create()
-    assert eventually(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: names(found) == ['a'])
     assert only(found).key != first
     domain.undefine()
     assert names(found) == ['a']
 
 
-def test_a_qemu_that_is_killed_leaves_the_list(connection, found, reader):
+def test_a_vm_with_a_killed_qemu_is_removed_from_the_inventory(
+    connection, found, reader
+):
     connection.createXML(xml('a'), 0)
     connection.createXML(xml('b'), 0)
-    assert eventually(lambda: names(found) == ['a', 'b'])
+    assert wait_for_value(lambda: names(found) == ['a', 'b'])
     vms = found.incarnations()
     assert np.isfinite(reader.read(vms).totals).all()
     dead = [vm.instance.domain_name for vm in vms].index('a')
     os.kill(vms[dead].pid, signal.SIGKILL)
     # Its threads end before it does.
     proc = pathlib.Path('/proc')
-    assert eventually(
+    assert wait_for_value(
         lambda: processes.start_ticks(proc, vms[dead].pid) is None
     )
     totals = reader.read(vms).totals
     assert np.isnan(totals[dead]).all()
     assert np.isfinite(totals[1 - dead]).all()
-    assert eventually(lambda: names(found) == ['b'])
+    assert wait_for_value(lambda: names(found) == ['b'])
 
 
-def test_a_hotplugged_nic_is_known(connection, found):
+def test_a_hotplugged_nic_is_in_the_inventory(connection, found):
     domain = connection.createXML(xml('a'), 0)
-    assert eventually(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: names(found) == ['a'])
     domain.attachDevice(NIC)
-    assert eventually(
+    assert wait_for_value(
         lambda: (
             [nic.tap for nic in only(found).instance.nics]
             == ['tap-a', 'hotplugged']
@@ -159,14 +161,14 @@ def test_vms_stay_known_while_libvirt_restarts(
     node, connection, found, reader
 ):
     connection.createXML(xml('a'), 0)
-    assert eventually(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: names(found) == ['a'])
     before = only(found).key
     node.stop_libvirt()
-    assert eventually(lambda: 'does not answer' in found.problem)
+    assert wait_for_value(lambda: 'does not answer' in found.problem)
     assert only(found).key == before
     assert np.isfinite(reader.read(found.incarnations()).totals).all()
     node.start_libvirt()
-    assert eventually(lambda: found.problem == '')
+    assert wait_for_value(lambda: found.problem == '')
     assert only(found).key == before
 
 
@@ -174,21 +176,21 @@ def test_a_vm_that_ends_while_libvirt_is_away_is_dropped(
     node, connection, found
 ):
     connection.createXML(xml('a'), 0)
-    assert eventually(lambda: names(found) == ['a'])
+    assert wait_for_value(lambda: names(found) == ['a'])
     pid = only(found).pid
     node.stop_libvirt()
-    assert eventually(lambda: 'does not answer' in found.problem)
+    assert wait_for_value(lambda: 'does not answer' in found.problem)
     os.kill(pid, signal.SIGKILL)
-    assert eventually(lambda: names(found) == [])
+    assert wait_for_value(lambda: names(found) == [])
     node.start_libvirt()
-    assert eventually(lambda: found.problem == '')
+    assert wait_for_value(lambda: found.problem == '')
 
 
 @pytest.fixture
 def hung_monitor(node, connection, found):
     """A stopped QEMU with a monitor call that hangs on it."""
     connection.createXML(xml('stuck'), 0)
-    assert eventually(lambda: names(found) == ['stuck'])
+    assert wait_for_value(lambda: names(found) == ['stuck'])
     pid = only(found).pid
     os.kill(pid, signal.SIGSTOP)
     other = libvirt.open(node.libvirt_uri)
@@ -215,11 +217,11 @@ def test_a_stopped_qemu_costs_no_vm_a_round(
     hung_monitor, connection, found, reader
 ):
     connection.createXML(xml('b'), 0)
-    assert eventually(lambda: names(found) == ['b', 'stuck'])
+    assert wait_for_value(lambda: names(found) == ['b', 'stuck'])
     totals = reader.read(found.incarnations()).totals
     assert np.isfinite(totals).all()
     connection.lookupByName('b').destroy()
-    assert eventually(lambda: names(found) == ['stuck'])
+    assert wait_for_value(lambda: names(found) == ['stuck'])
     assert hung_monitor.is_alive(), 'the monitor call was to hang meanwhile'
 
 

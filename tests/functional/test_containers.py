@@ -154,12 +154,12 @@ def test_the_agent_steers_from_its_container(host):
     host.await_steered()
 
 
-def test_a_stop_restores(host):
+def test_a_stopped_service_restores_values(host):
     host.machine.check(*STOP.split())
     assert host.shares == booted.FOUND
 
 
-def test_a_killed_agent_is_restored_by_hand(host):
+def test_values_of_a_killed_agent_are_restored_by_command(host):
     host.machine.check('podman', 'start', 'nova-fairness-agent')
     host.await_steered()
     host.machine.check('podman', 'kill', 'nova-fairness-agent')
@@ -168,7 +168,7 @@ def test_a_killed_agent_is_restored_by_hand(host):
     assert host.shares == booted.FOUND
 
 
-def test_the_relay_and_the_queue_run_without_rights(host):
+def test_the_containers_of_relay_and_queue_run_unprivileged(host):
     host.write('/etc/hosts', '127.0.0.1 localhost booted\n')
     host.machine.check('systemctl', 'start', 'rabbitmq-server')
     for line in typed('Relay and queue'):

@@ -121,7 +121,7 @@ def is_steered(done):
     )
 
 
-def test_a_stopped_agent_takes_everything_back(site, agent):
+def test_a_stopped_agent_restores_every_control(site, agent):
     found = site.held()
     agent.start()
     done = agent.await_round(is_steered)
@@ -133,7 +133,7 @@ def test_a_stopped_agent_takes_everything_back(site, agent):
     assert site.held() == found
 
 
-def test_restore_takes_back_the_values_a_killed_agent_left(site, agent):
+def test_restore_undoes_every_control_of_a_killed_agent(site, agent):
     found = site.held()
     agent.start()
     agent.await_round(is_steered)
@@ -144,7 +144,9 @@ def test_restore_takes_back_the_values_a_killed_agent_left(site, agent):
     assert site.held() == found
 
 
-def test_an_agent_after_a_killed_one_takes_everything_back(site, agent):
+def test_an_agent_restores_every_control_of_its_killed_predecessor(
+    site, agent
+):
     found = site.held()
     agent.start()
     agent.await_round(is_steered)
@@ -155,7 +157,7 @@ def test_an_agent_after_a_killed_one_takes_everything_back(site, agent):
     assert site.held() == found
 
 
-def test_a_control_taken_out_at_sighup_is_given_back(site, agent):
+def test_a_control_disabled_at_sighup_is_restored(site, agent):
     found = site.held()
     agent.start()
     agent.await_round(is_steered)

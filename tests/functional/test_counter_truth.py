@@ -192,7 +192,7 @@ def test_written_bytes_are_counted_in_every_cache_mode(machine, cache):
 
 
 @pytest.mark.parametrize('cache', ['none', 'directsync'])
-def test_reading_past_the_page_cache_is_counted_each_time(machine, cache):
+def test_direct_reads_are_counted_each_time(machine, cache):
     moved(machine, cache, 'disk-write')
     for _ in range(2):
         read, written, told_read, _ = moved(machine, cache, 'disk-read')
@@ -202,9 +202,7 @@ def test_reading_past_the_page_cache_is_counted_each_time(machine, cache):
 
 
 @pytest.mark.parametrize('cache', ['writethrough', 'writeback', 'unsafe'])
-def test_reading_from_the_page_cache_moves_nothing_but_libvirt_counts_it(
-    machine, cache
-):
+def test_page_cache_reads_are_counted_by_libvirt_only(machine, cache):
     moved(machine, cache, 'disk-write')
     # The host may reclaim pages of its cache at any time.
     reads = [moved(machine, cache, 'disk-read') for _ in range(3)]
@@ -283,7 +281,7 @@ def test_received_bytes_of_all_nics_are_summed(machine):
     assert received == pytest.approx(now[0] - told[0], abs=NET_SLACK)
 
 
-def test_touched_memory_is_resident_and_stays_so(machine):
+def test_touched_memory_stays_counted_as_resident(machine):
     touched = 128 * MIB
     # What the guest freed after its boot is resident already: use that up.
     machine.guest.command(f'memory {64 * MIB}')

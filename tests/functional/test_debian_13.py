@@ -56,7 +56,7 @@ find / -xdev -ignore_readdir_race \
 def debian(tmp_path_factory):
     """With its OpenStack, and our packages built."""
     place = tmp_path_factory.mktemp('debian-13')
-    with minimal_debian.made(place, 'trixie') as made:
+    with minimal_debian.running_debian(place, 'trixie') as made:
         made.typed(
             f'apt-get install -y --no-install-recommends {" ".join(OPENSTACK)}'
         )
@@ -89,7 +89,7 @@ def unit(debian):
 
 # Before the machine boots, whose files these are.
 @pytest.mark.parametrize('room', PURE)
-def test_the_unit_tests_of_a_pure_room_pass_on_its_python(unit, room):
+def test_unit_tests_of_a_pure_room_pass_on_python_of_debian_13(unit, room):
     said = unit.typed(
         '/opt/unit/bin/python --version',
         'PYTHONHASHSEED=0 PYTHONPATH=/clone /opt/unit/bin/python -m pytest '
@@ -190,7 +190,7 @@ def test_the_client_of_debian_has_the_commands(installed):
     assert 'Failed to import plugin' not in done.stderr
 
 
-def test_nothing_is_left_when_it_is_removed(installed, before):
+def test_nothing_is_left_after_removal(installed, before):
     stop, restore, *_ = minimal_debian.commands(UNINSTALL, 'A compute node')
     (withdraw,) = minimal_debian.commands(UNINSTALL, 'The row in Nova')
     said = installed.check(

@@ -72,7 +72,7 @@ def test_the_disk_of_a_dead_run_is_removed(lab_node):
     assert traces(lab_node) == []
 
 
-def test_an_unknown_scheduler_says_so_and_leaves_nothing(lab_node):
+def test_an_unknown_disk_scheduler_is_named_and_leaves_nothing(lab_node):
     made = disk.NodeDisk(lab_node, 32, RATE_MIB_S, 'no-such')
     with pytest.raises(exception.LabError, match='does not come up'):
         made.open()
@@ -89,7 +89,7 @@ def test_fio_divides_the_rate_of_a_disk_by_weights(lab_node, lab_guest, slow):
         fleet.VmLoad(name, weights[name], made.images[0], True, 64, 16)
         for name, made in guests.items()
     ]
-    got = fleet.run_fio(jobs, reading.parents(guests['a'].pid), SECONDS)
+    got = fleet.run_fio(jobs, reading.parent_groups(guests['a'].pid), SECONDS)
     rates = {name: values['bytes_per_s'] for name, values in got.items()}
     assert got['b']['weight'] == 300
     assert sum(rates.values()) < 1.3 * RATE_MIB_S * MIB
@@ -101,7 +101,9 @@ def reported(made):
     return made.line.report
 
 
-def test_a_deep_guest_reads_at_the_rate_of_its_disk(lab_guest, slow):
+def test_a_guest_with_deep_queue_reads_at_the_rate_of_its_disk(
+    lab_guest, slow
+):
     image = scenario_module.GuestDisk(64, 'none', 'native')
     made = lab_guest('deep', 'alice', disks=(image,))
     made.command('disk max 0 65536 16')
@@ -113,7 +115,7 @@ def test_a_deep_guest_reads_at_the_rate_of_its_disk(lab_guest, slow):
     made.command('disk 0 0')
 
 
-def test_a_guest_says_how_late_it_wakes(lab_guest):
+def test_a_guest_reports_its_wake_up_latency(lab_guest):
     made = lab_guest('sleeper', 'alice')
     made.command('wake 100')
     made.command('cpu-burn-seconds 2')

@@ -100,7 +100,7 @@ def test_nodes_reach_each_other_until_one_is_cut_off(hub, link):
     assert interfaces_here() == before
 
 
-def test_redis_answers_only_while_it_can(redis):
+def test_redis_is_unreachable_while_its_link_is_cut(redis):
     assert redis.answers()
     redis.freeze()
     assert not redis.answers()
@@ -113,7 +113,7 @@ def test_redis_answers_only_while_it_can(redis):
     assert processes.wait_until(redis.answers, PATIENCE_S)
 
 
-def test_redis_forgets_when_it_is_told_to(redis, link):
+def test_redis_is_flushed_on_request(redis, link):
     said = b'SET key value\r\n'
     away = link('a', 1)
     with namespace.open_socket(
@@ -129,7 +129,7 @@ def test_redis_forgets_when_it_is_told_to(redis, link):
     assert redis.keys() == 0
 
 
-def test_a_failed_command_in_a_network_is_told(link):
+def test_a_failed_command_in_a_network_is_reported(link):
     with pytest.raises(
         exception.LabError, match=r'network a failed .*: .*nonsense'
     ):
@@ -164,4 +164,4 @@ def test_nothing_of_a_network_is_left_when_its_owner_dies(tmp_path):
     assert processes.is_alive(holder), 'a killed run cannot clean up'
     assert name in qemu.remove_dead_runs()
     assert not processes.is_alive(holder)
-    assert name not in groups.runs()
+    assert name not in groups.runs_with_groups()

@@ -101,13 +101,13 @@ def whole(peers):
     assert peers.come_to_know(2, 2)
 
 
-def test_agents_that_are_cut_off_know_themselves_only(peers):
+def test_agents_without_links_know_only_their_own_node(peers):
     peers.wires.cut('node2')
     assert peers.come_to_know(1, 1)
     peers.wires.heal('node2')
 
 
-def test_an_agent_that_stands_still_is_left_out(peers):
+def test_an_agent_stopped_by_a_signal_is_left_out(peers):
     peers.agents.hold(['node2'])
     assert peers.come_to_know(1, 2)
     peers.agents.release(['node2'])

@@ -119,7 +119,7 @@ def remains(run, identities):
     """Everything of a run that is still there."""
     return [
         *(item for item in identities if processes.is_alive(item)),
-        *(name for name in groups.runs() if name == run.name),
+        *(name for name in groups.runs_with_groups() if name == run.name),
         *(path for path in [run] if path.exists()),
     ]
 
@@ -147,7 +147,7 @@ def test_an_interrupted_run_of_two_nodes_leaves_nothing(start, tmp_path):
     interfaces = interfaces_here()
     child = start(text=MOVING)
     run, _ = await_load(child, tmp_path)
-    between = groups.members(
+    between = groups.processes_below(
         [
             item.path / groups.NodeGroups(run.name, name).relative
             for name in (hub.NAME, redis_server.NAME)
@@ -185,9 +185,7 @@ def cpu_weights():
     }
 
 
-def test_a_live_run_is_left_alone_and_weighs_by_the_chosen_metric(
-    start, tmp_path
-):
+def test_a_second_start_leaves_a_live_run_alone(start, tmp_path):
     child = start('--no-agents', '--cpu-weight=2.5')
     run, identities = await_load(child, tmp_path)
     assert cpu_weights() == {2.5}
@@ -195,7 +193,7 @@ def test_a_live_run_is_left_alone_and_weighs_by_the_chosen_metric(
     assert all(processes.is_alive(item) for item in identities)
 
 
-def test_an_agent_that_does_not_start_fails_the_run(start, tmp_path):
+def test_a_run_fails_if_an_agent_does_not_start(start, tmp_path):
     text = SCENARIO + 'agent: {{fairness: {{interval: never}}}}\n'
     child = start(text=text)
     _, said = child.communicate(timeout=PATIENCE_S)
@@ -238,7 +236,7 @@ def test_a_moved_vm_keeps_its_uuid_and_its_owner(start, tmp_path):
 # That equal weights give equal parts is shown by check_scopes.py, and that a
 # run without agents has none by test_lab_scenarios.py.
 @pytest.mark.slow
-def test_without_agents_every_vm_gets_the_same(tmp_path):
+def test_without_agents_all_vms_get_equal_cpu_time(tmp_path):
     out = tmp_path / 'out'
     command = [
         *(sys.executable, '-m', 'fairness_lab.cmd.lab', 'run'),
@@ -253,7 +251,7 @@ def test_without_agents_every_vm_gets_the_same(tmp_path):
     assert parts == pytest.approx(dict.fromkeys(parts, 1 / 3), abs=0.04)
 
 
-def test_a_guest_follows_its_orders_exactly(lab_guest):
+def test_a_guest_runs_the_ordered_load(lab_guest):
     guest = lab_guest(
         'web', 'alice', disks=(scenario_module.GuestDisk(16),), nics=1
     )

@@ -131,7 +131,7 @@ def test_each_library_has_the_lowest_version_that_is_allowed(lowest):
 
 
 @pytest.mark.parametrize('room', list(lower_bounds.ROOMS))
-def test_the_tests_of_a_room_pass_with_it(lowest, room):
+def test_the_tests_of_a_room_pass_with_lowest_versions(lowest, room):
     told = run(
         *(lowest, '-m', 'pytest', '-q', '-n0', '-p', 'no:cacheprovider'),
         *('-W', 'ignore', '-m', 'not slow', UNIT / room, *NOT),
@@ -144,7 +144,7 @@ def test_the_tests_of_a_room_pass_with_it(lowest, room):
     assert ' passed' in told
 
 
-def test_this_environment_is_not_that_of_the_tests(lowest):
+def test_the_environment_of_lowest_versions_is_separate(lowest):
     assert os.path.realpath(
         run(lowest, '-c', 'import sys; print(sys.prefix)').strip()
     ) != os.path.realpath(sys.prefix)

@@ -186,7 +186,7 @@ def test_memory_is_written_by_the_helper_and_restored(vms, node):
     assert [vms.value(number, file) for number in (1, 2)] == before
 
 
-def test_nothing_that_stops_a_vm_is_written(vms, node):
+def test_memory_limits_that_stop_a_vm_are_never_written(vms, node):
     names = (
         ('memory.limit_in_bytes', 'memory.memsw.limit_in_bytes')
         if vms.v1
@@ -204,7 +204,7 @@ def test_nothing_that_stops_a_vm_is_written(vms, node):
     assert hard() == before
 
 
-def test_free_memory_is_left_to_a_vm_that_is_spared_little(vms, node):
+def test_free_memory_goes_to_a_vm_with_little_protection(vms, node):
     key = vms.start()
     node.apply(MEMORY, {key: 1 * MIB})
     leaf = vms.group(1, 'memory') / 'emulator' / 'cgroup.procs'
@@ -221,7 +221,7 @@ def shared_lows(vms):
     return [vms.value(1, 'memory.low', level) for level in (1, 2)]
 
 
-def test_groups_above_follow_where_they_matter(vms, node):
+def test_parent_groups_get_protection_where_it_has_an_effect(vms, node):
     one, two = vms.start(), vms.start()
     file = memory_file(vms)
     parent = vms.group(1, file).parent / file
@@ -235,7 +235,7 @@ def test_groups_above_follow_where_they_matter(vms, node):
     assert parent.read_text() == before
 
 
-def test_the_group_inside_follows_where_there_is_one(vms, node):
+def test_the_inner_group_gets_protection_where_it_exists(vms, node):
     key = vms.start(inner='/libvirt')
     file = memory_file(vms)
     inside = vms.value(1, file, -1)
@@ -246,7 +246,7 @@ def test_the_group_inside_follows_where_there_is_one(vms, node):
     assert vms.value(1, file, -1) == inside
 
 
-def test_groups_are_restored_although_their_vms_ended(vms, tmp_path, helper):
+def test_groups_are_restored_after_their_vms_ended(vms, tmp_path, helper):
     key = vms.start()
     file = memory_file(vms)
     parent = vms.group(1, file).parent / file
@@ -342,7 +342,7 @@ def shown(vms, device, read, written):
     return [f'{device} rbps={read} wbps={written} riops=max wiops=max']
 
 
-def test_limits_come_and_go(vms, tmp_path, helper):
+def test_disk_limits_are_set_and_lifted(vms, tmp_path, helper):
     key, device = vms.start(), some_device()
     before = rules(vms)
     made = throttle.DiskThrottle(record(tmp_path / 'throttles.json'))
@@ -396,7 +396,7 @@ def test_a_disk_limit_of_another_program_stays(vms, tmp_path, helper):
     assert rules(vms) == before
 
 
-def test_the_devices_of_a_file_are_those_of_the_kernel(tmp_path):
+def test_the_device_of_a_file_equals_the_device_in_the_kernel(tmp_path):
     path = tmp_path / 'disk.raw'
     path.write_bytes(b'x')
     reader = block_devices.BlockDevices()

@@ -20,7 +20,10 @@ LIMIT_S = 300
 
 # It skips them for every driver that it has not heard of. Equals of them are
 # in tests/integration/messaging/test_calls.py.
-SKIPPED = {'test_mandatory_call', 'test_monitor_long_call'}
+SKIPPED = {
+    'test_a_mandatory_call_without_a_listener_raises_at_once',
+    'test_a_monitored_call_outlasts_its_timeout_while_heartbeats_come',
+}
 
 # These sleep, for 10 s and more each; the others share two processes.
 SLEEPERS = (

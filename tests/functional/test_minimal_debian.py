@@ -31,7 +31,9 @@ PROGRAMS = 'PATH=$PATH:/opt/nova-fairness/bin'
 
 @pytest.fixture(scope='module')
 def debian(tmp_path_factory):
-    with minimal_debian.made(tmp_path_factory.mktemp('debian')) as made:
+    with minimal_debian.running_debian(
+        tmp_path_factory.mktemp('debian')
+    ) as made:
         yield made
 
 

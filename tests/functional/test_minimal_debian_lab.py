@@ -28,11 +28,13 @@ PATIENCE_S = 1800.0
 
 @pytest.fixture(scope='module')
 def debian(tmp_path_factory):
-    with minimal_debian.made(tmp_path_factory.mktemp('debian')) as made:
+    with minimal_debian.running_debian(
+        tmp_path_factory.mktemp('debian')
+    ) as made:
         yield made
 
 
-def test_one_line_shows_its_purpose(debian):
+def test_one_command_of_the_readme_shows_fair_shares(debian):
     (see,), *_ = minimal_debian.blocks(README, 'Demonstration')
     said = debian.typed(see)
     assert 'compared' in said, said
@@ -65,7 +67,7 @@ def cloud(debian):
     assert 'nothing is left of the cloud' in log.read_text()
 
 
-def test_shells_inside_of_it_have_the_files_of_the_readme(cloud):
+def test_shells_inside_the_cloud_have_the_files_of_the_readme(cloud):
     *_, shells, _ = minimal_debian.blocks(README, 'In an OpenStack cloud')
     for shell, curl in zip(shells, readme_lines.shown(), strict=True):
         said = cloud.typed(shell, given=f'{curl} -w "\\n%{{http_code}}\\n"\n')

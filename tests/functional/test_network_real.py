@@ -62,7 +62,7 @@ def qdiscs(node):
     return re.sub('direct_packets_stat [0-9]+', '', told)
 
 
-def test_a_round_is_made_read_changed_and_taken_back(node, start, layout):
+def test_classes_are_made_read_changed_and_removed(node, start, layout):
     before = qdiscs(node), node.run('node', ['ip', '-o', 'link']).count('\n')
     agent = start(layout)
     assert agent.read() == {'g1': 0, 'g2': 0, 'g4': 0}
@@ -123,7 +123,9 @@ def test_a_change_by_hand_is_repaired(node, start, layout, spoil):
     assert agent.read() == rates
 
 
-def test_an_interface_that_was_removed_by_hand_comes_back(node, start, layout):
+def test_an_interface_that_was_removed_by_hand_is_restored(
+    node, start, layout
+):
     agent = start(layout)
     agent.write({'g1': MBIT})
     node.run('node', ['ip', 'link', 'del', 'nfair-in'])
@@ -225,7 +227,9 @@ def together():
 
 
 @pytest.mark.parametrize(('layout', 'more', 'direction'), list(together()))
-def test_shares_are_those_of_the_classes(node, start, layout, more, direction):
+def test_traffic_is_divided_by_the_rates_of_classes(
+    node, start, layout, more, direction
+):
     agent = start(layout)
     agent.write({'g1': 9 * MBIT, 'g2': 27 * MBIT})
     heavy = traffic.Flow(FIRST, direction, **more)
@@ -244,7 +248,7 @@ def test_shares_are_those_of_the_classes(node, start, layout, more, direction):
     )
 
 
-def test_a_lone_sender_has_the_link(node, start, layout):
+def test_a_lone_sender_gets_the_whole_link(node, start, layout):
     agent = start(layout)
     agent.write({'g1': MBIT, 'g2': 30 * MBIT})
     wanted = pytest.approx(40, rel=0.07)
@@ -309,7 +313,9 @@ def ratio_of_tagged(node, sending, counted):
     return rates[1] / rates[0] if rates[0] else 0.0
 
 
-def test_tagged_frames_that_are_sent_are_led_like_others(node, start, layout):
+def test_sent_vlan_frames_are_divided_like_untagged_frames(
+    node, start, layout
+):
     agent = start(layout)
     agent.write({'g1': 9 * MBIT, 'g2': 27 * MBIT})
     sending = [
@@ -323,7 +329,9 @@ def test_tagged_frames_that_are_sent_are_led_like_others(node, start, layout):
     )
 
 
-def test_tagged_frames_that_come_are_led_like_others(node, start, layout):
+def test_received_vlan_frames_are_divided_like_untagged_frames(
+    node, start, layout
+):
     agent = start(layout)
     agent.write({'g1': 9 * MBIT, 'g2': 27 * MBIT})
     sending = [
@@ -392,7 +400,7 @@ def late_for(node, name):
     return int(values[names.index('RcvbufErrors')])
 
 
-def test_the_hosts_own_traffic_has_its_floor(node, start):
+def test_traffic_of_the_host_gets_its_minimum_rate(node, start):
     agent = start(AT_UPLINK, '--host-rate', str(10 * MBIT))
     capacity = agent.ask('said')['capacity']
     agent.write({'g1': capacity // 2, 'g2': capacity // 2})

@@ -142,7 +142,7 @@ def test_traffic_control_is_started_with_its_one_capability(
     assert found['NoNewPrivs'] == 1
 
 
-def test_a_program_started_by_the_other_helper_gets_nothing_back():
+def test_a_program_started_by_a_confined_helper_regains_no_capability():
     def act():
         become(())
         return of_program()
@@ -151,7 +151,7 @@ def test_a_program_started_by_the_other_helper_gets_nothing_back():
     assert found['CapBnd'] == found['CapPrm'] == found['CapEff'] == 0
 
 
-def test_without_confinement_it_would_get_all_back():
+def test_an_unconfined_program_would_regain_all_capabilities():
     def act():
         capabilities.drop_all_caps_except([], [], [])
         return of_program()
@@ -163,7 +163,7 @@ def test_a_capability_that_the_process_lacks_cannot_be_lent():
     def act():
         become(())
         try:
-            privileged_client.lend_capabilities([capabilities.CAP_NET_ADMIN])
+            privileged_client.pass_capabilities([capabilities.CAP_NET_ADMIN])
         except OSError as error:
             return f'NoNewPrivs: {error.errno}'
         return ''
@@ -171,7 +171,7 @@ def test_a_capability_that_the_process_lacks_cannot_be_lent():
     assert in_child(act)['NoNewPrivs'] == 1
 
 
-def test_to_be_confined_twice_does_no_harm():
+def test_confinement_can_be_repeated_without_error():
     def act():
         become(())
         privileged_client.drop_capabilities(())
@@ -266,7 +266,9 @@ def test_a_user_other_than_root_may_start_our_helpers(directory, way, context):
     ],
 )
 @pytest.mark.parametrize('way', ['sudo', 'rootwrap'])
-def test_and_nothing_else(directory, way, arguments):
+def test_a_user_other_than_root_may_start_nothing_else(
+    directory, way, arguments
+):
     if way == 'sudo' and arguments[0] == privileged_client.PROGRAM:
         arguments = [str(PROGRAM), *arguments[1:]]
     done = as_nobody(directory, way, arguments)

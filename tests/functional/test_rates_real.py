@@ -99,7 +99,7 @@ def is_as(held, wanted, within):
     )
 
 
-def test_shares_follow_rates_within_three_rounds_and_give_that_much(
+def test_cpu_time_follows_spending_rates_within_three_rounds(
     site, agent, rates
 ):
     say(site, rates, RATES)
@@ -127,7 +127,7 @@ WIDE = {'wide-1': 200.0}
 ELSEWHERE = {'one-1': [{0}]}
 PINNED = {
     name: [{cpu} for cpu in on]
-    for name, on in cores.assigned(
+    for name, on in cores.assign_cores(
         [
             (name, rate, 1 + (name in WIDE))
             for name, rate in (WIDE | RATES).items()
@@ -158,7 +158,9 @@ def guests(site):
         site.crowd()
 
 
-def test_vcpus_get_cores_by_rates_and_are_let_go(site, agent, guests, rates):
+def test_vcpus_are_pinned_by_rates_and_unpinned_at_the_end(
+    site, agent, guests, rates
+):
     by_name = RATES | WIDE
     uuids = {guests[name].uuid: rate for name, rate in by_name.items()}
     state_file.replace(rates, json.dumps(uuids), durable=False)
@@ -190,11 +192,11 @@ def test_vcpus_get_cores_by_rates_and_are_let_go(site, agent, guests, rates):
 
 
 def held(done):
-    found = agent_site.applied(done)
+    found = agent_site.applied_weights(done)
     return found if found.keys() == RATES.keys() else dict.fromkeys(RATES, 1)
 
 
-def test_a_vm_that_spends_more_is_done_sooner(site, agent, rates):
+def test_a_vm_that_spends_more_finishes_sooner(site, agent, rates):
     say(site, rates, RATES)
     agent.start()
     agent.await_round(lambda done: is_as(held(done), RATES, 0.02), 30)

@@ -117,7 +117,7 @@ def test_the_source_installs_without_git(built, tmp_path):
     assert VERSION in said
 
 
-def test_a_version_that_is_none_is_refused(tmp_path):
+def test_a_malformed_version_is_refused(tmp_path):
     done = subprocess.run(
         [TOP / 'tools' / 'release.sh', '1.0', '--out', tmp_path / 'none'],
         capture_output=True,

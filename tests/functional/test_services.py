@@ -53,7 +53,7 @@ class Life(booted.SteeredNode):
 def life(packages):
     with booted.running() as machine:
         first = machine.exchange / 'older.deb'
-        debian_package.with_version(
+        debian_package.write_with_version(
             next(packages.glob('nova-fairness_*.deb')),
             first,
             OLDER,
@@ -102,7 +102,7 @@ def test_the_agent_steers_with_the_rights_of_its_unit(life):
         assert (done.returncode == 0) == is_writable, path
 
 
-def test_a_reload_is_taken_over_by_the_same_process(life):
+def test_a_reload_applies_options_in_the_same_process(life):
     pid = life.started()
     life.configure(enforce=False)
     life.machine.check('systemctl', 'reload', AGENT)
@@ -114,7 +114,7 @@ def test_a_reload_is_taken_over_by_the_same_process(life):
     life.await_steered()
 
 
-def test_a_restart_restores_and_begins_again(life):
+def test_a_restart_restores_values_and_steers_again(life):
     pid = life.started()
     life.machine.check('systemctl', 'restart', AGENT)
     life.await_steered()
@@ -123,7 +123,7 @@ def test_a_restart_restores_and_begins_again(life):
     assert 'Stopped; 1 control has the values they were found with' in said
 
 
-def test_an_agent_that_is_killed_leaves_nothing_and_comes_back(life):
+def test_systemd_restores_values_of_a_killed_agent_and_restarts_it(life):
     pid = life.started()
     life.machine.check('systemctl', 'kill', '--signal=KILL', AGENT)
     life.await_steered(False)
@@ -162,7 +162,7 @@ def test_an_upgrade_restarts_running_services_and_keeps_made_files(
     life.machine.check('test', '-e', SECRET)
 
 
-def test_a_stop_restores(life):
+def test_a_stopped_service_restores_values(life):
     life.started()
     life.machine.check('systemctl', 'stop', AGENT)
     assert life.shares == booted.FOUND

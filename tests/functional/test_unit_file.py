@@ -56,7 +56,7 @@ def test_it_restores_after_every_end():
     assert service()['ExecStopPost'] == f'{program} restore {given}'
 
 
-def test_systemd_understands_it(tmp_path):
+def test_systemd_accepts_the_unit_without_warnings(tmp_path):
     # The programs that it names come with the package.
     path = tmp_path / UNIT.name
     text = UNIT.read_text().replace('/usr/bin/nova-fairness', '/bin/true')
@@ -71,7 +71,7 @@ def test_systemd_understands_it(tmp_path):
     assert (done.returncode, ours) == (0, []), done.stderr
 
 
-def test_it_is_exposed_to_little():
+def test_the_unit_has_a_low_exposure_for_systemd():
     done = subprocess.run(
         ['systemd-analyze', 'security', '--offline=true', '--no-pager', UNIT],
         capture_output=True,
@@ -120,7 +120,9 @@ def restricted(directory, *words):
     return (*inside, *kept, 'setpriv', *given, '--', *words)
 
 
-def test_the_status_finds_all_that_the_agent_needs(node, guest, directory):
+def test_status_finds_all_needs_of_the_agent_under_the_unit(
+    node, guest, directory
+):
     config = directory / 'agent.conf'
     config.write_text(f'[fairness]\nstate_path = {directory}\n')
     done = node.run(

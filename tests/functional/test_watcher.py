@@ -48,7 +48,7 @@ def moves(found):
     ]
 
 
-def test_a_host_is_emptied_and_a_second_audit_does_nothing(told):
+def test_watcher_empties_a_host_and_a_second_audit_does_nothing(told):
     first = told['first']
     assert first['goal'] == 'server_consolidation'
     assert moves(first) in ([('migrate', 's3', host)] for host in 'ab')

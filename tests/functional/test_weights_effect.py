@@ -30,7 +30,7 @@ def started():
     )
 
 
-def test_groups_get_their_shares_of_a_cpu(hierarchy):
+def test_the_effect_check_passes_where_shares_take_effect(hierarchy):
     process = started()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, out + err
@@ -39,7 +39,7 @@ def test_groups_get_their_shares_of_a_cpu(hierarchy):
     assert not (hierarchy.top / status_effect.NAME).exists()
 
 
-def test_groups_with_weights_that_nothing_follows_fail_the_test(
+def test_the_effect_check_fails_where_weights_have_no_effect(
     hierarchy, monkeypatch
 ):
     """The same groups without weights stand for a kernel that ignores them."""
@@ -51,12 +51,14 @@ def test_groups_with_weights_that_nothing_follows_fail_the_test(
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_an_end_in_between_removes_groups_and_tasks(hierarchy, number):
+def test_an_interrupted_effect_check_removes_groups_and_tasks(
+    hierarchy, number
+):
     group = hierarchy.top / status_effect.NAME
     last = group / 'light' / 'vcpu1' / 'cgroup.procs'
     process = started()
     try:
-        patience.eventually(lambda: last.exists() and last.read_text())
+        patience.wait_for_value(lambda: last.exists() and last.read_text())
         pids = last.read_text().split()
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
@@ -68,7 +70,7 @@ def test_an_end_in_between_removes_groups_and_tasks(hierarchy, number):
     assert not any(pathlib.Path('/proc', pid).exists() for pid in pids)
 
 
-def test_a_second_run_beside_the_first_is_refused(hierarchy):
+def test_a_second_simultaneous_effect_check_is_refused(hierarchy):
     with status_effect._groups(hierarchy) as groups:
         keeper = subprocess.Popen(['sleep', '60'])
         place = groups['light'] / 'vcpu0' / 'cgroup.procs'

@@ -95,7 +95,7 @@ def slurm(rng):
     """What Slurm's commands say."""
     seen_or_refused(
         rng,
-        lambda *texts: slurm_json.seen(*texts, NOW),
+        lambda *texts: slurm_json.parse_snapshot(*texts, NOW),
         '901',
         *_of_slurm(rng),
     )
@@ -114,7 +114,9 @@ def lsf(rng):
     records = test_from_manuals.records
     seen_or_refused(
         rng,
-        lambda hosts, jobs: lsf_module.seen(hosts, comments, jobs, NOW),
+        lambda hosts, jobs: lsf_module.parse_snapshot(
+            hosts, comments, jobs, NOW
+        ),
         '901',
         records('bhosts', amid(rng, hosts, host(HOST_NAME=GOOD, NJOBS='2'))),
         records('bjobs', amid(rng, jobs, runs, job(JOBID='901'))),
@@ -132,7 +134,7 @@ def condor(rng):
     busy = slot(Machine=GOOD, State='Claimed', JobId='900.0')
     seen_or_refused(
         rng,
-        condor_module.seen,
+        condor_module.parse_snapshot,
         '901.0',
         json.dumps(amid(rng, slots, busy)),
         json.dumps(amid(rng, jobs, job(ClusterId=901, ProcId=0))),
@@ -179,16 +181,16 @@ def slurmrestd(rng):
     ):
         if is_odd:
             with contextlib.suppress(exception.BatchError):
-                system.look()
+                system.read_hosts()
         else:
-            judge(system.look(), '901')
+            judge(system.read_hosts(), '901')
     environ = {
         slurmrestd_module.URL: rng.choice(URLS),
         'SLURM_JWT': rng.choice(('', 'a', 'a\nb', 'é', '\u2028')),
     }
     with mock.patch.dict('os.environ', environ):
         try:
-            system.look()
+            system.read_hosts()
         except exception.BatchAway:
             return
         raise AssertionError('it is somewhere')

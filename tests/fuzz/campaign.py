@@ -557,7 +557,7 @@ def _takes_all(limits):
 
 def snapshots(rng):
     """Snapshots in which all that is not the victim's may be odd."""
-    ask, host = small_cloud.ask, small_cloud.host
+    ask, host = small_cloud.waiting_request, small_cloud.host
     victim = ask('victim', 2, VICTIM, at=50.0)
     count = rng.randrange(1, 5)
     bad = [

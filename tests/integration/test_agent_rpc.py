@@ -12,17 +12,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from oslo_config import cfg
 import oslo_messaging
 import pytest
 
+from nova_fairness import plugins
 from nova_fairness.cmd import keys
 from nova_fairness.conf import transport as transport_conf
 from nova_fairness.observe import notifications
 from tests.fixtures import redis_server
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
 
@@ -149,7 +151,7 @@ def impostor(secure, tmp_path):
 
 
 def test_a_pause_of_a_host_does_not_go_to_an_impostor(secure, impostor):
-    assert eventually(lambda: impostor.newest is not None)
+    assert wait_for_value(lambda: impostor.newest is not None)
     assert secure.asked('pause', '--host', 'n1')['n1']['paused']
     assert paused(secure.nodes['n1'])
     assert not paused(impostor)
@@ -163,7 +165,9 @@ def test_a_pause_of_a_host_does_not_go_to_an_impostor(secure, impostor):
 
 def test_a_report_about_a_host_is_that_of_its_key(secure, impostor):
     hearing = secure.nodes['n2'].agent
-    assert eventually(lambda: refusals(hearing).get('refused_identity', 0) > 2)
+    assert wait_for_value(
+        lambda: refusals(hearing).get('refused_identity', 0) > 2
+    )
     hosts = secure.asked('users', '--host', 'n2')['n2']['users']
     assert list(hosts) == ['ann', 'bob']
 
@@ -191,7 +195,7 @@ def cloud(tmp_path):
 
 
 def all_hear_all(cloud):
-    return eventually(
+    return wait_for_value(
         lambda: all(
             node.newest is not None
             and node.newest.measured is not None
@@ -228,7 +232,7 @@ def test_instances_and_users_are_listed(cloud):
     assert users['bob']['usage_quotas']['cpu_time'] > 0
 
 
-def test_why_is_told_by_the_host_that_has_the_vm(cloud):
+def test_the_why_command_is_answered_by_the_host_of_the_vm(cloud):
     assert all_hear_all(cloud)
     # The default does not add up what VMs weigh.
     chosen = cloud.asked('set-metric', 'GreedinessMetric', '--all')
@@ -242,7 +246,7 @@ def test_why_is_told_by_the_host_that_has_the_vm(cloud):
         assert list(told) == ['n2']
         return told['n2']['instance']
 
-    assert eventually(lambda: asked()['heaviness']['elsewhere'])
+    assert wait_for_value(lambda: asked()['heaviness']['elsewhere'])
     why = asked()
     assert why['user_id'] == 'bob'
     # Bob's VM on the other node counts too, and has no parts here.
@@ -270,7 +274,7 @@ def test_why_is_told_by_the_host_that_has_the_vm(cloud):
     )
 
 
-def test_projects_and_plugins_of_all_hosts_are_told(cloud):
+def test_projects_and_plugins_of_all_hosts_are_listed(cloud):
     assert all_hear_all(cloud)
     told = cloud.asked('projects', '--all')
     assert {name: list(said['projects']) for name, said in told.items()} == {
@@ -325,7 +329,7 @@ def listening(url):
         transport.cleanup()
 
 
-def test_changes_are_told_to_every_listener(cloud):
+def test_every_listener_gets_notifications_of_changes(cloud):
     driver = {'oslo_messaging_notifications.driver': ['messagingv2']}
     with listening(cloud.url_of('listener')) as listener:
         node = cloud.start('n3', fake_host.vm('d-5', 'dan'), **driver)
@@ -334,7 +338,7 @@ def test_changes_are_told_to_every_listener(cloud):
         assert cloud.asked('pause', '--host', 'n3')
         user = f'{getpass.getuser()}@{socket.gethostname()}'
         cloud.nodes.pop('n2').stop()
-        assert eventually(lambda: listener.of('fairness.peer.lost'))
+        assert wait_for_value(lambda: listener.of('fairness.peer.lost'))
         (chosen,) = listener.of('fairness.metric.set')
         assert chosen[0] == 'nova-fairness.n3'
         assert chosen[2]['metric'] == 'UniformMetric'
@@ -369,7 +373,7 @@ def test_rounds_go_on_while_notifications_cannot_be_sent(cloud, monkeypatch):
     assert all_hear_all(cloud)
     for word in ('pause', 'resume') * 4:
         told = cloud.asked(word, '--host', 'n3')['n3']
-        assert eventually(
+        assert wait_for_value(
             lambda: node.newest.number >= told['from_round']  # noqa: B023
         )
     counts = node.agent._notifying.statistics()
@@ -379,7 +383,7 @@ def test_rounds_go_on_while_notifications_cannot_be_sent(cloud, monkeypatch):
 
 
 def in_force(cloud, names, expected):
-    return eventually(
+    return wait_for_value(
         lambda: (
             {
                 done and (done.metric, done.policy, done.epoch)
@@ -390,7 +394,7 @@ def in_force(cloud, names, expected):
     )
 
 
-def test_a_metric_is_set_everywhere_once_and_late_agents_find_it(cloud):
+def test_a_metric_is_set_once_for_all_hosts_and_later_agents(cloud):
     assert all_hear_all(cloud)
     told = cloud.asked('set-metric', 'UniformMetric', '--all')
     assert {item['epoch'] for item in told.values()} == {1}
@@ -409,6 +413,51 @@ def test_a_metric_is_set_everywhere_once_and_late_agents_find_it(cloud):
     assert in_force(cloud, ['n2'], chosen)
 
 
+class Slow(plugins.metric.Metric):
+    description = 'Waits until the test is over.'
+    is_over = threading.Event()
+
+    def instances(self, demands):
+        self.is_over.wait(fake_ends.PATIENCE_S)
+        return demands.usage.sum(axis=1)
+
+
+def test_a_shadow_metric_is_reported_and_changes_no_round(cloud):
+    node = cloud.start(
+        'n3',
+        *(fake_host.vm('b-5', 'bob'), fake_host.vm('d-6', 'dan')),
+        shadow_metric='AssetFairnessMetric',
+    )
+    assert all_hear_all(cloud)
+
+    def is_measured():
+        shadow = node.newest.shadow
+        return len(shadow.user_heaviness) == 4 and not shadow.problem
+
+    assert wait_for_value(is_measured)
+    told = cloud.asked('users', '--all')
+    assert told['n3']['shadow_metric'] == 'AssetFairnessMetric'
+    key = 'shadow_heaviness_quotas'
+    assert all(user[key] > 0 for user in told['n3']['users'].values())
+    assert told['n1']['users']['ann'][key] is None
+    assert cloud.asked('set-metric', 'UniformMetric', '--all')
+    assert in_force(cloud, [*cloud.nodes], ('UniformMetric', 'foresight', 1))
+    assert wait_for_value(is_measured)
+    # It becomes slow: its numbers go, and all else goes on.
+    node.agent._shadow._load = lambda name: Slow()
+    node.agent._shadow.retry()
+    try:
+        assert wait_for_value(lambda: 'longer' in node.newest.shadow.problem)
+        number = node.newest.number
+        assert wait_for_value(lambda: node.newest.number > number + 2)
+        assert node.newest.decided is not None
+        assert (node.newest.quarantined, node.newest.errors) == ({}, ())
+        _, out, _ = cloud.ctl('status', '--host', 'n3')
+        assert 'shadow metric AssetFairnessMetric: ' in out
+    finally:
+        Slow.is_over.set()
+
+
 def test_an_unknown_metric_is_refused_and_named(cloud):
     assert all_hear_all(cloud)
     code, out, err = cloud.ctl('set-metric', 'NoSuchMetric', '--all')
@@ -422,7 +471,7 @@ FOUND = {'a-1': 1024, 'b-2': 1024}
 
 
 def steers(node):
-    return eventually(
+    return wait_for_value(
         lambda: (
             node.newest is not None
             and node.newest.enforced
@@ -432,19 +481,19 @@ def steers(node):
     )
 
 
-def test_a_pause_restores_outlives_the_agent_and_can_be_ended(cloud):
+def test_a_pause_restores_values_survives_a_restart_and_can_be_ended(cloud):
     # Bob has two VMs: so his are slowed down on the first node.
     assert steers(cloud.nodes['n1'])
     told = cloud.asked('pause', '--host', 'n1')['n1']
     assert (told['paused'], told['persistent']) == (True, True)
-    assert eventually(lambda: cloud.nodes['n1'].newest.paused)
+    assert wait_for_value(lambda: cloud.nodes['n1'].newest.paused)
     assert cloud.nodes['n1'].shares() == FOUND
     assert not cloud.nodes['n2'].newest.paused
     cloud.nodes['n1'].stop()
     again = cloud.start(
         'n1', fake_host.vm('a-1', 'ann'), fake_host.vm('b-2', 'bob')
     )
-    assert eventually(lambda: again.newest and again.newest.measured)
+    assert wait_for_value(lambda: again.newest and again.newest.measured)
     assert again.newest.paused
     assert again.shares() == FOUND
     # It is heard again under its new boot id, and hears.
@@ -465,7 +514,7 @@ def test_a_reset_begins_with_neutral_weights(cloud):
 
     node.agent._parts.node_cycle.reset = reset
     assert cloud.asked('reset', '--host', 'n1')
-    assert eventually(lambda: writes)
+    assert wait_for_value(lambda: writes)
     assert writes == [FOUND]
 
 
@@ -484,7 +533,7 @@ def test_an_interrupted_command_ends_at_once(cloud):
     process = cloud.popen('status', '--host', 'nobody', '--timeout', '3000')
     status = f'/proc/{process.pid}/status'
     # Until it waits for the answer, it has one thread and is loading.
-    assert eventually(lambda: threads_of(status) > 3)
+    assert wait_for_value(lambda: threads_of(status) > 3)
     time.sleep(0.2)
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=fake_ends.PATIENCE_S)

@@ -97,7 +97,7 @@ def test_a_metric_is_chosen_for_all_hosts(domain):
     assert {item['epoch'] for item in hosts} == {1}
 
 
-def test_an_agent_that_is_gone_is_503_and_lists_go_on_without_it(domain):
+def test_a_missing_agent_gives_503_and_is_left_out_of_lists(domain):
     domain.servers['cmp2'].stop()
     hosts = domain.ask('admin', 'GET', '/fairness/hosts').json
     assert [item['name'] for item in hosts['hosts']] == ['cmp1']
@@ -110,7 +110,7 @@ def test_an_agent_that_is_gone_is_503_and_lists_go_on_without_it(domain):
     assert answer.status_code == 503
 
 
-def test_a_process_that_was_forked_connects_by_itself(domain):
+def test_a_forked_process_opens_its_own_connection(domain):
     assert domain.ask('admin', 'GET', '/fairness/hosts').status_code == 200
     reading, writing = os.pipe()
     child = os.fork()
@@ -126,9 +126,9 @@ def test_a_process_that_was_forked_connects_by_itself(domain):
     assert domain.ask('admin', 'GET', '/fairness/hosts').status_code == 200
 
 
-def test_the_fakes_answer_as_the_interface_of_agents_says():
+def test_fake_agents_answer_as_the_agent_interface_documents():
     """What the fake agents tell has the keys that are documented."""
-    said = manual_fields.of_answers()
+    said = manual_fields.fields_of_answers()
     agent = fake_agents.FakeAgent(
         'a', [fake_agents.FakeVm('u', 'alice', 'red')]
     )

@@ -19,7 +19,7 @@ from nova_fairness.rpc import requests
 from nova_fairness.rpc import server
 from nova_fairness.runtime import transport
 from tests.fixtures import redis_server
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
 from tests.unit.cluster import test_service
@@ -116,9 +116,9 @@ def got(node):
     return used['bob'] / used['ann']
 
 
-def test_use_that_agents_measured_is_charged_to_projects(url, start, tmp_path):
+def test_measured_use_is_charged_to_projects(url, start, tmp_path):
     node = start()
-    eventually(lambda: node.newest and node.newest.measured)
+    wait_for_value(lambda: node.newest and node.newest.measured)
     conf = fake_ends.configuration(url, tmp_path, 'c1', {})
     opened = transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES)
     try:
@@ -129,7 +129,7 @@ def test_use_that_agents_measured_is_charged_to_projects(url, start, tmp_path):
             lambda: asked.call(None, 'get_usage')
         )
         measures = functools.partial(agents.measured, hosts=1)
-        eventually(lambda: measures() and len(measures().parts) == 2)
+        wait_for_value(lambda: measures() and len(measures().parts) == 2)
         found = measures()
         assert found.by_project
         parts = [each['cpu_time'] for each in found.parts.values()]
@@ -148,18 +148,18 @@ def test_running_servers_are_divided_by_the_shares_of_the_queue(
     )
     process, stop = serve()
     node = start()
-    eventually(lambda: quota_of(node) == 1.0)
+    wait_for_value(lambda: quota_of(node) == 1.0)
     world.accounts = (
         cluster.Account('project-ann', None, 1.0),
         cluster.Account('project-bob', None, 3.0),
     )
     process.cycle()
     set_in = node.newest.number
-    eventually(lambda: quota_of(node) == 3.0)
+    wait_for_value(lambda: quota_of(node) == 3.0)
     assert node.newest.number - set_in <= 3
-    eventually(lambda: got(node) == pytest.approx(3.0, rel=0.1))
+    wait_for_value(lambda: got(node) == pytest.approx(3.0, rel=0.1))
     # Nobody answers any more, not even an agent that is started again.
     stop()
     node.stop()
     again = start()
-    eventually(lambda: quota_of(again) == 3.0)
+    wait_for_value(lambda: quota_of(again) == 3.0)

@@ -167,8 +167,8 @@ def prometheus(exporter, queueing, agent, files, tmp_path_factory):
             stderr=out,
         )
     try:
-        patience.eventually(lambda: place_in(log))
-        patience.eventually(lambda: is_ready(place_in(log)))
+        patience.wait_for_value(lambda: place_in(log))
+        patience.wait_for_value(lambda: is_ready(place_in(log)))
         yield f'http://{place_in(log)}/api/v1/query?'
     finally:
         process.terminate()
@@ -201,7 +201,7 @@ def test_each_panel_has_values(prometheus, page):
     board = json.loads(TOP.joinpath(f'etc/grafana/{page}.json').read_text())
     for panel in board['panels']:
         [target] = panel['targets']
-        patience.eventually(
+        patience.wait_for_value(
             lambda query=target['expr']: answer(prometheus, query)
         )
 
@@ -210,7 +210,7 @@ OF_OTHERS = {'Estimates that were kept', 'Messages per second at the relay'}
 """Panels about requests that started long ago, and about the relay."""
 
 
-def test_a_service_that_runs_fills_the_panels_of_the_queue(
+def test_a_running_service_gives_values_to_all_queue_panels(
     prometheus, queueing
 ):
     board = json.loads(TOP.joinpath('etc/grafana/queue.json').read_text())
@@ -220,7 +220,7 @@ def test_a_service_that_runs_fills_the_panels_of_the_queue(
     }
     assert set(queries) > OF_OTHERS
     for title in queries.keys() - OF_OTHERS:
-        patience.eventually(
+        patience.wait_for_value(
             lambda query=queries[title]: answer(
                 prometheus, query, f'127.0.0.1:{queueing}'
             )
@@ -240,7 +240,7 @@ def test_all_rules_are_loaded_and_none_fails(prometheus):
         evaluated = all(rule['health'] != 'unknown' for rule in found)
         return found if evaluated else []
 
-    found = patience.eventually(rules)
+    found = patience.wait_for_value(rules)
     assert len(found) == 23
     assert not [rule for rule in found if rule['health'] != 'ok']
 

@@ -141,7 +141,7 @@ def original(name):
 
 
 @pytest.mark.slow
-def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
+def test_a_host_can_be_stacked_twice_and_unstacked_without_traces(hosts):
     host = hosts('stacked')
     host.stack()
     assert set(host.pids()) == {'fairness-agent', 'fairness-redis'}
@@ -168,7 +168,7 @@ def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
         assert (host.nova / name).read_text() == original(name), name
 
 
-def test_requests_wait_where_the_user_wants_it(hosts):
+def test_devstack_sets_up_the_queue_if_enabled(hosts):
     with rabbitmq_server.running() as broker:
         host = hosts(
             'controller',
@@ -270,7 +270,7 @@ def test_a_service_that_ends_at_once_fails_the_run(hosts):
     assert 'fairness-agent does not run: journalctl' in done.stderr
 
 
-def test_another_user_of_the_agent_gets_the_files_of_the_one_before(hosts):
+def test_files_pass_to_a_changed_user_of_the_agent(hosts):
     settings = {'FAIRNESS_INSECURE': 'True', 'FAIRNESS_AGENT_USER': 'nobody'}
     host = hosts('node', services='n-cpu', settings=settings)
     found = host.state / 'agent/found.json'
@@ -308,7 +308,7 @@ def test_a_second_host_without_a_key_says_where_keys_are(hosts):
     assert 'FAIRNESS_KEYS_FROM is not set' in done.stderr
 
 
-def test_the_filter_stands_where_nova_api_needs_it(hosts):
+def test_devstack_puts_the_filter_at_the_right_place_of_the_pipeline(hosts):
     host = hosts('controller', services='n-api')
     done = host.run('stack post-config', 'stack post-config')
     assert done.returncode == 0, done.stderr
@@ -353,7 +353,7 @@ def test_rootwrap_permits_the_helper_of_an_agent_that_is_not_root(hosts):
     assert permitted.get_command(command, places)[0].startswith(str(PREFIX))
 
 
-def test_where_rootwrap_has_a_list_of_places_ours_comes_last(hosts):
+def test_our_rootwrap_filter_directory_is_appended_to_the_list(hosts):
     host = hosts(
         'node', services='n-cpu', settings={'FAIRNESS_INSECURE': 'True'}
     )
@@ -392,7 +392,7 @@ def test_sections_are_taken_out_of_a_file_as_they_were_put_in(hosts, more):
         assert path.read_bytes() == old + b'\n[later]\nz = 1\n'
 
 
-def test_a_disabled_service_stays_out(hosts):
+def test_devstack_does_not_start_a_disabled_service(hosts):
     host = hosts(
         'controller',
         services='n-api,n-cpu',

@@ -50,7 +50,7 @@ def said_through(port, words):
         return read(connection)
 
 
-def test_all_bytes_of_both_sides_arrive(echo):
+def test_forwarding_passes_all_bytes_in_both_directions(echo):
     with forwarding.forwarded(FakeController(), echo) as port:
         assert said_through(port, MUCH) == MUCH[::-1]
     with pytest.raises(ConnectionRefusedError):

@@ -158,7 +158,7 @@ def test_an_alert_fires_on_a_bad_course_only(name, tmp_path):
 
 
 @pytest.mark.parametrize('name', names(RECORDED))
-def test_a_recording_rule_sums_up(name, tmp_path):
+def test_a_recording_rule_computes_its_sum(name, tmp_path):
     given, expected = OF_RECORDED[name]
     metric = name.split(':')[1]
     series = {

@@ -11,7 +11,7 @@ import pytest
 from nova_fairness.agent.comms import peering
 from nova_fairness.cmd import keys
 from tests.fixtures import redis_server
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration import test_agent_rpc
 from tests.unit.agent import fake_host
 
@@ -50,7 +50,7 @@ def cloud(redis, tmp_path, monkeypatch):
 def stored(redis, epoch):
     """What Redis holds, once it is of an epoch."""
     client = redis.client()
-    assert eventually(
+    assert wait_for_value(
         lambda: json.loads(client.get(KEY) or '{}').get('epoch') == epoch
     )
     return client.get(KEY)
@@ -100,11 +100,11 @@ def test_a_choice_of_an_attacker_is_refused_told_and_overwritten(
             client.set(KEY, ATTACKS[reason](cloud))
             return refused(node, reason) > before
 
-        assert eventually(is_seen)
-    assert eventually(lambda: client.get(KEY) == cloud.second)
+        assert wait_for_value(is_seen)
+    assert wait_for_value(lambda: client.get(KEY) == cloud.second)
     for node in cloud.nodes.values():
         begun = node.newest.number
-        assert eventually(lambda n=node, b=begun: n.newest.number > b + 1)
+        assert wait_for_value(lambda n=node, b=begun: n.newest.number > b + 1)
     assert in_force(cloud, ['n1', 'n2'], CHOSEN)
 
 
@@ -121,7 +121,7 @@ def test_a_newcomer_believes_no_forgery_and_shows_that_it_saw_one(
         code, out, _ = cloud.ctl('status', '--host', 'n3')
         return code == 0 and 'Desired state of the store refused: ' in out
 
-    assert eventually(problem)
+    assert wait_for_value(problem)
     assert cloud.nodes['n3'].newest.epoch == 0
     cloud.asked('set-metric', 'UniformMetric', '--host', 'n3')
     assert in_force(cloud, ['n3'], ('UniformMetric', 'foresight', 1))

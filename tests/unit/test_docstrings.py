@@ -23,6 +23,8 @@ HEADLESS = re.compile(
 )
 """Beginnings of relative clauses that say nothing of what they are about."""
 
+DOCUMENTED = re.compile(r'^:param (\w+):', re.MULTILINE)
+
 
 def beginnings(folder):
     """Line and first line of what documents a module or anything in it."""
@@ -39,7 +41,7 @@ def beginnings(folder):
 
 
 @pytest.mark.parametrize('folder', FOLDERS)
-def test_none_gives_something(folder):
+def test_no_docstring_begins_with_give(folder):
     found = [
         each for each in beginnings(folder) if each[1].startswith('Give ')
     ]
@@ -47,9 +49,30 @@ def test_none_gives_something(folder):
 
 
 @pytest.mark.parametrize('folder', PRODUCT)
-def test_none_is_a_relative_clause_without_a_head(folder):
+def test_no_docstring_is_a_headless_relative_clause(folder):
     assert not [each for each in beginnings(folder) if HEADLESS.match(each[1])]
 
 
-def test_there_are_docstrings():
+def arguments(function):
+    """Names of all arguments of a function."""
+    found = function.args
+    last = [each for each in (found.vararg, found.kwarg) if each is not None]
+    named = (*found.posonlyargs, *found.args, *found.kwonlyargs, *last)
+    return {each.arg for each in named}
+
+
+@pytest.mark.parametrize('folder', FOLDERS)
+def test_documented_arguments_of_functions_exist(folder):
+    absent = [
+        f'{path.relative_to(TOP)}:{node.lineno} {node.name}: {name}'
+        for path in sorted((TOP / folder).rglob('*.py'))
+        for node in ast.walk(ast.parse(path.read_text('utf-8')))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in DOCUMENTED.findall(ast.get_docstring(node) or '')
+        if name not in arguments(node)
+    ]
+    assert not absent
+
+
+def test_the_docstring_check_finds_docstrings():
     assert len(list(beginnings('nova_fairness'))) > 500

@@ -60,7 +60,7 @@ def test_a_program_starts_without_the_peak_memory_of_these_tests():
     'runs', [4_000, pytest.param(20_000, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize('name', targets.TARGETS)
-def test_nothing_new_is_found_in_a_bounded_run(name, runs, tmp_path):
+def test_a_bounded_fuzz_run_finds_no_new_error(name, runs, tmp_path):
     corpus = tmp_path / 'corpus'
     shutil.copytree(seeds.CORPUS / name, corpus)
     done = subprocess.run(
@@ -120,7 +120,7 @@ def test_an_input_that_delayed_a_victim_no_longer_does(area, seed):
 @pytest.mark.parametrize('area', campaign.AREAS)
 @pytest.mark.filterwarnings('ignore')
 def test_a_victim_starts_despite_messages_of_others(area):
-    for seed in range(effort.part(INPUTS[area], 16)):
+    for seed in range(effort.count_to_try(INPUTS[area], 16)):
         try:
             campaign.once(area, seed)
         except Exception as error:

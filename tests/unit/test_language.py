@@ -164,7 +164,7 @@ def show(names: list[str]) -> None:
         'What waits\n==========\n',
     ],
 )
-def test_stumble_is_counted(text):
+def test_the_language_check_counts_an_unclear_word(text):
     assert stumbles(text) == 1
 
 
@@ -182,7 +182,7 @@ def test_stumble_is_counted(text):
         '* - What\n  - Meaning\n',
     ],
 )
-def test_plain_text_is_not_counted(text):
+def test_the_language_check_accepts_plain_text(text):
     assert stumbles(text) == 0
 
 

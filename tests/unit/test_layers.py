@@ -69,7 +69,7 @@ def faults_of(
     ]
 
 
-def test_every_import_follows_an_arrow():
+def test_every_import_between_rooms_is_allowed():
     assert faults_of(layer_rules.arrow_faults) == []
 
 
@@ -77,14 +77,14 @@ def test_pure_modules_cannot_reach_the_world():
     assert faults_of(layer_rules.purity_faults) == []
 
 
-def test_names_say_something():
+def test_names_in_the_package_are_specific():
     found = faults_of(
         lambda source, module, _: layer_rules.name_faults(source, module)
     )
     assert found == []
 
 
-def test_a_class_has_its_name_alone():
+def test_public_class_names_are_unique():
     """Readers and searches find one class by its name."""
     places = collections.defaultdict(list)
     for module, (source, _) in sources().items():
@@ -122,7 +122,7 @@ def test_no_modules_import_each_other():
     assert layer_rules.circles(sources()) == []
 
 
-def test_a_circle_is_found():
+def test_the_check_finds_an_import_cycle():
     place = 'nova_fairness.apply'
     made = {
         f'{place}.one': (f'from {place} import two', False),
@@ -144,7 +144,7 @@ def test_a_module_that_one_neighbour_imports_has_a_reason():
     assert list(reasons) == sorted(reasons)
 
 
-def test_a_lone_module_is_found():
+def test_the_check_finds_a_lone_module():
     imports = {
         'apply.one': 'from nova_fairness.apply import two',
         'apply.two': '',
@@ -190,7 +190,7 @@ def test_the_product_does_not_know_the_laboratory():
             assert 'fairness_lab' not in known, room
 
 
-def test_the_driver_knows_nothing_of_ours():
+def test_the_driver_imports_no_other_package_of_this_project():
     assert layer_rules.ARROWS['oslo_messaging_zmq'] == frozenset()
 
 
@@ -296,7 +296,7 @@ SNIPPETS = {
 @pytest.mark.parametrize(
     ('module', 'source', 'expected'), SNIPPETS.values(), ids=SNIPPETS
 )
-def test_a_forbidden_arrow_is_found(module, source, expected):
+def test_the_check_finds_a_forbidden_import(module, source, expected):
     faults = layer_rules.arrow_faults(source, module, is_package=False)
     assert len(faults) == 1
     assert expected in faults[0]
@@ -327,7 +327,7 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize(('module', 'source'), ALLOWED.values(), ids=ALLOWED)
-def test_an_allowed_arrow_is_left_alone(module, source):
+def test_the_check_accepts_an_allowed_import(module, source):
     assert layer_rules.arrow_faults(source, module, is_package=False) == []
 
 
@@ -359,7 +359,7 @@ def test_a_package_resolves_relative_imports_from_itself():
         ('fairness_lab.node_sim.engine', 'def f():\n    import os'),
     ],
 )
-def test_an_effect_in_a_pure_module_is_found(module, source):
+def test_the_check_finds_an_effect_in_a_pure_module(module, source):
     name = f'nova_fairness.{module}'
     assert len(layer_rules.purity_faults(source, name, False)) == 1
 
@@ -373,7 +373,7 @@ def test_an_effect_in_a_pure_module_is_found(module, source):
         ('collect.host', 'import time\nopen("/proc/stat")'),
     ],
 )
-def test_harmless_code_is_called_pure(module, source):
+def test_the_check_accepts_pure_code(module, source):
     name = f'nova_fairness.{module}'
     assert layer_rules.purity_faults(source, name, False) == []
 
@@ -389,12 +389,12 @@ def test_harmless_code_is_called_pure(module, source):
         ('model.node', 'def handler_of_metadata():\n    pass', 0),
     ],
 )
-def test_an_empty_name_is_found(module, source, count):
+def test_the_check_finds_an_unspecific_name(module, source, count):
     faults = layer_rules.name_faults(source, f'nova_fairness.{module}')
     assert len(faults) == count
 
 
-def test_a_long_function_and_a_long_module_are_found():
+def test_the_check_finds_long_functions_and_modules():
     body = textwrap.indent('x = 1\n' * 50, '    ')
     faults = layer_rules.length_faults(f'def f():\n{body}', 'm', 50, 50)
     assert faults == [

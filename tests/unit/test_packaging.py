@@ -272,7 +272,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize('script', SCRIPTS)
-def test_scripts_can_be_run_and_are_strict(script):
+def test_scripts_are_executable_and_stop_at_errors(script):
     assert os.access(TOP / script, os.X_OK)
     assert 'set -euo pipefail' in (TOP / script).read_text(encoding='utf-8')
     assert run('bash', '-n', script).stderr == ''
@@ -317,7 +317,7 @@ def test_a_module_is_translated_once_not_by_each_program(monkeypatch):
     assert answer.stdout == 'False\n'
 
 
-def test_steps_side_by_side_hear_ctrl_c_and_all_end(tmp_path):
+def test_ctrl_c_ends_all_parallel_steps(tmp_path):
     heard = 'import signal; assert signal.getsignal(2) is not signal.SIG_IGN'
     answer = sourced(
         f'LOGS={tmp_path}; STEPS={tmp_path}/steps;'

@@ -110,7 +110,7 @@ def test_every_order_of_the_package_can_be_loaded():
         assert plugins.load_order(name).description
 
 
-def test_an_order_gets_its_numbers():
+def test_an_order_plugin_gets_its_parameters():
     assert plugins.load_order('multifactor', {'age': 7.0}).age == 7
 
 
@@ -130,7 +130,7 @@ def test_an_order_gets_its_numbers():
         ('synergy', {'vcpus': float('nan')}, 'vcpus must be a number from'),
     ],
 )
-def test_an_order_that_cannot_be_is_named(name, numbers, message):
+def test_an_impossible_order_is_named(name, numbers, message):
     with pytest.raises(exception.PluginError, match=message):
         plugins.load_order(name, numbers)
 

@@ -200,7 +200,7 @@ def test_limits_and_counted_numbers_pass(text):
     assert not [*uncounted(ast.parse(text))]
 
 
-def test_one_thing_is_one():
+def test_counted_uses_the_singular_for_one():
     counted = wording.counted
     assert counted(1, 'server') == '1 server'
     assert counted(0, 'server') == '0 servers'
@@ -208,16 +208,16 @@ def test_one_thing_is_one():
     assert counted(1.5, 'core') == '1.5 cores'
     assert counted(2, 'entry is', 'entries are') == '2 entries are'
     text = '{n:request is|requests are} before {name}'
-    told = wording.filled(text, {'n': 1.0, 'name': '1 hosts'})
+    told = wording.fill_in(text, {'n': 1.0, 'name': '1 hosts'})
     assert told == '1 request is before 1 hosts'
 
 
 @pytest.mark.parametrize('token', reason.NUMBERS)
-def test_reasons_speak_of_one_thing_as_of_one(token):
+def test_reasons_use_the_singular_for_one(token):
     numbers = dict.fromkeys(reason.NUMBERS[token], 1.0)
     why = reason.why(token, 'VCPU', **numbers)
     for audience in reason.Audience:
-        told = reason.told(why, audience, 'p').sentence
+        told = reason.readable_reason(why, audience, 'p').sentence
         for text in (told, why.sentence):
             assert not re.search(rf'\b1 (?:{NOUNS})\b', text)
             assert not re.search(r'\b1 \w+ (?:are|wait|have|start)\b', text)

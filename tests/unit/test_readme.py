@@ -149,7 +149,7 @@ def program_of(command: str) -> str:
     return word_of(command).rsplit('/', 1)[-1]
 
 
-def test_there_are_commands_in_the_documents():
+def test_the_readme_check_finds_commands():
     programs = {program_of(command) for _, command in commands()}
     assert {'lab.sh', 'test.sh', 'nova-fairness'} <= programs
 
@@ -262,7 +262,7 @@ def check_example(place: pathlib.Path, body: str) -> None:
             assert known[name] is not None
 
 
-def test_a_missing_option_would_be_seen(tmp_path):
+def test_the_check_finds_a_missing_option(tmp_path):
     with pytest.raises(AssertionError, match='no_such_option'):
         check_example(
             tmp_path / 'example.conf', '[fairness]\nno_such_option = 1\n'

@@ -40,7 +40,7 @@ def found_in(tree):
     return [worst for text in texts(tree) for worst in WORST if worst in text]
 
 
-def test_no_text_is_one_of_the_worst():
+def test_no_text_repeats_a_rejected_sentence():
     found = {
         str(path.relative_to(ROOT)): worst
         for package in PACKAGES
@@ -51,6 +51,6 @@ def test_no_text_is_one_of_the_worst():
 
 
 @pytest.mark.parametrize('worst', WORST)
-def test_a_sentence_that_comes_back_is_found(worst):
+def test_the_check_finds_a_rejected_sentence(worst):
     assert found_in(ast.parse(f'raise Refused({worst + " so"!r})')) == [worst]
     assert found_in(ast.parse(f'def f():\n    {worst!r}')) == []

@@ -149,15 +149,15 @@ def load_commands(
     if step.memory_mib is not None:
         found.append(f'memory {int(step.memory_mib * _MIB)}')
     if step.disk_read_mib_s is not None or step.disk_write_mib_s is not None:
-        read = _amount((step.disk_read_mib_s or 0) * _MIB)
-        write = _amount((step.disk_write_mib_s or 0) * _MIB)
+        read = _amount_text((step.disk_read_mib_s or 0) * _MIB)
+        write = _amount_text((step.disk_write_mib_s or 0) * _MIB)
         block = step.disk_block_kib << 10
         found.append(f'disk {read} {write} {block} {step.disk_depth}')
     if step.net_send_mbit_s is not None:
         host = namespace.FAR_ADDRESS
         if not uplink:
             host = namespace.addresses(index, 0, 0)[0].split('/')[0]
-        rate = _amount(step.net_send_mbit_s * 1e6 / 8)
+        rate = _amount_text(step.net_send_mbit_s * 1e6 / 8)
         found.append(f'net {host} {namespace.SINK_PORT} {rate}')
     for word, port, flows in (
         ('tcp-send', namespace.SINK_PORT, step.tcp_send_flows),
@@ -172,13 +172,13 @@ def load_commands(
 
 def _cpu_command(cpu: float, cycle: demand.DemandCycle | None) -> str:
     if cycle is None or cycle.load is demand.CpuLoad.OPEN:
-        return f'cpu {_amount(cpu)}'
+        return f'cpu {_amount_text(cpu)}'
     if cycle.load is demand.CpuLoad.CRON:
         return f'cron {cpu:.6f} {cycle.wait_s:.6f}'
     return f'closed {cpu:.6f} {cycle.threads} {cycle.wait_s:.6f}'
 
 
-def _amount(value: float) -> str:
+def _amount_text(value: float) -> str:
     return 'max' if value == demand.MAXIMUM else f'{value:.6f}'
 
 
@@ -206,7 +206,7 @@ class GuestFleet:
         self._starter = concurrent.futures.ThreadPoolExecutor(_LATE_STARTS)
 
     @property
-    def early(self) -> int:
+    def count_at_start(self) -> int:
         """How many guests do not start late."""
         return sum(
             not self._scenario.starts_late(vm) for vm in self._scenario.vms
@@ -229,7 +229,7 @@ class GuestFleet:
             for vm in self._scenario.vms
             if not self._scenario.starts_late(vm)
         ]
-        self._guests.update((vm, self._made(vm)) for vm in early)
+        self._guests.update((vm, self._create_guest(vm)) for vm in early)
         workers = _PARALLEL_BOOTS * (os.cpu_count() or 1)
         pool = concurrent.futures.ThreadPoolExecutor(workers)
         try:
@@ -263,7 +263,7 @@ class GuestFleet:
 
     def start(self, vm: str, ready: Callable[[], None]) -> None:
         """Start a VM; ``ready`` is called when it takes commands."""
-        self._guests[vm] = made = self._made(vm)
+        self._guests[vm] = made = self._create_guest(vm)
         self._starter.submit(self._start_late, made, ready)
 
     def move(self, vm: str, node: str, ready: Callable[[], None]) -> None:
@@ -298,14 +298,14 @@ class GuestFleet:
             made.cpu_shares(),
             made.line.now('work'),
             'frozen' if vm in self._frozen else recording.RUNNING,
-            {**made.more(), **self._arrived(made)},
+            {**made.more(), **self._received_bytes(made)},
         )
 
-    def _arrived(self, made: guest.Guest) -> dict[str, float]:
+    def _received_bytes(self, made: guest.Guest) -> dict[str, float]:
         reaches = made.node.has_uplink and made.addresses
         if self.far is None or not reaches:
             return {}
-        return {'arrived_bytes': self.far.came_from(_host(made))}
+        return {'arrived_bytes': self.far.bytes_received_from(_host(made))}
 
     def fio(self, seconds: float) -> dict[str, dict[str, float]]:
         """Let fio do what the guests do to their disks now, instead of them.
@@ -329,12 +329,12 @@ class GuestFleet:
                     vm,
                     weight,
                     made.images[0],
-                    _kind(step),
+                    _disk_direction(step),
                     step.disk_block_kib,
                     step.disk_depth,
                 )
             )
-            parents[made.node.name] = reading.parents(made.pid)
+            parents[made.node.name] = reading.parent_groups(made.pid)
             self.load(vm, still)
         found: dict[str, dict[str, float]] = {}
         for name, chosen in jobs.items():
@@ -349,7 +349,7 @@ class GuestFleet:
             found['qemu'] = connection.getVersion()
         return found
 
-    def _made(self, vm: str) -> guest.Guest:
+    def _create_guest(self, vm: str) -> guest.Guest:
         if self._image is None:
             raise exception.LabError('guests need an image')
         return guest.Guest(
@@ -376,7 +376,7 @@ def _host(made: guest.Guest) -> str:
     return made.addresses[0][0].split('/')[0]
 
 
-def _kind(step: demand.DemandStep) -> bool | None:
+def _disk_direction(step: demand.DemandStep) -> bool | None:
     """Tell whether a step reads, writes (``False``) or both (``None``)."""
     if step.disk_read_mib_s and step.disk_write_mib_s:
         return None

@@ -63,7 +63,7 @@ class GuestLine:
         self._ended = False
         self._sending = threading.Lock()
         self._reader = threading.Thread(
-            target=self._read, name=f'line-{name}', daemon=True
+            target=self._read_lines, name=f'line-{name}', daemon=True
         )
         self._reader.start()
 
@@ -155,29 +155,29 @@ class GuestLine:
                     )
                 self._news.wait(left)
 
-    def _read(self) -> None:
+    def _read_lines(self) -> None:
         with self._socket.makefile('r', errors='replace') as lines:
             try:
                 for line in lines:
-                    self._take(line.strip())
+                    self._process_line(line.strip())
             except OSError:
                 pass
         with self._news:
             self._ended = True
             self._news.notify_all()
 
-    def _take(self, line: str) -> None:
+    def _process_line(self, line: str) -> None:
         words = line.split()
         with self._news:
             if words == [READY]:
                 self._ready = True
             elif words and words[0] == WORK:
-                self._take_report(_counters(words))
+                self._store_report(_counters(words))
             elif words:
                 self._answers.append(line)
             self._news.notify_all()
 
-    def _take_report(self, counters: Mapping[str, int]) -> None:
+    def _store_report(self, counters: Mapping[str, int]) -> None:
         if not counters:
             return
         now_s = time.monotonic()

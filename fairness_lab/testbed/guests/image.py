@@ -56,10 +56,14 @@ def cpio(entries: Iterable[ArchiveFile]) -> bytes:
         for parent in _parents(entry.path):
             if parent not in made:
                 made.add(parent)
-                parts.append(_record(len(parts), parent, _DIRECTORY, b''))
+                parts.append(
+                    _archive_record(len(parts), parent, _DIRECTORY, b'')
+                )
         mode = _PROGRAM if entry.executable else _FILE
-        parts.append(_record(len(parts), entry.path, mode, entry.content))
-    parts.append(_record(0, 'TRAILER!!!', 0, b''))
+        parts.append(
+            _archive_record(len(parts), entry.path, mode, entry.content)
+        )
+    parts.append(_archive_record(0, 'TRAILER!!!', 0, b''))
     return b''.join(parts)
 
 
@@ -68,7 +72,9 @@ def _parents(path: str) -> list[str]:
     return [parent for parent in parents if parent != '.']
 
 
-def _record(number: int, path: str, mode: int, content: bytes) -> bytes:
+def _archive_record(
+    number: int, path: str, mode: int, content: bytes
+) -> bytes:
     name = path.encode() + b'\0'
     fields = (
         number + 1,
@@ -160,15 +166,15 @@ class ImageRecipe:
 
 
 def ensure(cache: pathlib.Path) -> GuestImage:
-    """Image of the guests, as :func:`made`."""
+    """Image of the guests, as :func:`build_if_missing`."""
     sources = tuple(sorted(_SOURCES.glob('*.[ch]')))
-    return made(
+    return build_if_missing(
         cache,
         ImageRecipe('image', 'image of the guests', sources, MODULES, _build),
     )
 
 
-def made(cache: pathlib.Path, recipe: ImageRecipe) -> GuestImage:
+def build_if_missing(cache: pathlib.Path, recipe: ImageRecipe) -> GuestImage:
     """Image, and build it if there is none of these inputs.
 
     :param cache: directory that is kept between runs.
@@ -179,14 +185,16 @@ def made(cache: pathlib.Path, recipe: ImageRecipe) -> GuestImage:
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / f'{recipe.name}-lock').open('w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            return _made_locked(cache, recipe)
+            return _build_while_locked(cache, recipe)
     except OSError as error:
         raise exception.LabEnvironmentError(
             f'{cache} cannot hold the {recipe.what}: {error}'
         ) from None
 
 
-def _made_locked(cache: pathlib.Path, recipe: ImageRecipe) -> GuestImage:
+def _build_while_locked(
+    cache: pathlib.Path, recipe: ImageRecipe
+) -> GuestImage:
     known = cache / f'{recipe.name}-kernel-package'
     package = known.read_text() if known.is_file() else kernel_package()
     image = GuestImage(cache / f'{recipe.name}-{recipe.key(package)}')

@@ -46,12 +46,12 @@ def configuration(
     :returns: value by option by section.
     """
     result = {
-        'fairness': _fairness(scenario, node, directory),
+        'fairness': _fairness_options(scenario, node, directory),
         'fairness_node': _node(scenario.nodes[node]),
         'fairness_observe': {'prometheus_port': '0'},
     }
     if scenario.redis:
-        result.update(_transport(scenario, node, keys))
+        result.update(_transport_options(scenario, node, keys))
     if scenario.nodes[node].uplink:
         result['fairness_network'] = {
             'layout': 'uplink',
@@ -62,7 +62,7 @@ def configuration(
     return result
 
 
-def _fairness(
+def _fairness_options(
     scenario: scenario_module.Scenario, node: str, directory: pathlib.Path
 ) -> dict[str, str]:
     fairness = {
@@ -96,11 +96,11 @@ def _node(spec: scenario_module.NodeSpec) -> dict[str, str]:
         'disk_read_bandwidth': disk,
         'disk_write_bandwidth': disk,
         'network_bandwidth': str(spec.network_mbit_s * 1e6 / 8),
-        'reserved_memory': str(_reserved(spec.memory_mib)),
+        'reserved_memory': str(_reserved_memory_mib(spec.memory_mib)),
     }
 
 
-def _transport(
+def _transport_options(
     scenario: scenario_module.Scenario, node: str, keys: pathlib.Path | None
 ) -> dict[str, dict[str, str]]:
     """Let the agents find each other and talk over the hub."""
@@ -115,7 +115,7 @@ def _transport(
     }
 
 
-def _reserved(memory_mib: float) -> int:
+def _reserved_memory_mib(memory_mib: float) -> int:
     whole = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
     return max(0, whole - int(memory_mib) * _MIB)
 
@@ -252,10 +252,13 @@ def make_keys(
     made.parent.mkdir(mode=0o755, exist_ok=True)
     for name in names:
         admin.make(made, name, _KEY_ROLE)
-    return {name: _own_directory(made, run / 'keys', name) for name in names}
+    return {
+        name: _create_private_directory(made, run / 'keys', name)
+        for name in names
+    }
 
 
-def _own_directory(
+def _create_private_directory(
     made: pathlib.Path, top: pathlib.Path, name: str
 ) -> pathlib.Path:
     # no node is called like this: a name begins with a letter or digit

@@ -65,11 +65,11 @@ class NodeDisk:
         """
         try:
             self._make_file()
-            self._serve(patience_s)
+            self._start_server(patience_s)
             self._loop = processes.run(
                 [
                     *('losetup', '--find', '--show', '--direct-io=on'),
-                    str(self._slow),
+                    str(self._slow_device),
                 ]
             ).strip()
             queue = _QUEUE / pathlib.Path(self._loop).name / 'queue'
@@ -106,7 +106,7 @@ class NodeDisk:
         return self._node.directory / 'disk'
 
     @property
-    def _slow(self) -> pathlib.Path:
+    def _slow_device(self) -> pathlib.Path:
         return self._directory / 'slow'
 
     def _make_file(self) -> None:
@@ -124,9 +124,9 @@ class NodeDisk:
                 *('-E', 'lazy_itable_init=0', str(raw)),
             ]
         )
-        self._slow.touch()
+        self._slow_device.touch()
 
-    def _serve(self, patience_s: float) -> None:
+    def _start_server(self, patience_s: float) -> None:
         raw = self._directory / 'memory/raw'
         command = [
             *(DAEMON, '--blockdev'),
@@ -137,7 +137,7 @@ class NodeDisk:
             '--export',
             (
                 'type=fuse,id=slow,node-name=slow,writable=on,'
-                f'mountpoint={self._slow}'
+                f'mountpoint={self._slow_device}'
             ),
         ]
         log = self._node.directory / 'var/log/disk.log'
@@ -152,11 +152,15 @@ class NodeDisk:
         whole = self._size_mib * _MIB
         processes.wait_until(
             lambda: (
-                daemon.poll() is not None or self._slow.stat().st_size == whole
+                daemon.poll() is not None
+                or self._slow_device.stat().st_size == whole
             ),
             patience_s,
         )
-        if daemon.poll() is not None or self._slow.stat().st_size != whole:
+        if (
+            daemon.poll() is not None
+            or self._slow_device.stat().st_size != whole
+        ):
             said = log.read_text(errors='replace').strip()
             raise exception.LabError(f'{DAEMON}: {said or "it said nothing"}')
 

@@ -82,7 +82,7 @@ class FarEnd:
             self._server.stdin.write(f'{host} {rate:.0f}\n'.encode())
             self._server.stdin.flush()
 
-    def came_from(self, *hosts: str) -> float:
+    def bytes_received_from(self, *hosts: str) -> float:
         """Bytes of payload that came from addresses so far."""
         found = self._came
         return sum(found.get(host, 0.0) for host in hosts)

@@ -34,14 +34,14 @@ class FarServer:
     def serve(self) -> None:
         """Serve until the input ends."""
         for work in (
-            self._swallow_datagrams,
+            self._receive_datagrams,
             self._send_datagrams,
             self._report,
         ):
             threading.Thread(target=work, daemon=True).start()
         for port, talk in (
-            (SINK_PORT, self._swallow),
-            (SOURCE_PORT, self._pour),
+            (SINK_PORT, self._receive_stream),
+            (SOURCE_PORT, self._send_stream),
         ):
             threading.Thread(
                 target=self._accept, args=(port, talk), daemon=True
@@ -50,13 +50,13 @@ class FarServer:
             host, rate = line.split()
             self._rates = {**self._rates, host: float(rate)}
 
-    def _swallow_datagrams(self) -> None:
+    def _receive_datagrams(self) -> None:
         sink = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
         sink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         sink.bind(('::', SINK_PORT))
         while True:
             data, peer = sink.recvfrom(65536)
-            self._came[_plain(peer[0])] += len(data)
+            self._came[_plain_address(peer[0])] += len(data)
 
     def _accept(self, port: int, talk: object) -> None:
         listener = socket.create_server(
@@ -69,16 +69,16 @@ class FarServer:
             connection, peer = listener.accept()
             threading.Thread(
                 target=talk,  # type: ignore[arg-type]
-                args=(connection, _plain(peer[0])),
+                args=(connection, _plain_address(peer[0])),
                 daemon=True,
             ).start()
 
-    def _swallow(self, connection: socket.socket, host: str) -> None:
+    def _receive_stream(self, connection: socket.socket, host: str) -> None:
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(1 << 18):
                 self._came[host] += len(data)
 
-    def _pour(self, connection: socket.socket, _: str) -> None:
+    def _send_stream(self, connection: socket.socket, _: str) -> None:
         with connection, contextlib.suppress(OSError):
             while True:
                 connection.sendall(_CHUNK)
@@ -92,8 +92,10 @@ class FarServer:
             now_s = time.monotonic()
             for host, rate in self._rates.items():
                 left = earned.get(host, 0.0) + rate * (now_s - last_s)
-                way = ways.get(host) or ways.setdefault(host, _way())
-                earned[host] = _sent(way, host, min(left, rate * _LATE_S))
+                way = ways.get(host) or ways.setdefault(host, _create_socket())
+                earned[host] = _send_permitted(
+                    way, host, min(left, rate * _LATE_S)
+                )
             last_s = now_s
 
     def _report(self) -> None:
@@ -103,7 +105,7 @@ class FarServer:
             sys.stdout.flush()
 
 
-def _way() -> socket.socket:
+def _create_socket() -> socket.socket:
     """Open a socket for one destination.
 
     Sent data counts against its socket until it has left the last queue, so
@@ -114,7 +116,7 @@ def _way() -> socket.socket:
     return way
 
 
-def _sent(way: socket.socket, host: str, left: float) -> float:
+def _send_permitted(way: socket.socket, host: str, left: float) -> float:
     """Send as many datagrams as there is permission for; give the rest."""
     while left >= len(_PAYLOAD):
         left -= len(_PAYLOAD)
@@ -125,7 +127,7 @@ def _sent(way: socket.socket, host: str, left: float) -> float:
     return left
 
 
-def _plain(host: str) -> str:
+def _plain_address(host: str) -> str:
     return host.removeprefix('::ffff:')
 
 

@@ -124,7 +124,7 @@ class NodeGroups:
                     is_first = True
                     _make_path(item, self.relative / SYSTEM)
                 if is_first:
-                    _weigh(item, _TOP, WEIGHT)
+                    _write_cpu_weight(item, _TOP, WEIGHT)
                 for group in (self.relative, *self.relative.parents[:-1]):
                     _write(item.path / group / _SPARED, 'max')
         except OSError as error:
@@ -132,14 +132,14 @@ class NodeGroups:
                 f'control groups cannot be made (root is needed): {error}'
             ) from None
 
-    def precede(self, weight: float) -> None:
+    def set_cpu_weight(self, weight: float) -> None:
         """Node another CPU weight than the other nodes of its run.
 
         :param weight: in weights of each other node, > 0.
         :raises LabError: if the kernel refuses.
         """
         for item in self.hierarchies:
-            _weigh(item, self.relative, weight)
+            _write_cpu_weight(item, self.relative, weight)
 
     def delegate(self) -> None:
         """Let VMs' groups be made beside ``system`` (cgroup v2 only).
@@ -168,7 +168,7 @@ class NodeGroups:
             if not item.controllers:
                 _write(top / 'cpuset.cpus', wanted)
                 continue
-            groups = [top, *_below(top)]
+            groups = [top, *_groups_below(top)]
             every = _text(item.path / 'cpuset.cpus')
             for group in groups:
                 _write(group / 'cpuset.cpus', every)
@@ -177,11 +177,11 @@ class NodeGroups:
 
     def pids(self) -> list[int]:
         """Processes of the node, ascending."""
-        return members(self.directories())
+        return processes_below(self.directories())
 
     def holds(self, pid: int) -> bool:
         """Whether a process belongs to the node."""
-        return belongs(pid, self.relative)
+        return is_below_group(pid, self.relative)
 
     def join_files(self) -> list[pathlib.Path]:
         """Files into which a process writes its number to join."""
@@ -192,27 +192,27 @@ class NodeGroups:
 
         :raises LabError: if something does not go away.
         """
-        clear(self.relative)
+        remove_group(self.relative)
 
 
-def precede(weight: float) -> None:
+def set_cpu_weight_of_runs(weight: float) -> None:
     """All runs of this machine together another CPU weight.
 
     :param weight: in weights of any other program's group, > 0.
     :raises LabError: if the kernel refuses.
     """
     for item in mounted():
-        _weigh(item, _TOP, weight)
+        _write_cpu_weight(item, _TOP, weight)
 
 
-def _weigh(
+def _write_cpu_weight(
     item: Hierarchy, group: pathlib.PurePosixPath, weight: float
 ) -> None:
     for name, neutral in _NEUTRAL.items():
         _write(item.path / group / name, str(round(neutral * weight)))
 
 
-def runs() -> set[str]:
+def runs_with_groups() -> set[str]:
     """Runs that have control groups."""
     return {
         path.name
@@ -223,7 +223,7 @@ def runs() -> set[str]:
     }
 
 
-def clear(relative: pathlib.PurePosixPath) -> None:
+def remove_group(relative: pathlib.PurePosixPath) -> None:
     """End every process below a group and remove it everywhere.
 
     :param relative: below every hierarchy's mount point.
@@ -232,7 +232,8 @@ def clear(relative: pathlib.PurePosixPath) -> None:
     found = mounted()
     tops = [item.path / relative for item in found]
     processes.end_all(
-        lambda: members(tops), lambda pid: belongs(pid, relative)
+        lambda: processes_below(tops),
+        lambda pid: is_below_group(pid, relative),
     )
     for top in tops:
         _remove(top)
@@ -242,18 +243,18 @@ def clear(relative: pathlib.PurePosixPath) -> None:
             (item.path / TOP).rmdir()
 
 
-def members(tops: Sequence[pathlib.Path]) -> list[int]:
+def processes_below(tops: Sequence[pathlib.Path]) -> list[int]:
     """Processes of some groups and all below them, ascending."""
     found: set[int] = set()
     for top in tops:
         if not top.is_dir():
             continue
-        for group in [top, *_below(top)]:
+        for group in [top, *_groups_below(top)]:
             found.update(map(int, _text(group / 'cgroup.procs').split()))
     return sorted(found)
 
 
-def belongs(pid: int, relative: pathlib.PurePosixPath) -> bool:
+def is_below_group(pid: int, relative: pathlib.PurePosixPath) -> bool:
     """Whether a process stands in a group or below it."""
     try:
         text = pathlib.Path(f'/proc/{pid}/cgroup').read_text()
@@ -283,7 +284,7 @@ def _enable(group: pathlib.Path) -> None:
         _write(group / 'cgroup.subtree_control', ' '.join(wanted))
 
 
-def _below(top: pathlib.Path) -> list[pathlib.Path]:
+def _groups_below(top: pathlib.Path) -> list[pathlib.Path]:
     """All groups below one, parents before children."""
     return sorted(path for path in _walk(top) if path != top)
 
@@ -301,7 +302,7 @@ def _walk(top: pathlib.Path) -> Iterator[pathlib.Path]:
 def _remove(top: pathlib.Path) -> None:
     """Remove a group and what is below; ended processes leave it late."""
     deadline = time.monotonic() + 10
-    for path in [*reversed(_below(top)), top]:
+    for path in [*reversed(_groups_below(top)), top]:
         while path.is_dir():
             try:
                 path.rmdir()

@@ -74,7 +74,7 @@ class NetworkNamespace:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            processes.wait_until(self._is_apart, patience_s)
+            processes.wait_until(self._has_left_network, patience_s)
             self._require()
             self.run(['ip', 'link', 'set', 'lo', 'up'])
         except BaseException:
@@ -122,12 +122,12 @@ class NetworkNamespace:
         return joining(self.groups.join_files(), [*enter, *argv])
 
     def _require(self) -> None:
-        if not self._is_apart():
+        if not self._has_left_network():
             raise exception.LabError(
                 f'the network {self.name} cannot be set up'
             )
 
-    def _is_apart(self) -> bool:
+    def _has_left_network(self) -> bool:
         """Whether the process has left the machine's own network."""
         if self._pause is None:
             return False
@@ -197,7 +197,7 @@ def open_socket(
     """
     opened: list[socket.socket | OSError] = []
     thread = threading.Thread(
-        target=_open_there, args=(pid, family, kind, opened)
+        target=_open_in_namespace, args=(pid, family, kind, opened)
     )
     thread.start()
     thread.join()
@@ -206,7 +206,7 @@ def open_socket(
     return opened[0]
 
 
-def _open_there(
+def _open_in_namespace(
     pid: int,
     family: socket.AddressFamily,
     kind: socket.SocketKind,

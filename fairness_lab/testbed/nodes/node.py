@@ -198,11 +198,12 @@ class TestNode:
             lambda: self._answers() or daemon.poll() is not None, patience_s
         ):
             raise exception.LabError(
-                f'libvirtd of node {self.name} does not answer: {self._said()}'
+                f'libvirtd of node {self.name} does not answer:'
+                f' {self._error_log()}'
             )
         if daemon.poll() is not None:
             raise exception.LabError(
-                f'libvirtd of node {self.name} ended: {self._said()}'
+                f'libvirtd of node {self.name} ended: {self._error_log()}'
             )
 
     def stop_libvirt(self) -> None:
@@ -306,7 +307,7 @@ class TestNode:
                 return False
         return True
 
-    def _said(self) -> str:
+    def _error_log(self) -> str:
         texts = [
             (self.directory / 'var/log' / name).read_text(errors='replace')
             for name in ('libvirt/libvirtd.log', 'libvirtd-output.log')

@@ -58,7 +58,9 @@ class RedisServer:
         hub.link(NAME, self._namespace.pid, hub_module.SERVICE)
         self.start()
         if not processes.wait_until(self.answers, _PATIENCE_S):
-            raise exception.LabError(f'Redis does not answer: {self._said()}')
+            raise exception.LabError(
+                f'Redis does not answer: {self._log_text()}'
+            )
 
     def close(self) -> None:
         """End it.
@@ -136,7 +138,7 @@ class RedisServer:
     def _log(self) -> pathlib.Path:
         return self._directory / 'redis.log'
 
-    def _said(self) -> str:
+    def _log_text(self) -> str:
         text = self._log.read_text(errors='replace')[-1000:]
         return text.strip() or 'it said nothing'
 

@@ -59,7 +59,7 @@ class Flow:
 
 
 @dataclasses.dataclass(frozen=True)
-class Passed:
+class TrafficResult:
     """Traffic that passed.
 
     :ivar mbit_s: by guest and direction, payload that its receiver got. The
@@ -75,7 +75,7 @@ class Passed:
 
 
 @dataclasses.dataclass
-class _Running:
+class _RunningFlow:
     """Both ends of a flow; each tells of it when it ends."""
 
     flow: Flow
@@ -96,7 +96,7 @@ class TrafficFlows:
         flows: Sequence[Flow],
         seconds: float,
         during: 'contextlib.AbstractContextManager[object] | None' = None,
-    ) -> Passed:
+    ) -> TrafficResult:
         """Run flows at the same time.
 
         :param seconds: over which what passed is measured.
@@ -117,15 +117,17 @@ class TrafficFlows:
             name = one.flow.place.name
             received = client if one.flow.direction == IN else server
             key = name, one.flow.direction
-            passed = _between(received, from_s - one.started_s, to_s - from_s)
+            passed = _received_between(
+                received, from_s - one.started_s, to_s - from_s
+            )
             rates[key] = rates.get(key, 0.0) + passed
             if one.flow.udp_mbit_s is not None:
                 end = client['end']['sum']
                 lost[name] = lost.get(name, 0) + int(end['lost_packets'])
                 sent[name] = sent.get(name, 0) + int(end['packets'])
-        return Passed(rates, lost, sent)
+        return TrafficResult(rates, lost, sent)
 
-    def _start(self, flow: Flow, seconds: float) -> _Running:
+    def _start(self, flow: Flow, seconds: float) -> _RunningFlow:
         port = next(self._ports)
         server = self._wire.popen(
             wire.FAR,
@@ -142,7 +144,7 @@ class TrafficFlows:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        return _Running(flow, server, client, time.monotonic())
+        return _RunningFlow(flow, server, client, time.monotonic())
 
     def _listening(self) -> str:
         return self._wire.run(
@@ -158,7 +160,7 @@ def _report(end: subprocess.Popen[bytes]) -> Any:
     return told
 
 
-def _between(told: Any, begin_s: float, seconds: float) -> float:
+def _received_between(told: Any, begin_s: float, seconds: float) -> float:
     """Mbit/s of what an end received in a stretch of its time."""
     received = 0.0
     for item in told['intervals']:

@@ -77,8 +77,8 @@ class Wire:
 
     def __enter__(self) -> 'Wire':
         try:
-            self._hold('node')
-            self._hold(FAR)
+            self._create_namespace('node')
+            self._create_namespace(FAR)
             self._connect()
             for place in self._guests:
                 self.plug(place)
@@ -99,7 +99,7 @@ class Wire:
 
     def plug(self, place: WiredGuest) -> None:
         """Start a guest with its interfaces."""
-        self._hold(place.name)
+        self._create_namespace(place.name)
         for nic, (tap, mac) in enumerate(
             zip(place.taps, place.macs, strict=True)
         ):
@@ -165,7 +165,7 @@ class Wire:
             found[name.strip()] = int(fields[0]), int(fields[8])
         return found
 
-    def _hold(self, name: str) -> None:
+    def _create_namespace(self, name: str) -> None:
         """Make a namespace that shows its own interfaces in sysfs."""
         setup = 'mount -t sysfs sysfs /sys && ip link set lo up'
         script = f'{setup} && exec sleep infinity'

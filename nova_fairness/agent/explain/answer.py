@@ -89,12 +89,25 @@ def _heaviness(asked: AskedVm) -> Mapping[str, Any]:
             'additive': None,
             'by_resource': {},
             'elsewhere': None,
+            **_shadow(asked),
         }
     return {
         'total': total,
         'additive': bool(parts.additive[row]),
         'by_resource': _values_by_resource(parts.by_resource[row]),
         'elsewhere': float(parts.elsewhere[row]),
+        **_shadow(asked),
+    }
+
+
+def _shadow(asked: AskedVm) -> Mapping[str, Any]:
+    """Return the heaviness by the shadow metric."""
+    shadow = asked.done.shadow
+    if shadow is None:
+        return {'shadow': None, 'shadow_metric': ''}
+    return {
+        'shadow': shadow.heaviness.get(asked.vm.key),
+        'shadow_metric': shadow.metric,
     }
 
 

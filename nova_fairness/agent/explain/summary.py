@@ -107,10 +107,12 @@ def _main_sentences(facts: situation.SituationFacts) -> Iterator[str]:
     elif 'cpu_time' in facts.waits:
         yield from _waits_without_rivals(facts.cpu)
     else:
-        yield from _not_slowed(facts)
+        yield from _sentences_without_slowdown(facts)
 
 
-def _not_slowed(facts: situation.SituationFacts) -> Iterator[str]:
+def _sentences_without_slowdown(
+    facts: situation.SituationFacts,
+) -> Iterator[str]:
     cpu = facts.cpu
     if facts.waits:
         yield _uncontended_wait(facts)
@@ -131,7 +133,7 @@ def _not_slowed(facts: situation.SituationFacts) -> Iterator[str]:
 
 
 def _uncontended_wait(facts: situation.SituationFacts) -> str:
-    names = ' and '.join(map(wording.resource, facts.waits))
+    names = ' and '.join(map(wording.resource_name, facts.waits))
     return (
         f'This VM waits for {names}, but other VMs are not the reason: the '
         'device itself, or a limit of its flavor, holds it back.'
@@ -163,7 +165,7 @@ def _contention_sentences(
     elif not sharing.steered:
         yield (
             'No VM is preferred: this node does not steer '
-            f'{wording.resource(sharing.resource)} for this VM.'
+            f'{wording.resource_name(sharing.resource)} for this VM.'
         )
     else:
         yield _weight_effect(facts, sharing)
@@ -177,7 +179,7 @@ def _contention_sentences(
 def _slowdown(
     facts: situation.SituationFacts, sharing: situation.ContendedShare
 ) -> str:
-    name = wording.resource(sharing.resource)
+    name = wording.resource_name(sharing.resource)
     if sharing.resource != 'cpu_time':
         return f'This VM is slowed down by sharing: it waits for {name}.'
     cpu = facts.cpu
@@ -193,7 +195,7 @@ def _fair_part(
 ) -> Iterator[str]:
     if sharing.standing is situation.HeavinessStanding.ALONE:
         return
-    name = wording.resource(sharing.resource)
+    name = wording.resource_name(sharing.resource)
     who = f'{sharing.waiting} {facts.entity}s'
     begun = f'On this node {who} wait for {name}'
     if sharing.fair is None or sharing.has is None:
@@ -201,7 +203,8 @@ def _fair_part(
     else:
         yield (
             f"{begun}; by quota {_owner(facts)}'s part of it here is "
-            f'{sharing.fair:.0%}, and {_they_have(facts)} {sharing.has:.0%}.'
+            f'{sharing.fair:.0%}, and {_owner_has_phrase(facts)} '
+            f'{sharing.has:.0%}.'
         )
 
 
@@ -235,7 +238,7 @@ def _at_fair_part(
 ) -> str:
     begun = 'This' if _has_fair_part(sharing) else 'All in all, this'
     return (
-        f'{begun} is {_their(facts)} fair part: nothing is wrong. More '
+        f'{begun} is {_possessive(facts)} fair part: nothing is wrong. More '
         'quota, or another node, gives more.'
     )
 
@@ -282,25 +285,26 @@ def _weight(sharing: situation.ContendedShare) -> str:
 
 def _remedy(facts: situation.SituationFacts) -> str:
     """Return a sentence on the cause of the heaviness and its remedy."""
-    name = wording.resource(facts.heaviest)
+    name = wording.resource_name(facts.heaviest)
     if facts.cause is situation.HeavinessCause.RESERVED:
         return (
             f' {_owner(facts).capitalize()} is charged for what '
-            f'{_their(facts)} VMs have reserved, used or not, most of all '
-            f'{name}: fewer or smaller VMs change that.'
+            f'{_possessive(facts)} VMs have reserved, used or not, most of '
+            f'all {name}: fewer or smaller VMs change that.'
         )
     if facts.cause is situation.HeavinessCause.ELSEWHERE:
         return (
-            f' The greatest part comes from {_their(facts)} VMs on other '
+            f' The greatest part comes from {_possessive(facts)} VMs on other '
             'nodes: less use there, or fewer VMs, change that.'
         )
     if facts.cause is situation.HeavinessCause.USED and facts.used is not None:
         used, part = (
-            wording.amount(facts.heaviest, value) for value in facts.used
+            wording.amount_text(facts.heaviest, value) for value in facts.used
         )
         return (
-            f' The greatest part comes from {name}: {_their(facts)} VMs use '
-            f'{used} in all, and {_their(facts)} part of all nodes is '
+            f' The greatest part comes from {name}: '
+            f'{_possessive(facts)} VMs use {used} in all, and '
+            f'{_possessive(facts)} part of all nodes is '
             f'{part}. If they use less of it, this VM gets more.'
         )
     return ''
@@ -321,16 +325,16 @@ def _is_host_busy(cpu: situation.VmCpu) -> bool:
 
 
 def _cpu_amount(cpus: float | None) -> str:
-    return wording.cpus(cpus or 0.0)
+    return wording.cpus_text(cpus or 0.0)
 
 
 def _owner(facts: situation.SituationFacts) -> str:
     return 'its owner' if facts.entity == 'user' else 'its project'
 
 
-def _they_have(facts: situation.SituationFacts) -> str:
+def _owner_has_phrase(facts: situation.SituationFacts) -> str:
     return 'they have' if facts.entity == 'user' else 'it has'
 
 
-def _their(facts: situation.SituationFacts) -> str:
+def _possessive(facts: situation.SituationFacts) -> str:
     return 'their' if facts.entity == 'user' else 'its'

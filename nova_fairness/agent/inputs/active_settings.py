@@ -243,7 +243,7 @@ class Regime:
         self, settings: settings_module.Settings, loaded: cycle.Plugins
     ) -> str:
         """Return the warning about a metric and policy; log a new one."""
-        warning = pairing.warning(
+        warning = pairing.pairing_warning(
             settings.metric,
             loaded.metric.suits,
             settings.policy,

@@ -72,7 +72,7 @@ class Shares:
             raise exception.ReportRefused(
                 'malformed', f'the share tree: {error}'
             ) from error
-        self.version = tree_module.version(
+        self.version = tree_module.accounts_hash(
             [dataclasses.asdict(each) for each in told.accounts]
         )
         factors = {each.name: each.fair_share for each in told.accounts}

@@ -133,7 +133,7 @@ class ClusterRates(nova_facts.QueryingCloud):
     def _update(self, _: str) -> str:
         """Report CPU times, query the rates, and return their version."""
         self._file.retry()
-        known = tree_module.version([dict(self._rates)])
+        known = tree_module.accounts_hash([dict(self._rates)])
         told = self._ask(self._meters, known)
         if not isinstance(told, dict):
             raise exception.BadArgument(
@@ -142,7 +142,7 @@ class ClusterRates(nova_facts.QueryingCloud):
         if told.get('version') == known and told.get('rates') is None:
             return known
         rates = parse_rates(told.get('rates'))
-        version = tree_module.version([dict(rates)])
+        version = tree_module.accounts_hash([dict(rates)])
         if self._signatures:
             self._signatures.check_tree(told, version)
         self._file.write(json.dumps(rates))

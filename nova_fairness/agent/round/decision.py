@@ -128,15 +128,17 @@ class Decision:
         situation = dataclasses.replace(
             self._situation(measured, settings, facts),
             foresight=self._foreseer.of_node(
-                measured, policy, settings.max_ratios(), facts.left_alone
+                measured, policy, settings.max_ratios(), facts.is_exempt
             ),
         )
         previous = self._previous_weights(facts, inputs.held)
         sizes = self._vm_sizes(facts)
         net = self._safety_verdict(measured, settings, inputs, facts)
-        preference = preferences.of_instances(facts.vms, inputs.preferences)
-        owner = _separate_owners(situation.user, facts.apart)
-        chosen = preferences.concerned(preference, owner)
+        preference = preferences.preferences_of_vms(
+            facts.vms, inputs.preferences
+        )
+        owner = _separate_owners(situation.user, facts.is_best_effort)
+        chosen = preferences.has_unequal_preferences(preference, owner)
         # The weights of the other preset are places in a range.
         chosen &= policy.preset is policy_base.Preset.DEFAULT
         weights = self._bounded_weights(
@@ -147,10 +149,10 @@ class Decision:
             is_neutral=net is not None and net.rest > 0,
         )
         if chosen.any():
-            weights = preferences.divided(
+            weights = preferences.divide_by_preference(
                 weights, preference, sizes, owner, settings.max_ratios()
             )
-        weights[facts.apart] = allocation.LEAST
+        weights[facts.is_best_effort] = allocation.LEAST
         wanted = self._kernel_units(weights, settings, facts)
         self._store_decision(facts, weights, wanted)
         return round_model.DecidedRound(
@@ -240,14 +242,14 @@ class Decision:
         remembered = self._memory.get(settings.policy, _NOTHING)
         wished, memory = self._guard.call(
             settings.policy,
-            lambda: decide_round.decided(
+            lambda: decide_round.run_policy(
                 policy, situation, previous, remembered, elapsed_s
             ),
         )
         self._memory = {settings.policy: memory}
         if policy.preset is not policy_base.Preset.DEFAULT:
             return wished
-        weights = decide_round.bounded(
+        weights = decide_round.bound_weights(
             wished, previous, settings.max_ratios(), settings.max_steps()
         )
         if is_neutral:
@@ -273,7 +275,7 @@ class Decision:
                 continue
             column = weights[:, resources.CONTROLS.index(control)]
             try:
-                rows = scale.rows(facts)
+                rows = scale.steerable_rows(facts)
                 units = scale.units(column, rows, facts)
             except Exception:
                 # The other controls continue after any error.
@@ -313,10 +315,12 @@ class Decision:
         known = {} if facts.preset is not self._preset else self._last
         for control, scale in self._scales.items():
             knobs = facts.knobs(control)
-            weights[:, resources.CONTROLS.index(control)] = scale.previous(
-                [held.get(knob) for knob in knobs],
-                [known.get(knob) for knob in knobs],
-                facts,
+            weights[:, resources.CONTROLS.index(control)] = (
+                scale.weights_in_force(
+                    [held.get(knob) for knob in knobs],
+                    [known.get(knob) for knob in knobs],
+                    facts,
+                )
             )
         # A VM that was best effort until now starts at neutral.
         begun = self._best_effort | facts.best_effort
@@ -376,12 +380,12 @@ def _with_equal_vms(
     if not with_preference.any():
         return situation, previous
     user = situation.user
-    heaviness = preferences.together(
+    heaviness = preferences.means_of_users(
         situation.heaviness, np.ones(len(user)), user, with_preference
     )
     weights = np.column_stack(
         [
-            preferences.together(
+            preferences.means_of_users(
                 previous[:, place], size, user, with_preference
             )
             for place, size in enumerate(sizes.T)

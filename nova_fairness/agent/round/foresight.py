@@ -64,7 +64,7 @@ class Foreseer:
 
     def __init__(self, guard: guard_module.Guard) -> None:
         self._guard = guard
-        self._course = decide_foresight.Course()
+        self._course = decide_foresight.AgentSearch()
         self._quick = True
 
     def of_node(
@@ -124,14 +124,16 @@ class Foreseer:
         ) -> tuple[decide_foresight.ForesightSearch, float]:
             def timed() -> tuple[decide_foresight.ForesightSearch, float]:
                 began_s = time.thread_time()
-                found = decide_foresight.searched(known, ratio, before, steps)
+                found = decide_foresight.search_division(
+                    known, ratio, before, steps
+                )
                 return found, time.thread_time() - began_s
 
             found, spent_s = self._guard.call(known.metric, timed)
             times_s.append(spent_s)
             return found, spent_s
 
-        self._course = self._course.followed(known, make, longest_s)
+        self._course = self._course.continue_for_round(known, make, longest_s)
         if times_s:
             self._log_step_time(
                 known, times_s[0], quick=times_s[0] <= longest_s
@@ -165,7 +167,7 @@ def of_owners(
 
     All chosen VMs of an owner get the same use and wants per vCPU.
 
-    :param chosen: (n,) VMs by :func:`.preferences.concerned`.
+    :param chosen: (n,) VMs by :func:`.preferences.has_unequal_preferences`.
     """
     given, user = situation.foresight, situation.user
     if given is None:
@@ -174,7 +176,7 @@ def of_owners(
 
     def alike(amounts: resources.Vector) -> resources.Vector:
         means = [
-            preferences.together(column / vcpus, vcpus, user, chosen)
+            preferences.means_of_users(column / vcpus, vcpus, user, chosen)
             for column in amounts.T
         ]
         return np.column_stack(means) * vcpus[:, np.newaxis]

@@ -27,10 +27,10 @@ from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import parts
 from nova_fairness.agent.round import application
 from nova_fairness.agent.round import decision
+from nova_fairness.agent.round import elsewhere
 from nova_fairness.agent.round import foresight
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.controls import scale as scale_module
-from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
@@ -252,7 +252,13 @@ class _CpuModel:
             _reported_elsewhere(inputs, given)
             if name == inputs.done.metric
             else self._weigh(
-                lambda: _estimated_elsewhere(inputs, given, metric)
+                lambda: elsewhere.estimated_elsewhere(
+                    inputs.done.node.host,
+                    inputs.done.metric,
+                    inputs.measured,
+                    given.totals,
+                    metric,
+                )
             )
         )
 
@@ -303,7 +309,10 @@ class _CpuModel:
         had: usage_model.Scalars,
         wanted: usage_model.Scalars,
     ) -> usage_model.Scalars:
-        rows, part = self._sharing, self._start.scales[_CONTROL].part
+        rows, part = (
+            self._sharing,
+            self._start.scales[_CONTROL].weight_of_units,
+        )
         units = [
             part(held[knob]) if knob in held else size
             for knob, size in zip(self.knobs, self._sizes, strict=True)
@@ -399,7 +408,10 @@ class _CpuModel:
                 tolerance=start.settings.tolerance,
             )
         )
-        part, applied = start.scales[_CONTROL].part, start.done.applied
+        part, applied = (
+            start.scales[_CONTROL].weight_of_units,
+            start.done.applied,
+        )
         return [
             part(applied[knob]) if knob in applied else float(size)
             for knob, size in zip(self.knobs, sizes, strict=True)
@@ -446,30 +458,6 @@ def _reported_elsewhere(
     )
     here = grouping.sum_by(metric_input.owner, own, users)
     return np.asarray(metric_input.totals.instance_heaviness - here)
-
-
-def _estimated_elsewhere(
-    inputs: PreviewInput,
-    metric_input: parts.MetricInput,
-    metric: metric_base.Metric,
-) -> metric_base.Heaviness:
-    """Estimate the heaviness of users' VMs on other nodes, (u,).
-
-    It is for a metric that no report contains. All use of a user on a node
-    counts as one VM.
-    """
-    of_all, name = metric_input.totals, inputs.done.metric
-    view = inputs.measured.view
-    known = measure_foresight.told(
-        view, inputs.measured.usage.interval_s, name
-    )
-    weighing = measure_foresight.HeavinessProbe(
-        metric, known, of_all.quota, of_all.supply
-    )
-    hosts = [item.host for item in totals.usable_reports(view, name)]
-    others = known.node != hosts.index(inputs.done.node.host)
-    heavy = np.where(others, weighing.instances(known.used), 0.0)
-    return grouping.sum_by(known.user, heavy, of_all.user_count)
 
 
 class Previewer:

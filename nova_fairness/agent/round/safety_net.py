@@ -126,7 +126,9 @@ def heaviness_with_less_cpu(
         return measured.heaviness
     usage = measured.weighed.amounts.copy()
     usage[:, _TIME] = (usage[:, _TIME] - cpu_time).clip(0.0)
-    users, place = grouping.present(measured.ownership.user_index)
+    users, place = grouping.number_present_groups(
+        measured.ownership.user_index
+    )
     of_users = measure_foresight.of_users(
         metric, measured.quota[users], basis.user_supply
     )
@@ -211,22 +213,29 @@ def _division(
     user = measured.ownership.user_index
     of_all = measured.user_usage
     count = len(used)
-    rows = [row for row in scale.rows(facts) if not facts.apart[row]]
+    rows = [
+        row
+        for row in scale.steerable_rows(facts)
+        if not facts.is_best_effort[row]
+    ]
     held = [facts.units(_CPU)[row] for row in rows]
     parts, neutral, counts = np.ones(count), np.ones(count), np.zeros(count)
-    parts[rows] = [scale.part(units) for units in held if units is not None]
+    parts[rows] = [
+        scale.weight_of_units(units) for units in held if units is not None
+    ]
     neutral[rows] = [
-        scale.part(units) for units in scale.units(np.ones(count), rows, facts)
+        scale.weight_of_units(units)
+        for units in scale.units(np.ones(count), rows, facts)
     ]
     counts[rows] = 1
     return safety_net.CpuDivision(
         node=np.zeros(count, dtype=np.intp),
         nodes=1,
         user=user,
-        had=used[:, _TIME],
+        received=used[:, _TIME],
         wanted=wanted[:, _TIME],
         parts=parts,
         neutral=neutral,
-        total=used[:, _TIME] if of_all is None else of_all[user, _TIME],
-        counts=(counts > 0) & measured.weighed.known,
+        user_total=used[:, _TIME] if of_all is None else of_all[user, _TIME],
+        is_steered=(counts > 0) & measured.weighed.known,
     )

@@ -207,7 +207,7 @@ def _build_memory(site: ControlContext, made: Controls) -> BuiltControl:
     )
     capacity = site.node.capacity[resources.RESOURCES.index('memory')]
     rules = memory_scale.MemoryRules(
-        floor_part=options.floor_part, unspared_part=options.unspared_part
+        floor_part=options.floor_part, unprotected_part=options.unspared_part
     )
     return item, memory_scale.MemoryScale(float(capacity), rules)
 

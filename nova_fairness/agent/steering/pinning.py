@@ -50,7 +50,7 @@ class Pinning:
             if not vm.instance.dedicated_cpus
             and self._pins.may_pin(vm.key, vm.instance.vcpus, cores)
         ]
-        places = cores_module.assigned(servers, len(cores))
+        places = cores_module.assign_cores(servers, len(cores))
         return self._pins.apply(
             {
                 (key, number): cores[core]

@@ -86,10 +86,10 @@ class Throttling:
         )
         moved = usage.amounts[:, [_READ, _WRITTEN]].sum(axis=1)
         limits: Limits = {}
-        for number, rows in disk.rivals(pressure, moved):
+        for number, rows in disk.competitors_by_device(pressure, moved):
             if _keeps_weights(devices, number):
                 continue
-            rates = disk.throttles(weights, traffic, rows)
+            rates = disk.throttle_rates(weights, traffic, rows)
             for row, pair in rates.items():
                 for top in _entry_devices(pressure.disks[row], number):
                     limits[usage.incarnations[row].key, top] = pair

@@ -55,14 +55,16 @@ class WeightCheck:
         if self._scale is None:
             return None
         rows, found = self._competing_vms(self._scale, used, present)
-        self._effect_history = self._effect_history.after(found.followed())
-        whole = float(found.had.sum()) or np.nan
+        self._effect_history = self._effect_history.with_interval(
+            found.followed_part()
+        )
+        whole = float(found.received.sum()) or np.nan
         expected = np.full(len(used.incarnations), np.nan)
         received = expected.copy()
-        expected[rows] = found.by(found.parts) / whole
-        received[rows] = found.had / whole
+        expected[rows] = found.divide(found.parts) / whole
+        received[rows] = found.received / whole
         return round_model.Effect(
-            expected, received, self._effect_history.told
+            expected, received, self._effect_history.known_mean
         )
 
     def with_effect(
@@ -78,7 +80,7 @@ class WeightCheck:
         if (
             working is None
             or not working.works
-            or not self._effect_history.is_bad
+            or not self._effect_history.shows_no_effect
         ):
             return controls
         name = self._scheduler()
@@ -115,10 +117,10 @@ class WeightCheck:
             ]
         )
         stall = np.nan_to_num(now.stall)
-        wanted = waiting.closed(now.used, stall, now.most)
-        parts = [scale.part(units[row] or 0) for row in rows]
+        wanted = waiting.use_without_waits(now.used, stall, now.most)
+        parts = [scale.weight_of_units(units[row] or 0) for row in rows]
         return rows, effect.Competition(
-            had=now.used[rows],
+            received=now.used[rows],
             wanted=wanted[rows],
             parts=np.array(parts, dtype=np.float64),
             vcpus=np.array([vms[row].vcpus for row in rows], dtype=float),

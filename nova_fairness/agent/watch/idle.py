@@ -57,7 +57,7 @@ class IdleMemory:
         self._speed = speed_factor
         self._clock = clock
         self._quiet: dict[str, idleness.Quiet] = file.kept(
-            _quiet, {}, 'all VMs count as busy until now'
+            _parse_quiet_states, {}, 'all VMs count as busy until now'
         )
         self._vms: tuple[instance.Incarnation, ...] = ()
         self._work = np.zeros((2, 0))
@@ -106,7 +106,7 @@ class IdleMemory:
         cpu_s = used.newest[:, _CPU] / self._speed / np.maximum(vcpus, 1)
         stall = np.nan_to_num(used.cpu_stall)
         most = np.full(len(vcpus), used.interval_s)
-        wanted = waiting.closed(cpu_s, stall, most)
+        wanted = waiting.use_without_waits(cpu_s, stall, most)
         return np.stack([wanted, used.newest[:, _TRAFFIC].sum(axis=1)])
 
     def _clear_work(self) -> None:
@@ -136,7 +136,7 @@ class IdleMemory:
         }
 
 
-def _quiet(told: Mapping[str, Any]) -> dict[str, idleness.Quiet]:
+def _parse_quiet_states(told: Mapping[str, Any]) -> dict[str, idleness.Quiet]:
     return {str(uuid): _parse_entry(each) for uuid, each in told.items()}
 
 

@@ -247,7 +247,7 @@ def _directory(
     mount: cgroup.Mount, own: str, level: int, pid: int
 ) -> pathlib.PurePosixPath:
     try:
-        return cgroup.directory(mount, cgroup.relative(own, level))
+        return cgroup.directory(mount, cgroup.ancestor_group(own, level))
     except ValueError as error:
         raise exception.WriteRefused(
             f'process {pid}: its control group is not visible here: {error}'

@@ -71,7 +71,7 @@ class AncestorGroups:
     :param proc: where procfs is mounted.
     :param mounts: of control groups.
     :param writer: as :func:`privileged.write_controls`.
-    :param lower_empty: as :func:`privileged.lower_empty`.
+    :param lower_empty: as :func:`privileged.protect_empty_group`.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class MemoryProtection(group_control.GroupControl):
     :param proc: where procfs is mounted.
     :param mountinfo_path: file that lists the mounted hierarchies.
     :param writer: as :func:`privileged.write_controls`.
-    :param lower_empty: as :func:`privileged.lower_empty`.
+    :param lower_empty: as :func:`privileged.protect_empty_group`.
     :param max_open: largest number of file descriptors that stay open.
     :raises ControlUnavailable: if this host has no memory controller.
     """
@@ -311,7 +311,9 @@ class MemoryProtection(group_control.GroupControl):
         proc: str = '/proc',
         mountinfo_path: str = '/proc/self/mountinfo',
         writer: group_control.Writer = privileged.write_controls,
-        lower_empty: Callable[[int, str], int] = privileged.lower_empty,
+        lower_empty: Callable[
+            [int, str], int
+        ] = privileged.protect_empty_group,
         max_open: int = 4096,
     ) -> None:
         mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_bytes())

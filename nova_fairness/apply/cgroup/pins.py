@@ -75,7 +75,7 @@ class VcpuPins:
     def cores(self) -> tuple[int, ...]:
         """Return the online CPUs of the host; empty if unknown."""
         try:
-            return cpus.numbers(self._online.read_text('ascii'))
+            return cpus.parse_cpus(self._online.read_text('ascii'))
         except (OSError, ValueError):
             return ()
 
@@ -194,7 +194,7 @@ class VcpuPins:
     def _read_cpus(self, place: Place) -> tuple[int, ...] | None:
         """Return the CPUs of a vCPU's group; ``None`` if it vanished."""
         try:
-            return cpus.numbers(self._path(place).read_text('ascii'))
+            return cpus.parse_cpus(self._path(place).read_text('ascii'))
         except (OSError, ValueError, exception.WriteRefused):
             return None
 
@@ -221,7 +221,7 @@ def _knob(place: Place) -> allocation.Knob:
 
 
 def _place(knob: allocation.Knob) -> Place:
-    key, number = found_values.vm_and_part(knob)
+    key, number = found_values.split_knob_key(knob)
     return key, int(number)
 
 

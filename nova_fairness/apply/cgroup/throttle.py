@@ -65,7 +65,7 @@ class DiskThrottle:
     def in_force(self) -> tuple[Place, ...]:
         """The VMs and devices that this agent limits, sorted."""
         return tuple(
-            sorted(map(found_values.vm_and_part, self._record.values))
+            sorted(map(found_values.split_knob_key, self._record.values))
         )
 
     def apply(self, limits: Mapping[Place, Rates]) -> tuple[str, ...]:

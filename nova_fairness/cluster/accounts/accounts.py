@@ -92,8 +92,8 @@ class Accounts:
 
         :raises StoreError: if the store does not answer.
         """
-        return tree_module.overlaid(
-            self._written(), self._usable(self._stored_settings())
+        return tree_module.with_replaced_fields(
+            self._written(), self._parse_settings(self._stored_settings())
         )
 
     def _stored_settings(self) -> Mapping[str, Mapping[str, Any]]:
@@ -115,7 +115,9 @@ class Accounts:
         """
         return self._unreadable
 
-    def _usable(self, given: Mapping[str, Mapping[str, Any]]) -> _Fields:
+    def _parse_settings(
+        self, given: Mapping[str, Mapping[str, Any]]
+    ) -> _Fields:
         """Return the settings of each account as typed fields; log the
         errors of invalid settings.
         """
@@ -144,7 +146,7 @@ class Accounts:
 
         def granted(project: str, user: str) -> times_module.RequestLimits:
             found = times_module.RequestLimits(None, longest_wait_s)
-            for each in tree_module.chain(by_name, project, user):
+            for each in tree_module.account_chain(by_name, project, user):
                 own = times_module.RequestLimits(
                     each.time_limit_s, each.longest_wait_s
                 )
@@ -196,7 +198,7 @@ class Accounts:
         :raises UnknownAccount: if a field is to be unset that is not set.
         :raises StoreError: if the settings cannot be stored now.
         """
-        before, accounts = self._changed(name, values)
+        before, accounts = self._with_changed_settings(name, values)
         self._store.set_account_settings(
             records.AccountSettings(accounts, before.version), epoch
         )
@@ -208,18 +210,20 @@ class Accounts:
 
         Nothing is stored. Parameters and errors: :meth:`change`.
         """
-        before, accounts = self._changed(name, values)
-        return self._named(before.accounts), self._named(accounts)
+        before, accounts = self._with_changed_settings(name, values)
+        return self._overlaid_accounts(
+            before.accounts
+        ), self._overlaid_accounts(accounts)
 
-    def _named(
+    def _overlaid_accounts(
         self, given: Mapping[str, Mapping[str, Any]]
     ) -> tuple[cluster.Account, ...]:
         usable = {
             name: _usable_fields(name, own) for name, own in given.items()
         }
-        return tree_module.overlaid(self._written(), usable)
+        return tree_module.with_replaced_fields(self._written(), usable)
 
-    def _changed(
+    def _with_changed_settings(
         self, name: str, values: Mapping[str, Any]
     ) -> tuple[records.AccountSettings, _Settings]:
         """Return the stored settings, and a copy of all settings with a
@@ -247,10 +251,10 @@ class Accounts:
         elif fault := _usable_fields(name, own).get('fault'):
             raise exception.BadShares(fault)
         if name not in before.accounts:
-            self._check_room(name, before.accounts)
+            self._check_user_count(name, before.accounts)
         return before, accounts
 
-    def _check_room(self, name: str, others: Iterable[str]) -> None:
+    def _check_user_count(self, name: str, others: Iterable[str]) -> None:
         project, slash, _ = name.partition('/')
         there = sum(each.startswith(f'{project}/') for each in others)
         if slash and there >= self._most:
@@ -274,8 +278,8 @@ def _usable_fields(name: str, own: object) -> dict[str, Any]:
         return {'fault': f'settings of account {name!r} must be an object'}
     for field, value in own.items():
         try:
-            typed = fields.typed(field, value)
-            _check(name, field, typed)
+            typed = fields.parse_value(field, value)
+            _check_field(name, field, typed)
         except ValueError as error:
             wrong.append(f'{field} of account {name!r}: {error}')
         except exception.BadShares as error:
@@ -287,11 +291,11 @@ def _usable_fields(name: str, own: object) -> dict[str, Any]:
     return found
 
 
-def _check(name: str, field: str, value: Any) -> None:
+def _check_field(name: str, field: str, value: Any) -> None:
     """Check that the share tree accepts the value of a field of an account.
 
     :raises BadShares: if the share tree rejects the value.
     """
-    one = tree_module.overlaid((), {name: {field: value}})
-    if wrong := tree_module.faults(one):
+    one = tree_module.with_replaced_fields((), {name: {field: value}})
+    if wrong := tree_module.tree_faults(one):
         raise exception.BadShares('; '.join(each.what for each in wrong))

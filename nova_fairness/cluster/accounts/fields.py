@@ -42,7 +42,7 @@ _ZONE = re.compile('[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,3}')
 _UTC = 'UTC'
 
 
-def typed(field: str, value: Any) -> Any:
+def parse_value(field: str, value: Any) -> Any:
     """Convert a JSON value of a field of an account to its type. The share
     tree checks the range.
 
@@ -53,13 +53,15 @@ def typed(field: str, value: Any) -> Any:
     if field not in FIELDS:
         raise ValueError('there is no such field')
     if field in AMOUNTS:
-        return _amounts(value)
-    return _windows(value) if field == 'windows' else _number(value)
+        return _parse_amounts(value)
+    return (
+        _parse_windows(value) if field == 'windows' else _parse_number(value)
+    )
 
 
-def written(field: str, value: Any) -> Any:
+def json_value(field: str, value: Any) -> Any:
     """Convert the value of a field of an account to JSON types: the inverse
-    of :func:`typed`.
+    of :func:`parse_value`.
     """
     if field in AMOUNTS:
         return dict(value)
@@ -91,7 +93,7 @@ def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
             f'there is no time zone {zone!r:.60}, expected one such as'
             ' Europe/Zurich'
         ) from error
-    if fault := windows_module.fault(begins, lasts_s):
+    if fault := windows_module.window_fault(begins, lasts_s):
         raise ValueError(fault)
     return cluster.Window(begins, lasts_s, found)
 
@@ -110,10 +112,10 @@ def resource_class(name: str) -> str:
     return name
 
 
-def _number(value: Any) -> float:
+def _parse_number(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number:
-        raise ValueError(f'expected a number, got {_short(value)}')
+        raise ValueError(f'expected a number, got {_shortened_repr(value)}')
     try:
         return float(value)
     except OverflowError:
@@ -121,7 +123,7 @@ def _number(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _short(value: object) -> str:
+def _shortened_repr(value: object) -> str:
     try:
         return f'{value!r:.40}'
     except ValueError:
@@ -129,7 +131,7 @@ def _short(value: object) -> str:
         return 'a larger one'
 
 
-def _amounts(value: Any) -> tuple[tuple[str, int], ...]:
+def _parse_amounts(value: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, Mapping) or len(value) > _MOST_CLASSES:
         raise ValueError(
             f'expected amounts by resource class, {_MOST_CLASSES} at most'
@@ -139,12 +141,12 @@ def _amounts(value: Any) -> tuple[tuple[str, int], ...]:
         if type(amount) is not int or not 0 <= amount <= LARGEST_AMOUNT:
             raise ValueError(
                 f'expected a whole amount of {name} from 0 to'
-                f' {LARGEST_AMOUNT:g}, got {_short(amount)}'
+                f' {LARGEST_AMOUNT:g}, got {_shortened_repr(amount)}'
             )
     return tuple(sorted(value.items()))
 
 
-def _windows(value: Any) -> tuple[cluster.Window, ...]:
+def _parse_windows(value: Any) -> tuple[cluster.Window, ...]:
     if not isinstance(value, list) or len(value) > _MOST_WINDOWS:
         raise ValueError(f'expected a list of {_MOST_WINDOWS} windows at most')
     found = []
@@ -159,6 +161,6 @@ def _windows(value: Any) -> tuple[cluster.Window, ...]:
             raise ValueError(
                 'a window must have begins and lasts, and may have zone'
             )
-        lasts_s = _number(each['lasts'])
+        lasts_s = _parse_number(each['lasts'])
         found.append(window(each['begins'], lasts_s, each.get('zone', _UTC)))
     return tuple(found)

@@ -30,29 +30,32 @@ def read(path: pathlib.Path) -> dict[str, cluster.Limits]:
     if not isinstance(written, dict):
         raise exception.ConfigurationError(f'{path} must be an object of JSON')
     return {
-        project: _limits(f'{path}: {project}', parts)
+        project: _parse_limits(f'{path}: {project}', parts)
         for project, parts in written.items()
     }
 
 
-def _limits(where: str, parts: Any) -> cluster.Limits:
+def _parse_limits(where: str, parts: Any) -> cluster.Limits:
     if not isinstance(parts, dict) or not parts.keys() <= set(_PARTS):
         raise exception.ConfigurationError(
             f'{where} must have {" and ".join(_PARTS)}, nothing else'
         )
     return cluster.Limits(
-        *(_amounts(f'{where}: {part}', parts.get(part, {})) for part in _PARTS)
+        *(
+            _parse_amounts(f'{where}: {part}', parts.get(part, {}))
+            for part in _PARTS
+        )
     )
 
 
-def _amounts(where: str, written: Any) -> Mapping[str, int]:
+def _parse_amounts(where: str, written: Any) -> Mapping[str, int]:
     good = isinstance(written, dict) and all(
         type(amount) is int and 0 <= amount <= fields.LARGEST_AMOUNT
         for amount in written.values()
     )
     if not good:
         raise exception.ConfigurationError(
-            f'{where} must give classes whole amounts from 0 to'
-            f' {fields.LARGEST_AMOUNT:g}'
+            f'{where} must be a map of resource classes to whole numbers from'
+            f' 0 to {fields.LARGEST_AMOUNT:g}'
         )
     return dict(written)

@@ -25,7 +25,7 @@ MOST = 100_000
 """Largest number of accounts in the file."""
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         # float() also accepts digits of other scripts, and underscores.
         return float(text if text.isascii() and '_' not in text else '')
@@ -34,11 +34,11 @@ def _number(text: str) -> float:
 
 
 _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
-    'share': ('share', _number),
-    'budget': ('budget_hours', _number),
-    'funds': ('funds', _number),
-    'time_limit': ('time_limit_s', duration.seconds),
-    'longest_wait': ('longest_wait_s', duration.seconds),
+    'share': ('share', _parse_number),
+    'budget': ('budget_hours', _parse_number),
+    'funds': ('funds', _parse_number),
+    'time_limit': ('time_limit_s', duration.parse_seconds),
+    'longest_wait': ('longest_wait_s', duration.parse_seconds),
 }
 """By key of the file: the field of the account, and the function that
 parses its value.
@@ -49,7 +49,7 @@ _AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
 _WINDOW = ('begins', 'lasts', 'zone')
 
 
-def watched(
+def open_watched_file(
     path: pathlib.Path,
 ) -> watched_file.WatchedFile[tuple[cluster.Account, ...]]:
     """Return the share tree of a file, which is read again whenever the file
@@ -88,8 +88,8 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     listed = file.section(node, ('accounts',)).get('accounts')
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
         raise file.wrong(node, f'accounts must be a list, {MOST} at most')
-    accounts = tuple(_account(file, each) for each in listed.value)
-    wrong = tree.faults(accounts) or list(_misplaced_users(accounts))
+    accounts = tuple(_parse_account(file, each) for each in listed.value)
+    wrong = tree.tree_faults(accounts) or list(_misplaced_users(accounts))
     if wrong:
         # If a name is used twice, the second use is the error.
         lines = {
@@ -101,7 +101,9 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     return accounts
 
 
-def _account(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Account:
+def _parse_account(
+    file: yaml_file.YamlFile, node: yaml.Node
+) -> cluster.Account:
     given = file.section(node, _KEYS)
     windows = given.get('windows')
     parts = {
@@ -123,19 +125,19 @@ def _account(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Account:
             node, f'{what} of account {parts["name"]!r}: {error}'
         ) from None
     amounts = {
-        key: _amounts(file, key, given[key])
+        key: _parse_amounts(file, key, given[key])
         for key in fields.AMOUNTS
         if key in given
     }
     return cluster.Account(
         parts['name'],
         parts.get('parent'),
-        windows=_windows(file, windows) if windows else (),
+        windows=_parse_windows(file, windows) if windows else (),
         **dict[str, Any]({**amounts, **numbers}),
     )
 
 
-def _amounts(
+def _parse_amounts(
     file: yaml_file.YamlFile, what: str, node: yaml.Node
 ) -> tuple[tuple[str, int], ...]:
     """Return whole amounts by resource class of Placement; each class may
@@ -160,15 +162,15 @@ def _amounts(
     return tuple(sorted(found.items()))
 
 
-def _windows(
+def _parse_windows(
     file: yaml_file.YamlFile, node: yaml.Node
 ) -> tuple[cluster.Window, ...]:
     if not isinstance(node, yaml.SequenceNode) or not node.value:
         raise file.wrong(node, 'windows must be a list of at least one')
-    return tuple(_window(file, each) for each in node.value)
+    return tuple(_parse_window(file, each) for each in node.value)
 
 
-def _window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
+def _parse_window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
     parts = {
         key: file.text(each)
         for key, each in file.section(node, _WINDOW).items()
@@ -176,7 +178,7 @@ def _window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
     if not {'begins', 'lasts'} <= parts.keys():
         raise file.wrong(node, 'a window must have begins and lasts')
     try:
-        lasts_s = duration.seconds(parts['lasts'])
+        lasts_s = duration.parse_seconds(parts['lasts'])
     except ValueError as error:
         raise file.wrong(node, f'"lasts" of a window: {error}') from None
     try:

@@ -283,7 +283,7 @@ class RequestDispatcher:
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        changed = parser.with_nonexistent_host if is_gone else _unchanged
+        changed = parser.with_nonexistent_host if is_gone else _same_message
         because = why if is_gone else _SENT
         self._send(kept, record.cast_uuid, (), epoch, changed, because)
 
@@ -451,7 +451,7 @@ class RequestDispatcher:
         if why.reason is _R.SERVER_DELETED:
             LOG.info(_CLEANS_UP, reserved.uuid, named)
             return
-        to = plans.listed(sorted(set(hosts))) or 'any host'
+        to = plans.shortened_list(sorted(set(hosts))) or 'any host'
         LOG.info(
             'request %s was sent to %s: server %s', reserved.uuid, to, named
         )
@@ -478,7 +478,9 @@ class RequestDispatcher:
 
     def _server_names(self, request: request_model.Request) -> str:
         """Return the names of the servers of a request, for the log."""
-        return plans.listed([*map(self._nova.log_name, request.servers)])
+        return plans.shortened_list(
+            [*map(self._nova.log_name, request.servers)]
+        )
 
     def existing_servers(
         self, request: request_model.Request
@@ -522,7 +524,7 @@ def _reserved_hosts(
     return hosts
 
 
-def _unchanged(cast: cast_module.Cast) -> cast_module.Cast:
+def _same_message(cast: cast_module.Cast) -> cast_module.Cast:
     return cast
 
 

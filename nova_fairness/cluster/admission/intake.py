@@ -197,10 +197,10 @@ def _server_names(cast: cast_module.Cast) -> str:
     cannot be read.
     """
     try:
-        message = envelope.message(cast.body)
+        message = envelope.parse_message(cast.body)
     except exception.Unreadable:
         return 'unknown'
-    return plans.listed(envelope.named_servers(message.get('args')))
+    return plans.shortened_list(envelope.named_servers(message.get('args')))
 
 
 def _with_corrected_arrival(

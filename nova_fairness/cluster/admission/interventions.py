@@ -219,7 +219,7 @@ def hosts_with_room(
         if each.reserved is not None and other not in snapshot.promised
     }
     instead = _PUT_FIRST if request.hold is None else _END_HOLD
-    found = fitting.fit(
+    found = fitting.find_fit(
         _with_starting_group_members(snapshot, request, sent_requests),
         request,
         kept,

@@ -128,8 +128,8 @@ class PlannerIsolation:
             if facet.kind is _K.REQUEST:
                 self._quarantine_requests(snapshot, now, error, budget)
             else:
-                fails = self._failure_test(snapshot, now, facet, names)
-                blamed, unsure = culprits.find(names, fails, budget)
+                fails = self._failure_test_of_kind(snapshot, now, facet, names)
+                blamed, unsure = culprits.find_culprits(names, fails, budget)
                 for name in (*blamed, *unsure):
                     self._quarantine.put(facet.kind, name, error)
             return
@@ -190,7 +190,7 @@ class PlannerIsolation:
             return True
         return False
 
-    def _failure_test(
+    def _failure_test_of_kind(
         self,
         snapshot: Snapshot,
         now: float,
@@ -237,7 +237,7 @@ class PlannerIsolation:
         def fails_with_projects(names: Sequence[str]) -> bool:
             return fails_with([u for name in names for u in by_project[name]])
 
-        projects, late = culprits.find(
+        projects, late = culprits.find_culprits(
             sorted(by_project), fails_with_projects, budget
         )
         if isinstance(error, exception.PluginMisbehaved) and (
@@ -247,7 +247,7 @@ class PlannerIsolation:
             raise error
         left = [unit for project in late for unit in by_project[project]]
         for project in projects:
-            units, unsure = culprits.find(
+            units, unsure = culprits.find_culprits(
                 by_project[project], fails_with, budget
             )
             left += unsure

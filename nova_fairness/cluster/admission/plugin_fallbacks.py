@@ -143,7 +143,9 @@ class OrderFallbacks(order_module.Order):
         :meth:`.Order.factors`.
         """
         return self._orders.call(
-            lambda each: order_module.factors(waiting, snapshot, now, each),
+            lambda each: order_module.checked_factors(
+                waiting, snapshot, now, each
+            ),
             (exception.PluginTooSlow,),
         )
 

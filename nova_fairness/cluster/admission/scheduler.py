@@ -399,7 +399,9 @@ def _unused_guarantees(
     """
     found = {}
     for project, limits in snapshot.limits.items():
-        guaranteed = cluster.vector(limits.guaranteed, snapshot.classes)
+        guaranteed = cluster.amounts_vector(
+            limits.guaranteed, snapshot.classes
+        )
         rest = guaranteed - snapshot.used.get(project, 0)
         if (rest > 0).any():
             found[project] = dict(

@@ -112,7 +112,7 @@ class SentRequestTracker:
             self._parts.budget(_ASKED_AT_ONCE),
         )
         why = reason.why(reason.Reason.SENT)
-        for record, there in pace.in_turn(
+        for record, there in pace.interleave_by_owner(
             seen, lambda each: each[0].request.project, self._turn
         ):
             request = record.request
@@ -140,7 +140,7 @@ class SentRequestTracker:
         """
         begin = self._turn * _ASKED_AT_ONCE % max(len(absent), 1)
         budget = self._parts.budget(_ASKED_AT_ONCE)
-        for record in pace.in_turn(
+        for record in pace.interleave_by_owner(
             absent[begin:] + absent[:begin],
             lambda each: each.request.project,
             self._turn,

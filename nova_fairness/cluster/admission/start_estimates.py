@@ -229,7 +229,7 @@ class StartEstimates:
             self._began_s, self._begun_at = begin_s, now
             # Collect garbage in a pause, so that cycles need not.
             heap.collect()
-            steps = estimates.forward(
+            steps = estimates.estimate_starts(
                 snapshot,
                 plan,
                 now,

@@ -13,7 +13,7 @@ from nova_fairness.model import moments
 from nova_fairness.planners.border import pledges
 
 
-def border(
+def border_facts(
     looked: controller.BorderObservation,
     nodes: Iterable[border_module.BorderHost],
     target: int | None,
@@ -40,12 +40,12 @@ def border(
             each.value: states[each.value] for each in border_module.HostState
         },
         **balances,
-        'groups': [_group(each) for each in looked.groups],
+        'groups': [_group_facts(each) for each in looked.groups],
         'faults': list(looked.faults),
     }
 
 
-def _group(stands: pledges.PledgeStanding) -> dict[str, Any]:
+def _group_facts(stands: pledges.PledgeStanding) -> dict[str, Any]:
     return {
         'account': stands.group.account,
         'batch_account': stands.group.batch,
@@ -57,13 +57,13 @@ def _group(stands: pledges.PledgeStanding) -> dict[str, Any]:
     }
 
 
-def host(
+def host_facts(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
     """Return the state of a host, and its status in the batch system and in
     the cloud.
     """
-    bound, last = border_module.bound_for(node.state), node.history[-1:]
+    bound, last = border_module.future_system(node.state), node.history[-1:]
     return {
         'name': node.host.name,
         'batch_name': node.host.batch,
@@ -76,20 +76,24 @@ def host(
         'until': moments.answer(node.until),
         'cause': last[0].cause.value if last else None,
         'explanation': last[0].text if last else '',
-        'batch': _place(snapshot.place(node, border_module.BorderSide.BATCH)),
-        'cloud': _place(snapshot.place(node, border_module.BorderSide.CLOUD)),
+        'batch': _status_facts(
+            snapshot.place(node, border_module.BorderSide.BATCH)
+        ),
+        'cloud': _status_facts(
+            snapshot.place(node, border_module.BorderSide.CLOUD)
+        ),
     }
 
 
-def host_in_full(
+def full_host_facts(
     node: border_module.BorderHost, snapshot: border_module.Snapshot
 ) -> dict[str, Any]:
-    """Return :func:`host` with the work on the host and the history of the
-    host, the oldest event first.
+    """Return :func:`host_facts` with the work on the host, and the history of
+    the host, the oldest event first.
     """
     places = [snapshot.place(node, side) for side in border_module.BorderSide]
     return {
-        **host(node, snapshot),
+        **host_facts(node, snapshot),
         'work': [
             {
                 'name': each.name,
@@ -114,7 +118,9 @@ def host_in_full(
     }
 
 
-def _place(place: border_module.SideStatus | None) -> dict[str, Any] | None:
+def _status_facts(
+    place: border_module.SideStatus | None,
+) -> dict[str, Any] | None:
     if place is None:
         return None
     return {

@@ -197,7 +197,7 @@ class DryRuns:
         :raises IllegalStep: if the dry run failed, or missed its deadline.
         """
         return self._run_alone(
-            lambda: self._compared(before, after, now, past)
+            lambda: self._compare_within_deadline(before, after, now, past)
         )
 
     def require_free(self) -> None:
@@ -206,18 +206,18 @@ class DryRuns:
 
         :raises Busy: if another dry run is running, or has just ended.
         """
-        if self._working.locked() or self._rests():
+        if self._working.locked() or self._is_pausing():
             raise exception.Busy(_BUSY)
 
-    def _rests(self) -> bool:
+    def _is_pausing(self) -> bool:
         return self._monotonic() < self._rests_until_s
 
     def _run_alone(self, work: Callable[[], _T]) -> _T:
         """Run a function on its own thread, with the deadline, while no
         other dry run runs.
         """
-        self._take_turn()
-        runner = guard.Runner(self._deadline_s, _count_all_time)
+        self._acquire_run_lock()
+        runner = guard.Runner(self._deadline_s, _no_thread_times)
         try:
             return runner.run(functools.partial(self._run_and_unlock, work))
         except exception.PluginTooSlow as error:
@@ -231,14 +231,14 @@ class DryRuns:
         finally:
             runner.stop()
 
-    def _take_turn(self) -> None:
+    def _acquire_run_lock(self) -> None:
         """Acquire the lock that prevents other dry runs.
 
         :raises Busy: if another dry run is running, or has just ended.
         """
         if not self._working.acquire(blocking=False):
             raise exception.Busy(_BUSY)
-        if self._rests():
+        if self._is_pausing():
             self._working.release()
             raise exception.Busy(_BUSY)
 
@@ -256,7 +256,7 @@ class DryRuns:
             self._rests_until_s = end_s + (end_s - begin_s)
             self._working.release()
 
-    def _compared(
+    def _compare_within_deadline(
         self,
         before: QueueTrial,
         after: QueueTrial,
@@ -270,9 +270,9 @@ class DryRuns:
         ]
         begin_s, trials = self._monotonic(), (before, after)
         plans = [e.planner.plan(e.snapshot, now) for e in trials]
-        known = self._both_results(
+        known = self._results_within_deadline(
             [
-                estimates.forward(
+                estimates.estimate_starts(
                     trial.snapshot,
                     plan,
                     now,
@@ -287,14 +287,16 @@ class DryRuns:
             [begin_s + by_s for by_s in ESTIMATED_BY_S],
         )
         first, second = (
-            _forecasts(waiting, plan, each)
+            _forecasts_by_uuid(waiting, plan, each)
             for plan, each in zip(plans, known or ({}, {}), strict=True)
         )
         if not past:
             return Comparison(waiting, first, second)
-        replayed = self._both_results(
+        replayed = self._results_within_deadline(
             [
-                replay.waits(past, e.snapshot, e.planner.order, self._kept)
+                replay.replay_waits(
+                    past, e.snapshot, e.planner.order, self._kept
+                )
                 for e in trials
             ],
             [begin_s + by_s for by_s in REPLAYED_BY_S],
@@ -303,7 +305,7 @@ class DryRuns:
             return Comparison(waiting, first, second)
         return Comparison(waiting, first, second, past, tuple(replayed))
 
-    def _both_results(
+    def _results_within_deadline(
         self,
         steps: Sequence[Generator[None, None, _T]],
         until_s: Sequence[float],
@@ -326,14 +328,14 @@ class DryRuns:
         return found
 
 
-def _count_all_time(_: int) -> guard.ThreadTimes:
+def _no_thread_times(_: int) -> guard.ThreadTimes:
     """Return no CPU time and no waiting time, so that the deadline counts
     elapsed time on a busy host, too.
     """
     return guard.ThreadTimes(0.0, 0.0, runnable=False)
 
 
-def with_accounts(
+def with_changed_accounts(
     snapshot: cluster.ClusterSnapshot,
     before: Iterable[cluster.Account],
     after: Iterable[cluster.Account],
@@ -358,7 +360,7 @@ def with_accounts(
     return dataclasses.replace(snapshot, accounts=accounts)
 
 
-def _forecasts(
+def _forecasts_by_uuid(
     requests: Iterable[request_model.Request],
     plan: cluster.Plan,
     known: Mapping[str, cluster.Estimate],
@@ -372,7 +374,7 @@ def _forecasts(
     return found
 
 
-def told(
+def comparison_facts(
     found: Comparison,
     project: str | None,
     most: int,
@@ -386,7 +388,10 @@ def told(
     :param audience: role of the reader, which decides about the details of
         reasons.
     """
-    first, second = _ranks(found.before), _ranks(found.after)
+    first, second = (
+        _queue_positions(found.before),
+        _queue_positions(found.after),
+    )
     ranks = {
         each.uuid: (first[each.uuid], second[each.uuid])
         for each in found.requests
@@ -394,8 +399,8 @@ def told(
     shown = _first_requests(found, ranks, project, most)
     return {
         'requests_count': len(ranks),
-        'starts_before_count': _starts(found.before),
-        'starts_after_count': _starts(found.after),
+        'starts_before_count': _count_starts(found.before),
+        'starts_after_count': _count_starts(found.after),
         'sooner_count': sum(
             after < before for before, after in ranks.values()
         ),
@@ -420,7 +425,7 @@ def told(
     }
 
 
-def _ranks(found: Forecasts) -> dict[str, int]:
+def _queue_positions(found: Forecasts) -> dict[str, int]:
     """Return the position of each request in the queue, from 1; 0 if the
     request does not wait.
 
@@ -435,7 +440,7 @@ def _ranks(found: Forecasts) -> dict[str, int]:
     return {uuid: ranks.get(uuid, 0) for uuid in found}
 
 
-def _starts(found: Forecasts) -> int:
+def _count_starts(found: Forecasts) -> int:
     return sum(each.starts for each in found.values())
 
 
@@ -480,20 +485,22 @@ def _past_waits(
     largest = sorted(by_project.items(), key=lambda e: (-len(e[1]), e[0]))
     return {
         'since': moments.answer(min(each.sent_at for each in found.past)),
-        **_percentiles(found, [each.request.uuid for each in found.past]),
+        **_wait_percentiles(found, [each.request.uuid for each in found.past]),
         'projects': [
-            {'project_id': name, **_percentiles(found, uuids)}
+            {'project_id': name, **_wait_percentiles(found, uuids)}
             for name, uuids in largest[:MOST_PROJECTS]
         ],
     }
 
 
-def _percentiles(found: Comparison, uuids: Sequence[str]) -> dict[str, Any]:
+def _wait_percentiles(
+    comparison: Comparison, uuids: Sequence[str]
+) -> dict[str, Any]:
     """Return percentiles of the waits of some requests, by nearest rank, as
     in ``wait list``.
     """
     told: dict[str, Any] = {'requests_count': len(uuids)}
-    for when, waits in zip(('before', 'after'), found.waits, strict=True):
+    for when, waits in zip(('before', 'after'), comparison.waits, strict=True):
         spans = sorted(waits[uuid] for uuid in uuids)
         told[when] = {
             f'p{part}': spans[math.ceil(part * len(spans) / 100) - 1]
@@ -517,7 +524,11 @@ def _forecast_facts(
     audience: reason.Audience,
 ) -> dict[str, Any]:
     waits, estimate = forecast.waits, forecast.estimate
-    read = reason.told(waits.why, audience, request.project) if waits else None
+    read = (
+        reason.readable_reason(waits.why, audience, request.project)
+        if waits
+        else None
+    )
     return {
         'state': _STATES[forecast.verb],
         'position': waits.position if waits else None,

@@ -38,7 +38,7 @@ def lineage(
     return [*before, record]
 
 
-def events(
+def event_facts(
     store: store_module.Store,
     lived: Sequence[records.RequestRecord],
     audience: reason.Audience,
@@ -69,18 +69,18 @@ def events(
         *(
             event
             for leave in store.leaves.all_of_servers(newest.servers)
-            for event in history.of_leave(leave)
+            for event in history.eviction_events(leave)
         ),
-        *history.of_moves(moves, newest.servers),
+        *history.move_events(moves, newest.servers),
     ]
     found.sort(key=lambda event: event.at)
     return [
-        history.facts(event, audience, newest.project)
+        history.event_facts(event, audience, newest.project)
         for event in found[-MOST_EVENTS:]
     ]
 
 
-def waits(
+def page_of_wait_percentiles(
     store: store_module.Store,
     wanted: waits_model.WaitFilter,
     marker: str | None,
@@ -106,7 +106,7 @@ def waits(
     return {'waits': told, 'more': len(found) > limit}
 
 
-def waited(
+def wait_sentence(
     store: store_module.Store, record: records.RequestRecord, now: float
 ) -> str | None:
     """Return a sentence about what a request waited for, and how long;
@@ -116,4 +116,4 @@ def waited(
     """
     uuid = record.request.uuid
     stages = store.events.events_by_request([uuid])[uuid]
-    return history.sentence(history.waited(stages, now)) or None
+    return history.wait_sentence(history.wait_sums(stages, now)) or None

@@ -63,8 +63,8 @@ def overview(
         **dict(zip(('order', 'order_description'), order, strict=True)),
         'hosts_count': sum(each.takes for each in last.snapshot.providers),
         'waiting_count': len(last.plan.waiting),
-        'waiting': _waiting(service),
-        'shares': _shares(service),
+        'waiting': _waiting_counts(service),
+        'shares': _largest_users(service),
         'leaving': dict(leaving),
         'plans': [
             {
@@ -76,11 +76,11 @@ def overview(
         ],
         'border': dict(states),
         'warnings': [*_warnings(service), *checks][:MOST],
-        'advice': _advice(service, open_plans, checks)[:MOST],
+        'advice': _advised_commands(service, open_plans, checks)[:MOST],
     }
 
 
-def _shares(service: service_module.Service) -> list[dict[str, Any]]:
+def _largest_users(service: service_module.Service) -> list[dict[str, Any]]:
     """Return the projects with the largest use, with their fair shares."""
     snapshot = service.last().snapshot
     projects = [
@@ -88,26 +88,26 @@ def _shares(service: service_module.Service) -> list[dict[str, Any]]:
         for each in shares_overview.standings(snapshot)
         if each.account.name in snapshot.used and any(each.used.values())
     ]
-    most = heapq.nlargest(MOST_SHARES, projects, key=_used_part)
+    most = heapq.nlargest(MOST_SHARES, projects, key=_dominant_part)
     return [
         {
             'account': each.account.name,
             'normalised_share': each.part,
-            'used_part': _used_part(each),
+            'used_part': _dominant_part(each),
             'fair_share': each.factor,
         }
         for each in most
     ]
 
 
-def _used_part(standing: shares_overview.AccountStanding) -> float:
+def _dominant_part(standing: shares_overview.AccountStanding) -> float:
     """Return the part of the cloud that an account used, in the resource
     class with the largest part.
     """
     return max(standing.used.values(), default=0.0)
 
 
-def _waiting(service: service_module.Service) -> list[dict[str, Any]]:
+def _waiting_counts(service: service_module.Service) -> list[dict[str, Any]]:
     """Return the number of waiting requests, by project and reason."""
     last = service.last()
     counts: _Counts = collections.Counter()
@@ -148,7 +148,7 @@ def _warnings(service: service_module.Service) -> list[str]:
     ]
 
 
-def _advice(
+def _advised_commands(
     service: service_module.Service,
     found: Iterable[plans.MigrationPlan],
     checks: Sequence[str],

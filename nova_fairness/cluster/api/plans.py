@@ -21,8 +21,8 @@ class PlanOperations(interface.PlanCalls):
 
     def plans(self, marker: str | None, limit: int) -> interface.Answer:
         """Return one page of migration plans, the newest first."""
-        self._making_plans().last()
-        after = None if marker is None else self._known_plan(marker)
+        self._require_controller().last()
+        after = None if marker is None else self._require_plan(marker)
         found = self._store.plans.newest_plans(after, limit + 1)
         return {
             'plans': [plan_facts(each) for each in found[:limit]],
@@ -31,22 +31,26 @@ class PlanOperations(interface.PlanCalls):
 
     def plan(self, uuid: str) -> interface.Answer:
         """Return one plan, with its moves."""
-        self._making_plans().last()
-        return {'plan': in_full(self._known_plan(uuid))}
+        self._require_controller().last()
+        return {'plan': full_plan_facts(self._require_plan(uuid))}
 
     def empty(self, host: str) -> interface.Answer:
         """Propose a plan that moves all servers off a host."""
-        return {'plan': in_full(self._making_plans().empty(host))}
+        return {
+            'plan': full_plan_facts(self._require_controller().empty(host))
+        }
 
     def approve(self, uuid: str) -> interface.Answer:
         """Approve a plan, so that its moves start."""
-        return {'plan': in_full(self._making_plans().approve(uuid))}
+        return {
+            'plan': full_plan_facts(self._require_controller().approve(uuid))
+        }
 
     def stop(self, uuid: str) -> interface.Answer:
         """End a plan: no further move starts."""
-        return {'plan': in_full(self._making_plans().stop(uuid))}
+        return {'plan': full_plan_facts(self._require_controller().stop(uuid))}
 
-    def _making_plans(self) -> plan_controller.PlanController:
+    def _require_controller(self) -> plan_controller.PlanController:
         if self._planned is None:
             raise exception.UnknownPlan(
                 'this service makes no migration plans: [fairness_plans] mode'
@@ -54,7 +58,7 @@ class PlanOperations(interface.PlanCalls):
             )
         return self._planned
 
-    def _known_plan(self, uuid: str) -> model.MigrationPlan:
+    def _require_plan(self, uuid: str) -> model.MigrationPlan:
         found = self._store.plans.read_plan(uuid)
         if found is None:
             raise exception.UnknownPlan(f'there is no plan {uuid}')
@@ -70,7 +74,7 @@ def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
         'subject': plan.subject,
         'state': plan.state.value,
         'cause': plan.cause.value,
-        'explanation': model.sentence(plan.cause, plan.text),
+        'explanation': model.cause_sentence(plan.cause, plan.text),
         'made_at': moments.answer(plan.made_at),
         'since': moments.answer(plan.changed_at),
         'until': moments.answer(plan.until),
@@ -83,7 +87,7 @@ def plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
     }
 
 
-def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
+def full_plan_facts(plan: model.MigrationPlan) -> dict[str, Any]:
     """Return a plan with its moves in their order, and with the servers
     that stay.
     """
@@ -94,7 +98,7 @@ def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
                 'server': each.server,
                 'name': each.name,
                 'cause': each.cause.value,
-                'explanation': model.sentence(each.cause, each.text),
+                'explanation': model.cause_sentence(each.cause, each.text),
             }
             for each in plan.stays
         ],
@@ -107,7 +111,7 @@ def in_full(plan: model.MigrationPlan) -> dict[str, Any]:
                 'cost_mb': each.cost_mb,
                 'state': each.state.value,
                 'cause': each.cause and each.cause.value,
-                'explanation': model.sentence(each.cause, each.text),
+                'explanation': model.cause_sentence(each.cause, each.text),
                 'asked_at': moments.answer(each.asked_at),
                 'ended_at': moments.answer(each.ended_at),
                 'sent_mb': each.sent_mb,

@@ -59,11 +59,11 @@ _FIELDS = {
 """Fields of accounts, by their names in answers."""
 
 
-def _no_trial(*_: object) -> dry_run_module.TrialPlanner:
+def _refuse_trial(*_: object) -> dry_run_module.TrialPlanner:
     raise exception.BadArgument('nothing can be tried here')
 
 
-def _no_order() -> tuple[str, str]:
+def _unknown_order() -> tuple[str, str]:
     return '', ''
 
 
@@ -103,8 +103,8 @@ class ClusterOperations(
         partitioning: controller.BorderController | None = None,
         planned: plan_controller.PlanController | None = None,
         checks: Callable[[], Sequence[str]] = tuple,
-        trial: Callable[..., dry_run_module.TrialPlanner] = _no_trial,
-        order: Callable[[], tuple[str, str]] = _no_order,
+        trial: Callable[..., dry_run_module.TrialPlanner] = _refuse_trial,
+        order: Callable[[], tuple[str, str]] = _unknown_order,
     ) -> None:
         self._order_in_force = order
         self._checks = checks
@@ -142,15 +142,15 @@ class ClusterOperations(
             wanted or request_model.RequestFilter(), preemptible=preemptible
         )
         if wanted.unsettled:
-            running = self._unsettled()
+            running = self._unsettled_requests()
             wanted = dataclasses.replace(wanted, running=running)
-        found = self._searched(project, wanted, marker, limit)
+        found = self._search_page(project, wanted, marker, limit)
         return {
-            'requests': self._told(found[:limit], audience),
+            'requests': self._facts_of_requests(found[:limit], audience),
             'more': len(found) > limit,
         }
 
-    def _searched(
+    def _search_page(
         self,
         project: str | None,
         wanted: request_model.RequestFilter,
@@ -161,7 +161,11 @@ class ClusterOperations(
         page follows.
         """
         found: list[records.RequestRecord] = []
-        after = None if marker is None else _order(self._by_uuid(marker))
+        after = (
+            None
+            if marker is None
+            else _sort_key(self._require_request(marker))
+        )
         while True:
             some = self._store.page_of_requests(
                 project, wanted, after, limit + 1
@@ -174,7 +178,7 @@ class ClusterOperations(
             ]
             if len(found) > limit or len(some) <= limit:
                 return found
-            after = _order(some[-1])
+            after = _sort_key(some[-1])
 
     def request(
         self,
@@ -185,12 +189,12 @@ class ClusterOperations(
         """Return a request by its UUID, or the newest request of a server
         by the UUID of the server.
         """
-        record, last = self._known(uuid), self._service.last()
-        [told] = self._told([record], audience)
-        told['waited'] = history.waited(self._store, record, last.at)
+        record, last = self._require_newest_request(uuid), self._service.last()
+        [told] = self._facts_of_requests([record], audience)
+        told['waited'] = history.wait_sentence(self._store, record, last.at)
         if events:
             lived = history.lineage(record, self._earlier_requests(record))
-            told['events'] = history.events(self._store, lived, audience)
+            told['events'] = history.event_facts(self._store, lived, audience)
         return {'request': told}
 
     def waits(
@@ -203,7 +207,9 @@ class ClusterOperations(
         if wanted.since is None:
             since = last.at - waits_model.USUAL_S
             wanted = dataclasses.replace(wanted, since=since)
-        return history.waits(self._store, wanted, marker, limit)
+        return history.page_of_wait_percentiles(
+            self._store, wanted, marker, limit
+        )
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
         """Cancel a request that waits to be built, and delete its servers."""
@@ -212,7 +218,7 @@ class ClusterOperations(
             if by_operator
             else reason.Reason.TAKEN_BACK
         )
-        uuid = self._known(uuid).request.uuid
+        uuid = self._require_newest_request(uuid).request.uuid
         self._service.cancel(uuid, reason.why(token))
         return self.request(uuid)
 
@@ -220,36 +226,36 @@ class ClusterOperations(
         self, uuid: str, without_room: bool = False
     ) -> interface.Answer:
         """Start a request now, before its turn in the queue."""
-        uuid = self._known(uuid).request.uuid
+        uuid = self._require_newest_request(uuid).request.uuid
         self._service.release(uuid, without_room=without_room)
         return self.request(uuid)
 
     def first(self, uuid: str) -> interface.Answer:
         """Move a request before all other requests of its priority class."""
-        return self._ordered(uuid, interventions.put_first)
+        return self._apply_intervention(uuid, interventions.put_first)
 
     def unfirst(self, uuid: str) -> interface.Answer:
         """Move a request back to the position that the order computes."""
-        return self._ordered(uuid, interventions.cancel_put_first)
+        return self._apply_intervention(uuid, interventions.cancel_put_first)
 
     def hold(
         self, uuid: str, by_operator: bool, why: str | None = None
     ) -> interface.Answer:
         """Hold a request, so that it does not start."""
-        return self._ordered(
+        return self._apply_intervention(
             uuid, interventions.hold_action(_holder(by_operator), why or '')
         )
 
     def unhold(self, uuid: str, by_operator: bool) -> interface.Answer:
         """End the hold of a request."""
-        return self._ordered(
+        return self._apply_intervention(
             uuid, interventions.unhold_action(_holder(by_operator))
         )
 
-    def _ordered(
+    def _apply_intervention(
         self, uuid: str, order: interventions.Order
     ) -> interface.Answer:
-        uuid = self._known(uuid).request.uuid
+        uuid = self._require_newest_request(uuid).request.uuid
         self._service.order(uuid, order)
         return self.request(uuid)
 
@@ -284,7 +290,7 @@ class ClusterOperations(
             'flavors': [
                 {
                     'name': name,
-                    **_starts(
+                    **_start_counts(
                         _fitting_counts(amounts, snapshot, free, unit), zones
                     ),
                 }
@@ -320,18 +326,20 @@ class ClusterOperations(
             start = names.index(marker) + 1
         end = start + limit
         return {
-            'shares': [_standing(each) for each in found[start:end]],
+            'shares': [
+                _standing_of_account(each) for each in found[start:end]
+            ],
             'more': len(found) > end,
         }
 
     def set_share(self, name: str, share: float | None) -> interface.Answer:
         """Set the share of an account."""
-        self._change(name, {'share': share})
+        self._change_account(name, {'share': share})
         return {'account': name, 'share': share}
 
     def extend(self, uuid: str, by_s: float) -> interface.Answer:
         """Extend the time limit of the servers of a request."""
-        uuid = self._known(uuid).request.uuid
+        uuid = self._require_newest_request(uuid).request.uuid
         self._service.extend(uuid, by_s)
         return self.request(uuid)
 
@@ -344,7 +352,7 @@ class ClusterOperations(
         names = tree_module.below(accounts, project)
         found = [
             {
-                **_limits(each, budgets, now),
+                **_limit_facts(each, budgets, now),
                 'funds_left': self._trading.left(each.name),
             }
             for each in sorted(accounts, key=lambda each: each.name)
@@ -357,7 +365,7 @@ class ClusterOperations(
         self, name: str, limits: Mapping[str, Any]
     ) -> interface.Answer:
         """Set limits of an account."""
-        self._change(name, _values(limits, _FIELDS))
+        self._change_account(name, _field_values(limits, _FIELDS))
         return {'account': name, **limits}
 
     def try_account(
@@ -371,17 +379,17 @@ class ClusterOperations(
         """
         last, accounts = self._service.last(), self._service.accounts
         self._dry_runs.require_free()
-        fields_set = _values(values, {'share': 'share', **_FIELDS})
+        fields_set = _field_values(values, {'share': 'share', **_FIELDS})
         accounts.require(name, fields_set)
-        snapshot = dry_run_module.with_accounts(
+        snapshot = dry_run_module.with_changed_accounts(
             last.snapshot, *accounts.tried(name, fields_set)
         )
         if 'budget_hours' in fields_set:
             left = self._service.charging.budgets(snapshot, last.at)
             snapshot = dataclasses.replace(snapshot, budgets=left)
         # Limits do not count in a replay, so it would show no change.
-        past = self._sent_lately(last.at) if 'share' in values else ()
-        return self._tried(snapshot, self._trial(), last, reader, past)
+        past = self._recently_sent(last.at) if 'share' in values else ()
+        return self._compare_plans(snapshot, self._trial(), last, reader, past)
 
     def try_order(
         self,
@@ -396,10 +404,10 @@ class ClusterOperations(
             plan = self._trial(name, parameters)
         except exception.PluginError as error:
             raise exception.BadArgument(str(error)) from error
-        past = self._sent_lately(last.at)
-        return self._tried(last.snapshot, plan, last, reader, past)
+        past = self._recently_sent(last.at)
+        return self._compare_plans(last.snapshot, plan, last, reader, past)
 
-    def _sent_lately(self, now: float) -> list[replay.PastRequest]:
+    def _recently_sent(self, now: float) -> list[replay.PastRequest]:
         """Return the requests that were sent to Nova in the last seven
         days.
         """
@@ -411,12 +419,12 @@ class ClusterOperations(
             replay.PastRequest(
                 record.request,
                 sent_at,
-                max(_ended(record, now) - sent_at, 0.0),
+                max(_end_time(record, now) - sent_at, 0.0),
             )
             for record, sent_at in found
         ]
 
-    def _tried(
+    def _compare_plans(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: dry_run_module.TrialPlanner,
@@ -434,7 +442,7 @@ class ClusterOperations(
             last.at,
             past,
         )
-        told = dry_run_module.told(
+        told = dry_run_module.comparison_facts(
             found, reader.project, reader.most, reader.audience
         )
         begin = {
@@ -461,7 +469,9 @@ class ClusterOperations(
         found = leaves.preemptions(project, marker, limit + 1)
         return {
             'preemptions': [
-                queue.turn_facts(each, audience, project or '')
+                queue.eviction_facts_with_outcome(
+                    each, audience, project or ''
+                )
                 for each in found[:limit]
             ],
             'more': len(found) > limit,
@@ -478,25 +488,33 @@ class ClusterOperations(
         found = self._store.leaves.preemption(uuid)
         if found is None:
             raise exception.UnknownPreemption(f'there is no preemption {uuid}')
-        return {'preemption': queue.turn_facts(found, audience, project or '')}
+        return {
+            'preemption': queue.eviction_facts_with_outcome(
+                found, audience, project or ''
+            )
+        }
 
     def border(self) -> interface.Answer:
         """Return the demand and the hosts of batch system and cloud."""
-        moving = self._moving()
+        moving = self._require_border_controller()
         nodes = moving.nodes().values()
         aimed = self._store.nodes.read_target().hosts
-        return {'partition': border_module.border(moving.last(), nodes, aimed)}
+        return {
+            'partition': border_module.border_facts(
+                moving.last(), nodes, aimed
+            )
+        }
 
     def hosts(self, marker: str | None, limit: int) -> interface.Answer:
         """Return one page of the hosts between batch system and cloud,
         sorted by name.
         """
-        moving = self._moving()
+        moving = self._require_border_controller()
         snapshot, nodes = moving.last().snapshot, moving.nodes()
         found = [name for name in sorted(nodes) if name > (marker or '')]
         return {
             'hosts': [
-                border_module.host(nodes[name], snapshot)
+                border_module.host_facts(nodes[name], snapshot)
                 for name in found[:limit]
             ],
             'more': len(found) > limit,
@@ -504,31 +522,31 @@ class ClusterOperations(
 
     def host(self, name: str) -> interface.Answer:
         """Return one host, with the work on it and its history."""
-        moving = self._moving()
+        moving = self._require_border_controller()
         node = moving.nodes().get(name)
         if node is None:
             raise exception.UnknownHost(
                 f'host {name} is not in [fairness_partition] hosts_file'
             )
-        told = border_module.host_in_full(node, moving.last().snapshot)
+        told = border_module.full_host_facts(node, moving.last().snapshot)
         return {'host': told}
 
     def move(self, name: str) -> interface.Answer:
         """Move a host from the batch system to the cloud, or back."""
-        self._moving().move(name)
+        self._require_border_controller().move(name)
         return self.host(name)
 
     def stay(self, name: str) -> interface.Answer:
         """Cancel the move of a host."""
-        self._moving().cancel(name)
+        self._require_border_controller().cancel(name)
         return self.host(name)
 
     def aim(self, hosts: int | None) -> interface.Answer:
         """Set the number of hosts that the cloud is to have."""
-        self._moving().aim(hosts)
+        self._require_border_controller().aim(hosts)
         return {'target': hosts}
 
-    def _moving(self) -> controller.BorderController:
+    def _require_border_controller(self) -> controller.BorderController:
         if self._partitioning is None:
             raise exception.UnknownHost(
                 'this service moves no hosts between batch and cloud:'
@@ -542,7 +560,7 @@ class ClusterOperations(
         """
         snapshot, kept = self._service.last().snapshot, self._tree
         if kept is None or kept[0] is not snapshot:
-            made = _tree(snapshot)
+            made = _share_tree_facts(snapshot)
             if self._signatures:
                 made |= self._signatures.signed_tree(made['version'])
             self._tree = kept = snapshot, made
@@ -551,41 +569,47 @@ class ClusterOperations(
 
     def preemptible(self, servers: Sequence[str]) -> interface.Answer:
         """Return which of the given servers are preemptible."""
-        found = sorted(self._of_agents()[0].intersection(servers))
-        signed = self._signed(signatures_module.PREEMPTIBLE, servers, found)
+        found = sorted(
+            self._preemptible_and_notices()[0].intersection(servers)
+        )
+        signed = self._signature_fields(
+            signatures_module.PREEMPTIBLE, servers, found
+        )
         return {'servers': found, **signed}
 
     def notices(self, servers: Sequence[str]) -> interface.Answer:
         """Return the eviction notices for the guests of the given servers."""
-        known = self._of_agents()[1]
+        known = self._preemptible_and_notices()[1]
         found = {each: known[each] for each in servers if each in known}
-        signed = self._signed(signatures_module.NOTICES, servers, found)
+        signed = self._signature_fields(
+            signatures_module.NOTICES, servers, found
+        )
         return {'notices': found, **signed}
 
-    def _of_agents(self) -> tuple[frozenset[str], _Notices]:
+    def _preemptible_and_notices(self) -> tuple[frozenset[str], _Notices]:
         """Return all preemptible servers and all notices for guests,
         computed once a cycle.
         """
         last, kept = self._service.last(), self._asked
         if kept is None or kept[0] is not last:
             preemptible = records.preemptible_servers(last.records)
-            self._asked = kept = last, preemptible, self._every_notice()
+            self._asked = kept = last, preemptible, self._guest_notices()
         return kept[1], kept[2]
 
-    def _every_notice(self) -> _Notices:
+    def _guest_notices(self) -> _Notices:
         return notice_channels.texts_for_agents(
             self._store.leaves.newest_in_states(eviction.LIVE).values(),
             self._service.chores.warnings.told.values(),
         )
 
-    def _signed(
+    def _signature_fields(
         self, what: str, servers: Sequence[str], answer: object
     ) -> dict[str, Any]:
         if self._signatures is None:
             return {}
         return self._signatures.signed_answer(what, servers, answer)
 
-    def _change(self, name: str, values: Mapping[str, Any]) -> None:
+    def _change_account(self, name: str, values: Mapping[str, Any]) -> None:
         # A process that does not act says so before it asks Keystone.
         self._service.last()
         accounts = self._service.accounts
@@ -594,7 +618,7 @@ class ClusterOperations(
             lambda epoch: accounts.change(name, values, epoch)
         )
 
-    def _told(
+    def _facts_of_requests(
         self, found: Sequence[records.RequestRecord], audience: reason.Audience
     ) -> list[dict[str, Any]]:
         last = self._service.last()
@@ -605,10 +629,11 @@ class ClusterOperations(
             self._store.plans.open_plans() if self._planned else ()
         )
         return [
-            _told(each, last, leaves, risks, audience, moves) for each in found
+            _request_facts(each, last, leaves, risks, audience, moves)
+            for each in found
         ]
 
-    def _unsettled(self) -> frozenset[str]:
+    def _unsettled_requests(self) -> frozenset[str]:
         """Return the UUIDs of requests with servers that move, are being
         evicted or are evicted.
         """
@@ -633,21 +658,23 @@ class ClusterOperations(
         """
         last, kept = self._service.last(), self._newest
         if kept is None or kept[0] is not last:
-            found = request_model.newest(each.request for each in last.records)
+            found = request_model.newest_by_server(
+                each.request for each in last.records
+            )
             by_server = {uuid: each.uuid for uuid, each in found.items()}
             self._newest = kept = last, by_server
         return kept[1]
 
-    def _known(self, uuid: str) -> records.RequestRecord:
+    def _require_newest_request(self, uuid: str) -> records.RequestRecord:
         newest = self._newest_of_servers().get(uuid)
         known = self._store.request(uuid)
         if newest is None:
-            return self._newest_ended(uuid, known)
+            return self._newest_ended_request(uuid, known)
         if known is None or self._is_superseded(known.request):
-            return self._by_uuid(newest)
+            return self._require_request(newest)
         return known
 
-    def _newest_ended(
+    def _newest_ended_request(
         self, uuid: str, known: records.RequestRecord | None
     ) -> records.RequestRecord:
         """Return the newest request of a server that has no open request.
@@ -657,13 +684,13 @@ class ClusterOperations(
         if known is not None and not _has_ended(known, uuid):
             return known
         since = None if known is None else known.request.asked_at
-        found = self._of_server(uuid, since)
-        newest = request_model.newest(each.request for each in found)
+        found = self._requests_of_server(uuid, since)
+        newest = request_model.newest_by_server(each.request for each in found)
         if uuid not in newest:
-            return self._by_uuid(uuid)
+            return self._require_request(uuid)
         return next(each for each in found if each.request is newest[uuid])
 
-    def _of_server(
+    def _requests_of_server(
         self, uuid: str, since: float | None = None
     ) -> list[records.RequestRecord]:
         wanted = request_model.RequestFilter(
@@ -678,10 +705,10 @@ class ClusterOperations(
         same servers.
         """
         if record.request.state in request_model.FINAL:
-            return self._of_server(record.request.servers[0])
+            return self._requests_of_server(record.request.servers[0])
         return self._service.last().records
 
-    def _by_uuid(self, uuid: str) -> records.RequestRecord:
+    def _require_request(self, uuid: str) -> records.RequestRecord:
         found = self._store.request(uuid)
         if found is None:
             raise exception.UnknownRequest(f'there is no request {uuid}')
@@ -694,7 +721,7 @@ def _has_ended(record: records.RequestRecord, server: str) -> bool:
     return is_over and server in record.request.servers
 
 
-def _ended(record: records.RequestRecord, now: float) -> float:
+def _end_time(record: records.RequestRecord, now: float) -> float:
     """Return the time at which a request ended; the present time if it has
     not ended.
     """
@@ -702,7 +729,7 @@ def _ended(record: records.RequestRecord, now: float) -> float:
     return record.changed_at if is_over else now
 
 
-def _values(
+def _field_values(
     given: Mapping[str, Any], known: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return values by field of an account.
@@ -719,7 +746,7 @@ def _values(
     return {known[key]: value for key, value in given.items()}
 
 
-def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
+def _share_tree_facts(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
     accounts = [
         {
             'name': each.account.name,
@@ -731,34 +758,37 @@ def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
         }
         for each in overview.standings(snapshot)
     ]
-    return {'version': tree_module.version(accounts), 'accounts': accounts}
+    return {
+        'version': tree_module.accounts_hash(accounts),
+        'accounts': accounts,
+    }
 
 
-def _limits(
+def _limit_facts(
     account: cluster.Account, budgets: cluster.Budgets | None, now: float
 ) -> dict[str, Any]:
     own = {
-        key: fields.written(field, getattr(account, field))
+        key: fields.json_value(field, getattr(account, field))
         for key, field in _FIELDS.items()
     }
     return {
         'account': account.name,
         'parent': account.parent,
         **own,
-        **_budget(account, budgets),
+        **_budget_facts(account, budgets),
         'opens_at': moments.answer(_next_opening(account, now)),
         **({'fault': account.fault} if account.fault else {}),
     }
 
 
-def _budget(
+def _budget_facts(
     account: cluster.Account, found: cluster.Budgets | None
 ) -> dict[str, Any]:
     """Return the budget of the current period, in unit-hours: used,
     committed and remaining.
     """
     names = ('budget_used', 'budget_committed', 'budget_left')
-    divided = budgets_module.divided(account, found)
+    divided = budgets_module.budget_parts(account, found)
     if found is None or divided is None:
         return dict.fromkeys((*names, 'budget_until'))
     hours = [each / budgets_module.HOUR_S for each in divided]
@@ -767,7 +797,7 @@ def _budget(
 
 
 def _next_opening(account: cluster.Account, now: float) -> float | None:
-    at = windows.opens(account.windows, now)
+    at = windows.next_opening(account.windows, now)
     return None if at == math.inf else at
 
 
@@ -777,7 +807,7 @@ def _has_limits(account: cluster.Account) -> bool:
     )
 
 
-def _standing(standing: overview.AccountStanding) -> dict[str, Any]:
+def _standing_of_account(standing: overview.AccountStanding) -> dict[str, Any]:
     account = standing.account
     return {
         'name': account.name,
@@ -790,7 +820,7 @@ def _standing(standing: overview.AccountStanding) -> dict[str, Any]:
     }
 
 
-def _order(record: records.RequestRecord) -> tuple[float, str]:
+def _sort_key(record: records.RequestRecord) -> tuple[float, str]:
     return record.request.asked_at, record.request.uuid
 
 
@@ -819,7 +849,9 @@ def _fitting_counts(
     return fitting
 
 
-def _starts(fitting: cluster.Amounts, zones: Sequence[str]) -> dict[str, Any]:
+def _start_counts(
+    fitting: cluster.Amounts, zones: Sequence[str]
+) -> dict[str, Any]:
     """Return the number of servers of one flavor that could start now, in all
     zones and by zone.
 
@@ -864,11 +896,11 @@ class _Moves:
         return cls(moving, proposed)
 
 
-def _told(
+def _request_facts(
     record: records.RequestRecord,
     last: start_estimates.LastCycle,
     leaves: Mapping[str, eviction.Eviction],
-    risks: Mapping[str, risk.Risk],
+    risks: Mapping[str, risk.EvictionRisk],
     audience: reason.Audience,
     moves: _Moves,
 ) -> dict[str, Any]:
@@ -878,38 +910,40 @@ def _told(
     ends_at = None
     if request.state is request_model.State.ACTIVE:
         ends_at = request.ends_at(record.changed_at)
-    place = _place(request, last)
+    place = _queue_position(request, last)
     estimate = last.estimates.get(request.uuid) if place else None
-    why = _why(record, place, left, last)
-    known = standing.Known(
+    why = _present_reason(record, place, left, last)
+    known = standing.StandingFacts(
         place, estimate, left, moves.moving, moves.proposed.get(request.uuid)
     )
     return {
         **_standing_facts(request, why, known, audience),
-        **queue.facts(request, why, audience),
+        **queue.request_facts(request, why, audience),
         'summary': [
-            *queue.summary(request, why, place, estimate, audience),
-            *queue.ending(ends_at, left, audience),
-            *queue.risking(warned, audience),
+            *queue.request_sentences(request, why, place, estimate, audience),
+            *queue.eviction_sentences(ends_at, left, audience),
+            *queue.risk_sentences(warned, audience),
         ],
         'position': place.position if place else None,
         'factors': dict(place.factors) if place else {},
         'reserved_at': moments.answer(
             place.reserved.at if place and place.reserved else None
         ),
-        'estimated_start': _estimated(estimate),
+        'estimated_start': _estimate_facts(estimate),
         'asked_at': moments.answer(request.asked_at),
         'since': moments.answer(record.changed_at),
         'expires_at': moments.answer(request.expires_at),
         'time_limit': request.time_limit_s,
         'extended': request.extended_s,
         'ends_at': moments.answer(ends_at),
-        'leaving': [queue.leave_facts(each, audience) for each in left],
+        'leaving': [queue.eviction_facts(each, audience) for each in left],
         'at_risk': [queue.risk_facts(each, audience) for each in warned],
     }
 
 
-def _estimated(estimate: cluster.Estimate | None) -> dict[str, Any] | None:
+def _estimate_facts(
+    estimate: cluster.Estimate | None,
+) -> dict[str, Any] | None:
     if estimate is None:
         return None
     return {
@@ -921,14 +955,14 @@ def _estimated(estimate: cluster.Estimate | None) -> dict[str, Any] | None:
 def _standing_facts(
     request: request_model.Request,
     why: reason.Why,
-    known: standing.Known,
+    known: standing.StandingFacts,
     audience: reason.Audience,
 ) -> dict[str, str]:
-    word, status = standing.of(request, why, known, audience)
+    word, status = standing.request_standing(request, why, known, audience)
     return {'standing': word.value, 'status': status}
 
 
-def _why(
+def _present_reason(
     record: records.RequestRecord,
     place: cluster.Waiting | None,
     left: Sequence[eviction.Eviction],
@@ -945,12 +979,12 @@ def _why(
             return reason.why(reason.Reason.NOT_PLANNED)
     if request.state is request_model.State.ACTIVE:
         for each in left:
-            if each.state in eviction.GOING or standing.away(each):
+            if each.state in eviction.GOING or standing.is_away(each):
                 return each.why
     return place.why if place else record.why
 
 
-def _place(
+def _queue_position(
     request: request_model.Request, last: start_estimates.LastCycle
 ) -> cluster.Waiting | None:
     """Return the position of a waiting request in the last plan; ``None`` for

@@ -57,14 +57,16 @@ class GroupOperations(spending.SpendingCalls):
         """Create a group with a spending rate."""
         if self._trading.group(project, name) is not None:
             raise exception.IllegalStep(f'there is a group {name} already')
-        return self._changed(market.SpendingGroup(project, name, rate, count))
+        return self._store_group(
+            market.SpendingGroup(project, name, rate, count)
+        )
 
     def set_group(
         self, project: str, name: str, rate: float | None, count: int | None
     ) -> spending.Answer:
         """Change the rate or the count of a group."""
-        before = self._group(project, name)
-        return self._changed(
+        before = self._require_group(project, name)
+        return self._store_group(
             market.SpendingGroup(
                 project,
                 name,
@@ -75,7 +77,7 @@ class GroupOperations(spending.SpendingCalls):
 
     def delete_group(self, project: str, name: str) -> spending.Answer:
         """Delete a group; its servers then have the lowest rate."""
-        self._group(project, name)
+        self._require_group(project, name)
         self._service.change(
             lambda epoch: self._trading.change(project, name, None, epoch)
         )
@@ -96,12 +98,12 @@ class GroupOperations(spending.SpendingCalls):
             if project is not None:
                 # For every host: so callers do not learn which hosts exist.
                 raise exception.UnknownHost(f'there is no host {host}')
-            return self._past(host, marker, limit)
-        now = [_price(each) for each in self._present(project)]
+            return self._past_prices(host, marker, limit)
+        now = [_price_facts(each) for each in self._present_prices(project)]
         found = [each for each in now if each['id'] > (marker or '')]
         return {'prices': found[:limit], 'more': len(found) > limit}
 
-    def _present(self, project: str | None) -> list[market.Price]:
+    def _present_prices(self, project: str | None) -> list[market.Price]:
         if project is None:
             return self._trading.prices()
         if not project:
@@ -111,13 +113,13 @@ class GroupOperations(spending.SpendingCalls):
             lambda host: self._store.opaque_name('host', project, host),
         )
 
-    def _past(
+    def _past_prices(
         self, host: str, marker: str | None, limit: int
     ) -> spending.Answer:
         # One more price than needed shows whether another page follows.
-        before = None if marker is None else _moment(marker)
+        before = None if marker is None else _time_of_marker(marker)
         past = self._trading.past(host, before, limit + 1)
-        found = [{**_price(each), 'id': repr(each.at)} for each in past]
+        found = [{**_price_facts(each), 'id': repr(each.at)} for each in past]
         return {'prices': found[:limit], 'more': len(found) > limit}
 
     def report_meters(
@@ -131,7 +133,7 @@ class GroupOperations(spending.SpendingCalls):
         """Return the spending rates of servers."""
         self._service.last()
         rates = self._trading.rates(servers)
-        version = tree_module.version([rates])
+        version = tree_module.accounts_hash([rates])
         if version == known:
             return {'version': version, 'rates': None}
         told = {'version': version, 'rates': rates}
@@ -139,7 +141,7 @@ class GroupOperations(spending.SpendingCalls):
             told |= self._signatures.signed_tree(version)
         return told
 
-    def _changed(self, group: market.SpendingGroup) -> spending.Answer:
+    def _store_group(self, group: market.SpendingGroup) -> spending.Answer:
         project, name = group.project, group.name
         self._service.change(
             lambda epoch: self._trading.change(project, name, group, epoch)
@@ -151,7 +153,7 @@ class GroupOperations(spending.SpendingCalls):
         ]
         return {'group': told}
 
-    def _group(self, project: str, name: str) -> market.SpendingGroup:
+    def _require_group(self, project: str, name: str) -> market.SpendingGroup:
         self._service.last()
         found = self._trading.group(project, name)
         if found is None:
@@ -163,7 +165,7 @@ def _group_id(group: market.SpendingGroup) -> str:
     return f'{group.project}/{group.name}'
 
 
-def _price(price: market.Price) -> dict[str, Any]:
+def _price_facts(price: market.Price) -> dict[str, Any]:
     return {
         'id': price.host,
         'host': price.host,
@@ -174,7 +176,7 @@ def _price(price: market.Price) -> dict[str, Any]:
     }
 
 
-def _moment(marker: str) -> float:
+def _time_of_marker(marker: str) -> float:
     """Return the time of the last price of the previous page.
 
     :raises BadArgument: if the marker is not the ID of a price.

@@ -19,7 +19,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 
 
-def limits(
+def read_limits(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> Mapping[str, cluster.Limits]:
     """Read the limits file. Returns limits by name of the account.
@@ -30,7 +30,7 @@ def limits(
     return limits_file.read(pathlib.Path(path)) if path else {}
 
 
-def written(
+def shares_file_accounts(
     conf: cfg.ConfigOpts,
 ) -> Callable[[], tuple[cluster.Account, ...]]:
     """Build the function that returns the accounts of the shares file.
@@ -40,7 +40,9 @@ def written(
     path = conf.fairness_cluster.shares_file
     try:
         return (
-            share_file.watched(pathlib.Path(path)).content if path else tuple
+            share_file.open_watched_file(pathlib.Path(path)).content
+            if path
+            else tuple
         )
     except exception.BadShares as error:
         raise exception.ConfigurationError(
@@ -48,7 +50,7 @@ def written(
         ) from error
 
 
-def _mirrored(
+def _mirrored_accounts(
     conf: cfg.ConfigOpts,
     cloud: clients.CloudClients,
     store: store_module.Store,
@@ -67,7 +69,7 @@ def _mirrored(
     ).accounts
 
 
-def known(
+def build_accounts(
     conf: cfg.ConfigOpts,
     written: Callable[[], tuple[cluster.Account, ...]],
     cloud: clients.CloudClients,
@@ -76,6 +78,6 @@ def known(
     """Build the share tree; Keystone decides which projects exist."""
     return accounts_module.Accounts(
         store,
-        _mirrored(conf, cloud, store, written),
+        _mirrored_accounts(conf, cloud, store, written),
         exists=keystone.Keystone(cloud.keystone).account_exists,
     )

@@ -33,7 +33,7 @@ computes shares every 300 s by default, which is ten cycles by default.
 """
 
 
-def partitioning(
+def build_border_controller(
     conf: cfg.ConfigOpts,
     store: store_module.Store,
     made: service.Service,
@@ -47,7 +47,7 @@ def partitioning(
     options, queue = conf.fairness_partition, conf.fairness_cluster
     if not options.batch:
         return None
-    batch, file = batch_system(conf), _file(conf)
+    batch, file = load_batch_system(conf), _open_hosts_file(conf)
     pledging = pledges.PledgeKeeper(
         store, batch, queue.half_life, LOOKS_A_PLEDGE * queue.hosts_interval
     )
@@ -56,11 +56,13 @@ def partitioning(
     cloud = clients.connect(queue.cloud, queue.region_name)
     nova = nova_module.Nova(cloud.nova)
     room = placement.Placement(cloud.placement)
-    patience = evictions.patience(queue)
-    clock = _clock(made)
-    leaving = evictions.leaving(patience, store, nova, room, cloud, clock)
+    patience = evictions.eviction_timeouts(queue)
+    clock = _clock_of_service(made)
+    leaving = evictions.build_evictor(
+        patience, store, nova, room, cloud, clock
+    )
     actions = host_drain.Actions(
-        _actions(queue.room_actions), _actions(options.end_actions)
+        _parse_actions(queue.room_actions), _parse_actions(options.end_actions)
     )
     return controller.BorderController(
         store,
@@ -76,8 +78,10 @@ def partitioning(
             options.settle,
         ),
         host_drain.HostDrain(store.leaves, nova, leaving, clock, actions),
-        departure_notices.DepartureNotices(cloud.nova, _features(options)),
-        _rules(options),
+        departure_notices.DepartureNotices(
+            cloud.nova, _features_directory(options)
+        ),
+        _border_rules(options),
         clock,
         stopped,
         queue.hosts_interval,
@@ -85,14 +89,14 @@ def partitioning(
     )
 
 
-def _clock(made: service.Service) -> Callable[[], float]:
+def _clock_of_service(made: service.Service) -> Callable[[], float]:
     """Return the clock of the service, which ignores wrong jumps of the
     host's clock.
     """
     return lambda: made.clocks.now()
 
 
-def batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
+def load_batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
     """Load the plugin of the configured batch system.
 
     :raises ConfigurationError: if the plugin or its parameters are invalid.
@@ -106,19 +110,21 @@ def batch_system(conf: cfg.ConfigOpts) -> system.BatchSystem:
         ) from error
 
 
-def _file(
+def _open_hosts_file(
     conf: cfg.ConfigOpts,
 ) -> watched_file.WatchedFile[hosts_file.BorderFile]:
     path = pathlib.Path(conf.fairness_partition.hosts_file)
     try:
-        return hosts_file.watched(path)
+        return hosts_file.open_watched_file(path)
     except exception.BadPartition as error:
         raise exception.ConfigurationError(
             f'[fairness_partition] hosts_file: {error}'
         ) from error
 
 
-def _features(options: cfg.ConfigOpts.GroupAttr) -> pathlib.Path | None:
+def _features_directory(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> pathlib.Path | None:
     if not options.features_path:
         return None
     path = pathlib.Path(options.features_path)
@@ -129,11 +135,11 @@ def _features(options: cfg.ConfigOpts.GroupAttr) -> pathlib.Path | None:
     return path
 
 
-def _actions(names: list[str]) -> tuple[eviction.EvictionAction, ...]:
+def _parse_actions(names: list[str]) -> tuple[eviction.EvictionAction, ...]:
     return tuple(map(eviction.EvictionAction, names))
 
 
-def _rules(options: cfg.ConfigOpts.GroupAttr) -> demand.BorderRules:
+def _border_rules(options: cfg.ConfigOpts.GroupAttr) -> demand.BorderRules:
     contended = options.contended
     return demand.BorderRules(
         patience_s=options.patience,

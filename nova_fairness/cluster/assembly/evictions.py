@@ -34,7 +34,7 @@ _ALL = 10**9
 
 
 @contextlib.contextmanager
-def checked(names: str) -> Iterator[None]:
+def configuration_errors(names: str) -> Iterator[None]:
     """Convert a ValueError into a ConfigurationError that names the options.
 
     Range checks of options do not reject NaN.
@@ -47,18 +47,20 @@ def checked(names: str) -> Iterator[None]:
         ) from error
 
 
-def patience(options: cfg.ConfigOpts.GroupAttr) -> evictor.EvictionTimeouts:
+def eviction_timeouts(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> evictor.EvictionTimeouts:
     """Return the notice period and the patience of evictions.
 
     :raises ConfigurationError: if they are out of range.
     """
-    with checked('end_notice, end_patience'):
+    with configuration_errors('end_notice, end_patience'):
         return evictor.EvictionTimeouts(
             options.end_notice, options.end_patience
         )
 
 
-def leaving(
+def build_evictor(
     how_long: evictor.EvictionTimeouts,
     store: store_module.Store,
     nova: nova_module.Nova,
@@ -81,7 +83,9 @@ def leaving(
     )
 
 
-def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
+def time_limit_options(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> time_limits.TimeLimitOptions:
     """Return the options of evictions at a time limit.
 
     :raises ConfigurationError: if they are not valid.
@@ -94,7 +98,7 @@ def ends(options: cfg.ConfigOpts.GroupAttr) -> time_limits.TimeLimitOptions:
     return time_limits.TimeLimitOptions(actions, options.longest_extension)
 
 
-def making(
+def preemption_options(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> preemption_module.PreemptionOptions:
     """Return the options of evictions that make room for a request.
@@ -119,20 +123,22 @@ def making(
     )
 
 
-def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.AtRiskOptions:
+def at_risk_options(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> at_risk.AtRiskOptions:
     """Return the options of warnings for servers that may be evicted next."""
     most = options.room_at_risk if options.room_per_hour else 0
     return at_risk.AtRiskOptions(most)
 
 
-def preempting(
+def preemption_rules(
     options: cfg.ConfigOpts.GroupAttr,
 ) -> preemption.PreemptionRules:
     """Return the rules that decide which servers may be evicted for a request.
 
     :raises ConfigurationError: if a number is out of range.
     """
-    with checked('room_*'):
+    with configuration_errors('room_*'):
         return preemption.PreemptionRules(
             patience_s=options.room_patience,
             least_run_s=options.room_least_run,
@@ -142,16 +148,20 @@ def preempting(
         )
 
 
-def marks(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
+def watermark_bounds(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> watermark.WatermarkBounds:
     """Return the bounds of the part of the cloud that remains free.
 
     :raises ConfigurationError: if they are out of range.
     """
-    with checked('room_kept_free, room_freed'):
-        return watermark.Marks(options.room_kept_free, options.room_freed)
+    with configuration_errors('room_kept_free, room_freed'):
+        return watermark.WatermarkBounds(
+            options.room_kept_free, options.room_freed
+        )
 
 
-def chores_of(
+def cycle_tasks_builder(
     options: cfg.ConfigOpts.GroupAttr,
     idling: Callable[[evictor.Evictor], idle_reclaim.IdleReclaim],
 ) -> Callable[
@@ -164,16 +174,20 @@ def chores_of(
     :param idling: builds the eviction of idle servers from an evictor.
     :raises ConfigurationError: if options are not valid.
     """
-    warned, actions, lower = warnings(options), making(options).actions, 0.0
+    warned, actions, lower = (
+        at_risk_options(options),
+        preemption_options(options).actions,
+        0.0,
+    )
     retires = options.room_per_hour > 0 and options.room_retire
     if options.room_per_hour:
-        lower = marks(options).lower
+        lower = watermark_bounds(options).lower
     freed = watermark_module.WatermarkOptions(
-        lower, actions, preempting(options)
+        lower, actions, preemption_rules(options)
     )
     retired, next_ones = (
         retirement.RetirementOptions(retires, actions),
-        following(options),
+        next_victims_finder(options),
     )
 
     def made(
@@ -194,19 +208,21 @@ def chores_of(
     return made
 
 
-def following(options: cfg.ConfigOpts.GroupAttr) -> cycle_tasks.Following:
+def next_victims_finder(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> cycle_tasks.Following:
     """Return a function that finds the servers that are the next to be
     evicted.
 
-    :raises ConfigurationError: see :func:`preempting`.
+    :raises ConfigurationError: see :func:`preemption_rules`.
     """
-    rules, most = preempting(options), warnings(options).most
+    rules, most = preemption_rules(options), at_risk_options(options).most
     if options.room_per_hour and options.room_retire:
         most = _ALL
 
     def found(
         snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
-    ) -> list[risk.Next]:
-        return risk.servers(snapshot, plan, now, rules, most)
+    ) -> list[risk.NextVictim]:
+        return risk.next_victims(snapshot, plan, now, rules, most)
 
     return found

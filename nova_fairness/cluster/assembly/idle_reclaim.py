@@ -21,35 +21,37 @@ Made = Callable[[evictor.Evictor], reclaim_module.IdleReclaim]
 """Builds idle reclaim from an evictor."""
 
 
-def chosen(conf: cfg.ConfigOpts) -> Made:
+def idle_reclaim_builder(conf: cfg.ConfigOpts) -> Made:
     """Return a function that builds idle reclaim. Agents are queried only if
     idle reclaim is on.
 
     :raises ConfigurationError: if options are invalid, or agents cannot be
         queried.
     """
-    rules = _rules(conf.fairness_cluster)
-    told = _agents(conf, rules).known
+    rules = _idle_options(conf.fairness_cluster)
+    told = _idle_reader(conf, rules).known
     return lambda to: reclaim_module.IdleReclaim(to, told, rules)
 
 
-def _rules(options: cfg.ConfigOpts.GroupAttr) -> reclaim_module.IdleOptions:
-    with evictions.checked('idle_after'):
+def _idle_options(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> reclaim_module.IdleOptions:
+    with evictions.configuration_errors('idle_after'):
         return reclaim_module.IdleOptions(
             options.idle_after,
             # One day of a week: owners of idle servers may be away.
             max(options.end_notice, NOTICE_PART * options.idle_after),
-            evictions.ends(options).actions,
+            evictions.time_limit_options(options).actions,
             frozenset(options.idle_spared_projects),
         )
 
 
-def _agents(
+def _idle_reader(
     conf: cfg.ConfigOpts, rules: reclaim_module.IdleOptions
 ) -> agent_reports.Idle:
     if not rules.after_s:
         return agent_reports.Idle(lambda _: {})
-    asked = ledger.agents(
+    asked = ledger.build_agent_client(
         conf, f'[fairness_cluster] idle_after = {rules.after_s:g}'
     )
     least_s = reclaim_module.SOONEST * rules.after_s

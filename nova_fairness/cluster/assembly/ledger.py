@@ -23,7 +23,7 @@ _ASKED_S = 5.0
 """Seconds to wait for answers of agents."""
 
 
-def charging(
+def build_ledger_keeper(
     conf: cfg.ConfigOpts,
     store: store_module.Store,
     reader: snapshot.CloudReader,
@@ -34,7 +34,7 @@ def charging(
         a weight is not a number >= 0.
     """
     options = conf.fairness_cluster
-    measures = agent_reports.ReportedUse(_asking(conf))
+    measures = agent_reports.ReportedUse(_query_function(conf))
     return charging_module.LedgerKeeper(
         store,
         reader,
@@ -47,12 +47,12 @@ def charging(
         ),
         measured.Charge(options.charge),
         measures.measured,
-        _weights(conf, 'charge_weights'),
+        _class_weights(conf, 'charge_weights'),
         lambda: measures.outliers,
     )
 
 
-def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
+def _query_function(conf: cfg.ConfigOpts) -> agent_reports.Ask:
     """Build the function that queries agents for the parts of the cloud that
     owners use.
 
@@ -60,13 +60,13 @@ def _asking(conf: cfg.ConfigOpts) -> agent_reports.Ask:
     """
     if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
         return dict
-    asked = agents(
+    asked = build_agent_client(
         conf, f'[fairness_cluster] charge = {conf.fairness_cluster.charge}'
     )
-    return functools.partial(_several, asked)
+    return functools.partial(_parse_answers, asked)
 
 
-def _several(asked: client.FairnessClient) -> list[Any]:
+def _parse_answers(asked: client.FairnessClient) -> list[Any]:
     """Return the answers of several agents. Agents share a topic and receive
     its calls in turn.
 
@@ -83,7 +83,9 @@ def _several(asked: client.FairnessClient) -> list[Any]:
     return list(found.values())
 
 
-def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
+def build_agent_client(
+    conf: cfg.ConfigOpts, option: str
+) -> client.FairnessClient:
     """Build the client that calls agents.
 
     :param option: option that requires agents, with its value, for the error.
@@ -109,12 +111,12 @@ def _budget_terms(conf: cfg.ConfigOpts) -> budgets.BudgetTerms:
     options = conf.fairness_cluster
     return budgets.BudgetTerms(
         budgets.Period(options.budget_period),
-        _weights(conf, 'budget_weights'),
+        _class_weights(conf, 'budget_weights'),
         options.preemptible_charge,
     )
 
 
-def _weights(conf: cfg.ConfigOpts, option: str) -> dict[str, float]:
+def _class_weights(conf: cfg.ConfigOpts, option: str) -> dict[str, float]:
     """Return the weights of resource classes from an option.
 
     :raises ConfigurationError: if a weight is not a number of at least 0.

@@ -43,7 +43,7 @@ class ClosedHosts:
         return frozenset(name for part in self._parts for name in part())
 
 
-def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
+def plan_options(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     """Return the options of migration plans; ``None`` if plans are off.
 
     :raises ConfigurationError: if options contradict each other.
@@ -51,8 +51,8 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     options = conf.fairness_plans
     if options.mode == _OFF:
         return None
-    goals = registry.chosen(options)
-    _power(options)
+    goals = registry.configured_goals(options)
+    _power_options(options)
     return plan_controller.PlanOptions(
         plan_controller.Mode(options.mode),
         goals,
@@ -64,7 +64,9 @@ def rules(conf: cfg.ConfigOpts) -> plan_controller.PlanOptions | None:
     )
 
 
-def _power(options: cfg.ConfigOpts.GroupAttr) -> host_power.HostPowerOptions:
+def _power_options(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> host_power.HostPowerOptions:
     command = tuple(options.power_command)
     if command and not command[0].startswith('/'):
         raise exception.ConfigurationError(
@@ -79,7 +81,7 @@ def _power(options: cfg.ConfigOpts.GroupAttr) -> host_power.HostPowerOptions:
     )
 
 
-def moving(
+def build_plan_controller(
     conf: cfg.ConfigOpts,
     store: store_module.Store,
     made: service.Service,
@@ -87,9 +89,9 @@ def moving(
 ) -> plan_controller.PlanController | None:
     """Build the controller of migration plans; ``None`` if plans are off.
 
-    :raises ConfigurationError: see :func:`rules`.
+    :raises ConfigurationError: see :func:`plan_options`.
     """
-    chosen, options = rules(conf), conf.fairness_plans
+    chosen, options = plan_options(conf), conf.fairness_plans
     if chosen is None:
         return None
     # Plans work beside the queue, so they have their own caches of Nova.
@@ -109,17 +111,17 @@ def moving(
         nova,
         mobility,
         plan_executor.PlanExecutor(store.plans, nova, mobility, limits, clock),
-        host_power.HostPower(nova, _power(options), clock),
+        host_power.HostPower(nova, _power_options(options), clock),
         chosen,
         clock,
         stopped,
         queue.hosts_interval,
-        _lacking(conf, chosen),
-        _shared(conf, store),
+        _shortfall_reader(conf, chosen),
+        _shared_hosts_reader(conf, store),
     )
 
 
-def _shared(
+def _shared_hosts_reader(
     conf: cfg.ConfigOpts, store: store_module.Store
 ) -> observation.Shared:
     """Build the function that returns the hosts between batch system and
@@ -130,7 +132,7 @@ def _shared(
     return lambda: store.nodes.read_hosts()[0].values()
 
 
-def _lacking(
+def _shortfall_reader(
     conf: cfg.ConfigOpts, chosen: plan_controller.PlanOptions
 ) -> agent_reports.ServerShortfall | None:
     """Build the reader of CPU shortfalls; ``None`` if no configured goal
@@ -140,7 +142,7 @@ def _lacking(
     if not asking:
         return None
     option = f'[fairness_plans] goals = {",".join(asking)}'
-    asked = ledger.agents(conf, option)
+    asked = ledger.build_agent_client(conf, option)
     return agent_reports.ServerShortfall(
         lambda host: asked.call(host, 'get_lacking')
     )

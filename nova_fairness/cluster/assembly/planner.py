@@ -32,7 +32,7 @@ _FALLBACK_ORDERS = ('fair_tree', 'fifo')
 _NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
 
 
-def _order(
+def _load_order(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> order_module.Order:
     """Load the configured order, and the orders that replace it when it fails.
@@ -54,7 +54,7 @@ def _order(
     return plugin_fallbacks.OrderFallbacks(found, set_aside)
 
 
-def plan(
+def build_planner(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> scheduler.Planner:
     """Build the planner of the queue, with preemption if that is configured.
@@ -63,14 +63,16 @@ def plan(
         victims.
     :raises ConfigurationError: if a plugin or its parameters are invalid.
     """
-    queued = _queue_plan(conf, _order(conf, set_aside))
+    queued = _queue_plan(conf, _load_order(conf, set_aside))
     if not conf.fairness_cluster.room_per_hour:
         return queued
-    victims = plugin_fallbacks.VictimFallbacks(_victims(conf), set_aside)
+    victims = plugin_fallbacks.VictimFallbacks(
+        _load_victim_policies(conf), set_aside
+    )
     return _with_preemption(conf, queued, victims)
 
 
-def trial(
+def build_trial_planner(
     conf: cfg.ConfigOpts,
     set_aside: quarantine.Quarantine,
     order: str | None = None,
@@ -78,8 +80,8 @@ def trial(
 ) -> dry_run.TrialPlanner:
     """Build a planner for one dry run, in which a failing plugin ends the run.
 
-    It shares no object with the planner of :func:`plan`, and quarantines
-    nothing.
+    It shares no object with the planner of :func:`build_planner`, and
+    quarantines nothing.
 
     :param set_aside: quarantine, which contains the plugins that fail now.
     :param order: name of the order; ``None`` for the order in force.
@@ -87,15 +89,15 @@ def trial(
     :raises PluginError: if the order is unknown, or has no such parameters.
     """
     if order is None:
-        order = _working_order(conf, set_aside)
+        order = _first_working_order(conf, set_aside)
         if order == conf.fairness_cluster.order:
             parameters = conf.fairness_cluster.order_parameters
     made = plugins.load_order(order, parameters)
     queued = _queue_plan(conf, made)
     if not conf.fairness_cluster.room_per_hour:
         return dry_run.TrialPlanner(queued, made, order)
-    victims = _victims(conf)
-    works = _working('victims', list(victims), set_aside)
+    victims = _load_victim_policies(conf)
+    works = _first_working_plugin('victims', list(victims), set_aside)
     queued = _with_preemption(conf, queued, victims[works])
     return dry_run.TrialPlanner(queued, made, order)
 
@@ -107,7 +109,7 @@ def order_in_force(
 
     :param set_aside: quarantine, which contains the orders that fail now.
     """
-    name = _working_order(conf, set_aside)
+    name = _first_working_order(conf, set_aside)
     try:
         return name, plugins.load_order(name).description
     except exception.PluginError:
@@ -115,14 +117,14 @@ def order_in_force(
         return name, ''
 
 
-def _working_order(
+def _first_working_order(
     conf: cfg.ConfigOpts, set_aside: quarantine.Quarantine
 ) -> str:
     orders = [conf.fairness_cluster.order, *_FALLBACK_ORDERS]
-    return _working('order', orders, set_aside)
+    return _first_working_plugin('order', orders, set_aside)
 
 
-def _working(
+def _first_working_plugin(
     kind: str, names: Sequence[str], set_aside: quarantine.Quarantine
 ) -> str:
     """Return the first plugin that is not in quarantine; the last one if
@@ -136,7 +138,9 @@ def _working(
     return next(found, names[-1])
 
 
-def _victims(conf: cfg.ConfigOpts) -> dict[str, victims_module.Victims]:
+def _load_victim_policies(
+    conf: cfg.ConfigOpts,
+) -> dict[str, victims_module.Victims]:
     """Load the configured choice of victims, and the choice that replaces it
     when it fails.
 
@@ -162,9 +166,13 @@ def _with_preemption(
     """Return a planner that adds preemption to a planner of the queue."""
     options = conf.fairness_cluster
     queued = functools.partial(
-        watermark.plan, queue=queued, upper=evictions.marks(options).upper
+        watermark.plan,
+        queue=queued,
+        upper=evictions.watermark_bounds(options).upper,
     )
-    return preemption.Planner(queued, victims, evictions.preempting(options))
+    return preemption.Planner(
+        queued, victims, evictions.preemption_rules(options)
+    )
 
 
 def _queue_plan(
@@ -181,7 +189,7 @@ def _queue_plan(
     )
 
 
-def terms(conf: cfg.ConfigOpts) -> intake.AdmissionOptions:
+def admission_options(conf: cfg.ConfigOpts) -> intake.AdmissionOptions:
     """Return the terms of admission: the longest wait, and the marks of
     preemptible servers.
     """

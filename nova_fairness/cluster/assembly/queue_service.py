@@ -42,21 +42,21 @@ def assemble(
     """
     options = conf.fairness_cluster
     # This comes before connections are opened: it checks the options.
-    rules, chosen = _rules(conf), choices(conf, closing)
+    rules, chosen = _service_options(conf), build_choices(conf, closing)
     store = storage.open_store(conf)
     outside = service_parts.Surroundings(
         store,
         clients.connect(options.cloud, options.region_name),
         sender,
-        _elected(options, store),
+        _build_election(options, store),
         clocks.Clocks(time.time, clocks.uptime_s, store.database_time),
         time.monotonic,
     )
-    made = service_parts.collaborators(outside, chosen)
+    made = service_parts.build_collaborators(outside, chosen)
     return service.Service(made, rules), store
 
 
-def choices(
+def build_choices(
     conf: cfg.ConfigOpts, closing: Callable[[], Collection[str]] = tuple
 ) -> service_parts.Choices:
     """Build the parts that options choose. No connection is opened.
@@ -66,25 +66,30 @@ def choices(
     """
     options, set_aside = conf.fairness_cluster, quarantine.Quarantine()
     # Notices of idle servers depend on the patience.
-    patience, written = evictions.patience(options), accounts.written(conf)
+    patience, written = (
+        evictions.eviction_timeouts(options),
+        accounts.shares_file_accounts(conf),
+    )
     return service_parts.Choices(
-        plan=planner.plan(conf, set_aside),
+        plan=planner.build_planner(conf, set_aside),
         quarantine=set_aside,
-        accounts=functools.partial(accounts.known, conf, written),
-        charging=functools.partial(ledger.charging, conf),
-        chores=evictions.chores_of(options, idle_reclaim.chosen(conf)),
-        limits=accounts.limits(options),
+        accounts=functools.partial(accounts.build_accounts, conf, written),
+        charging=functools.partial(ledger.build_ledger_keeper, conf),
+        chores=evictions.cycle_tasks_builder(
+            options, idle_reclaim.idle_reclaim_builder(conf)
+        ),
+        limits=accounts.read_limits(options),
         closing=closing,
         falls_back=options.pinned_fallback,
         past_end=options.expired_tokens == 'start',
         binds=options.placement_binds,
         patience=patience,
-        ends=evictions.ends(options),
-        making=evictions.making(options),
+        ends=evictions.time_limit_options(options),
+        making=evictions.preemption_options(options),
     )
 
 
-def _elected(
+def _build_election(
     options: cfg.ConfigOpts.GroupAttr, store: store_module.Store
 ) -> leader_election.Election:
     """Build the election in which this process takes part."""
@@ -94,9 +99,9 @@ def _elected(
     )
 
 
-def _rules(conf: cfg.ConfigOpts) -> service.ServiceOptions:
+def _service_options(conf: cfg.ConfigOpts) -> service.ServiceOptions:
     options = conf.fairness_cluster
     passes = options.unreadable == 'pass'
     return service.ServiceOptions(
-        planner.terms(conf), passes, options.doubt, options.history
+        planner.admission_options(conf), passes, options.doubt, options.history
     )

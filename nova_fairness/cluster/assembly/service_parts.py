@@ -97,7 +97,7 @@ class Choices:
     making: preemption.PreemptionOptions
 
 
-def collaborators(
+def build_collaborators(
     outside: Surroundings, chosen: Choices
 ) -> collaborators_module.Collaborators:
     """Build all parts of a service, and connect them."""
@@ -111,7 +111,9 @@ def collaborators(
         room, nova, chosen.limits, accounts.present, chosen.closing
     )
     reader.falls_back = chosen.falls_back
-    leaves = evictions.leaving(chosen.patience, store, nova, room, cloud, now)
+    leaves = evictions.build_evictor(
+        chosen.patience, store, nova, room, cloud, now
+    )
     accepted = tokens.TokenValidator(
         cloud.keystone, accept_expired=chosen.past_end
     )

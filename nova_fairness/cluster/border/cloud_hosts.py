@@ -23,7 +23,7 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 
-_W = border.Way
+_W = border.WorkEnd
 
 STALE_S = 120.0
 """Seconds after which the state of the queue's last cycle is too old to be
@@ -98,7 +98,7 @@ class CloudSide:
             if service is None or provider is None:
                 continue
             there = by_host.get(service.host, [])
-            amounts = [_amounts(each, running) for each in there]
+            amounts = [_server_amounts(each, running) for each in there]
             work = [
                 self._server_work(each, cores, running, leaves, now)
                 for each, cores in zip(
@@ -114,7 +114,7 @@ class CloudSide:
                 tuple(work),
             )
         hosts = {node.host.cloud: node.host for node in nodes}
-        wants = tuple(_helped_requests(last, mapped, hosts))
+        wants = tuple(_requests_fitting_hosts(last, mapped, hosts))
         return border.SideSnapshot(places, wants)
 
     def close(self, host: str, text: str) -> None:
@@ -126,7 +126,7 @@ class CloudSide:
             service or an operator closed it.
         :raises CloudAway: if it is unknown whether the host was closed.
         """
-        service = self._service(host)
+        service = self._require_service(host)
         if service.enabled:
             self._nova.disable(service, f'{border.MARK}: {text}')
         elif not service.is_disabled_by_product:
@@ -139,13 +139,13 @@ class CloudSide:
         :raises CloudRefused: see :meth:`close`.
         :raises CloudAway: see :meth:`close`.
         """
-        service = self._service(host)
+        service = self._require_service(host)
         if service.is_disabled_by_product:
             self._nova.enable(service)
         elif not service.enabled:
             raise _foreign_close_error(service)
 
-    def _service(self, host: str) -> nova_module.ComputeService:
+    def _require_service(self, host: str) -> nova_module.ComputeService:
         service = self._nova.services().get(host)
         if service is None:
             raise exception.CloudRefused(f'Nova has no host {host}')
@@ -218,7 +218,7 @@ def _foreign_close_error(
     )
 
 
-def _amounts(
+def _server_amounts(
     server: nova_module.Server, running: Mapping[str, cluster.Running]
 ) -> Mapping[str, int]:
     seen = running.get(server.uuid)
@@ -252,7 +252,10 @@ class _PlacementHosts:
         if not amounts:
             return []
         have = np.maximum(self.capacity[host.cloud], 1)
-        parts = [cluster.vector(each, self.classes) / have for each in amounts]
+        parts = [
+            cluster.amounts_vector(each, self.classes) / have
+            for each in amounts
+        ]
         own = np.max(parts, axis=1)
         total = float(np.sum(parts, axis=0).max())
         scale = host.cores * total / max(float(own.sum()), 1e-9)
@@ -302,7 +305,7 @@ def _map_hosts(
     )
 
 
-def _helped_requests(
+def _requests_fitting_hosts(
     last: start_estimates.LastCycle,
     mapped: _PlacementHosts,
     hosts: Mapping[str, border.SharedHost],

@@ -134,7 +134,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
         nodes, faults = self._read_hosts(described, epoch, now)
         batch, cloud, away = self._read_sides(nodes, now)
         faults += batch.faults if batch else ()
-        snapshot = border.Snapshot(nodes, batch, cloud, self._target())
+        snapshot = border.Snapshot(
+            nodes, batch, cloud, self._operator_target()
+        )
         rules = dataclasses.replace(self._rules, windows=described.windows)
         plan = planner.plan(snapshot, now, rules)
         self._failed = {}
@@ -142,10 +144,12 @@ class BorderController(host_controller.HostController[BorderObservation]):
             self._try_action(action, snapshot, epoch)
         untold: list[str] = []
         if not away:
-            self._spare_and_forget(snapshot, plan, epoch)
-            untold = self._part('jobs told', self._tell_work, snapshot, epoch)
+            self._cancel_evictions_and_remove_hosts(snapshot, plan, epoch)
+            untold = self._run_part(
+                'jobs told', self._write_notices, snapshot, epoch
+            )
         failed = [f'{host}: {why}' for host, why in self._failed.items()]
-        unshared = self._part(
+        unshared = self._run_part(
             'shares of groups',
             self._pledging.cycle,
             described.groups,
@@ -156,16 +160,16 @@ class BorderController(host_controller.HostController[BorderObservation]):
         )
         told = (*away, *faults, *plan.faults, *failed, *untold, *unshared)
         balances = {
-            side: demand.balance(snapshot, side, now, rules.patience_s)
+            side: demand.side_balance(snapshot, side, now, rules.patience_s)
             for side in _Side
             if snapshot.side(side)
         }
         stands = self._pledging.standings
         self._last = BorderObservation(now, snapshot, balances, told, stands)
-        self._say(told)
+        self._log_new_faults(told)
         return True
 
-    def _target(self) -> border.CloudTarget | None:
+    def _operator_target(self) -> border.CloudTarget | None:
         aimed = self._store.nodes.read_target().hosts
         return None if aimed is None else border.CloudTarget(aimed)
 
@@ -196,7 +200,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         :raises NotLeading: if this process is not the leader, or has not read
             the hosts yet.
         """
-        return self._by_hand(host, border.HostEvent.ASK)
+        return self._apply_manual_event(host, border.HostEvent.ASK)
 
     def cancel(self, host: str) -> border.BorderHost:
         """Cancel the move of a host.
@@ -207,7 +211,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         :raises ClusterError: see :meth:`move`.
         :raises NotLeading: see :meth:`move`.
         """
-        return self._by_hand(host, border.HostEvent.CANCEL)
+        return self._apply_manual_event(host, border.HostEvent.CANCEL)
 
     def aim(self, hosts: int | None) -> None:
         """Set the number of hosts that the cloud is to have.
@@ -225,13 +229,13 @@ class BorderController(host_controller.HostController[BorderObservation]):
             )
         version = self._store.nodes.read_target().version
         self._store.nodes.write_target(
-            nodes_module.HostTarget(hosts, version), self._acts()
+            nodes_module.HostTarget(hosts, version), self._require_epoch()
         )
 
-    def _by_hand(
+    def _apply_manual_event(
         self, host: str, event: border.HostEvent
     ) -> border.BorderHost:
-        epoch = self._acts()
+        epoch = self._require_epoch()
         # Raises if this process has not looked yet: it could not report the
         # result.
         self.last()
@@ -265,7 +269,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         for name, node in found.items():
             host = hosts.get(name)
             if host is None:
-                if _shares_name(node.host, hosts.values()):
+                if _has_name_conflict(node.host, hosts.values()):
                     stored.remove(node, epoch)
                     continue
                 nodes.append(node)
@@ -285,11 +289,11 @@ class BorderController(host_controller.HostController[BorderObservation]):
         """
         away, batch, cloud = [], None, None
         try:
-            batch = self._batch.look()
+            batch = self._batch.read_hosts()
         except exception.BatchError as error:
             away.append(str(error))
         except Exception as error:  # noqa: BLE001 - it gives no answer
-            away.append(self._unreadable_side('the batch system', error))
+            away.append(self._quarantine_side('the batch system', error))
         try:
             cloud = self._cloud.look(nodes, self._service.last(), now)
         except exception.CloudError as error:
@@ -297,10 +301,10 @@ class BorderController(host_controller.HostController[BorderObservation]):
         except (exception.ClusterError, exception.NotLeading):
             raise
         except Exception as error:  # noqa: BLE001 - it gives no answer
-            away.append(self._unreadable_side('the cloud', error))
+            away.append(self._quarantine_side('the cloud', error))
         return batch, cloud, away
 
-    def _unreadable_side(self, side: str, error: Exception) -> str:
+    def _quarantine_side(self, side: str, error: Exception) -> str:
         """Quarantine a side whose answer cannot be parsed, and return a
         sentence about it.
         """
@@ -320,7 +324,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         executed.
         """
         try:
-            self._carry_out(action, snapshot, epoch)
+            self._execute_action(action, snapshot, epoch)
         except (exception.Deposed, exception.StoreAway):
             raise
         except exception.Outdated as error:
@@ -333,7 +337,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             self._service.quarantine.put(_PART, f'host {action.host}', error)
             self._failed[action.host] = type(error).__name__
 
-    def _carry_out(
+    def _execute_action(
         self,
         action: border.BorderAction,
         snapshot: border.Snapshot,
@@ -358,11 +362,11 @@ class BorderController(host_controller.HostController[BorderObservation]):
                 action.text or action.cause.value.replace('_', ' '),
             )
         elif action.verb in (_V.OPEN, _V.CLOSE):
-            self._open_or_close(action, node)
+            self._execute_open_or_close(action, node)
         else:
-            self._clear_host(action, node, snapshot, epoch)
+            self._execute_clear(action, node, snapshot, epoch)
 
-    def _open_or_close(
+    def _execute_open_or_close(
         self, action: border.BorderAction, node: border.BorderHost
     ) -> None:
         """Open or close a host in the batch system or in the cloud."""
@@ -372,10 +376,10 @@ class BorderController(host_controller.HostController[BorderObservation]):
         name = node.host.batch if is_batch else node.host.cloud
         if action.verb is _V.OPEN:
             to.open(name)
-        elif is_batch or self._is_quiet(node):
+        elif is_batch or self._has_no_pending_start(node):
             to.close(name, action.text)
 
-    def _is_quiet(self, node: border.BorderHost) -> bool:
+    def _has_no_pending_start(self, node: border.BorderHost) -> bool:
         """Whether no request that was sent to Nova may still start on a host.
 
         Nova would reject such a request when the host is closed.
@@ -386,7 +390,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
             node.host.cloud in each.hosts for each in sent
         )
 
-    def _clear_host(
+    def _execute_clear(
         self,
         action: border.BorderAction,
         node: border.BorderHost,
@@ -411,7 +415,7 @@ class BorderController(host_controller.HostController[BorderObservation]):
         }
         self._vacating.clear(work, machine, asked_at, epoch)
 
-    def _spare_and_forget(
+    def _cancel_evictions_and_remove_hosts(
         self,
         snapshot: border.Snapshot,
         plan: border.BorderPlan,
@@ -435,7 +439,9 @@ class BorderController(host_controller.HostController[BorderObservation]):
             if name not in described and is_at_rest:
                 self._store.nodes.remove(node, epoch)
 
-    def _tell_work(self, snapshot: border.Snapshot, epoch: int) -> list[str]:
+    def _write_notices(
+        self, snapshot: border.Snapshot, epoch: int
+    ) -> list[str]:
         """Inform jobs and servers about their hosts, after the steps of
         this cycle.
         """
@@ -458,7 +464,7 @@ def _without_description(host: border.SharedHost) -> border.SharedHost:
     return dataclasses.replace(host, fixed=True)
 
 
-def _shares_name(
+def _has_name_conflict(
     host: border.SharedHost, others: Iterable[border.SharedHost]
 ) -> bool:
     """Whether another host now has the batch name or the cloud name of a

@@ -58,11 +58,13 @@ class DepartureNotices:
         :returns: sentences about failed writes.
         """
         return [
-            *self._write_all(snapshot.nodes),
-            *self._mark_all(snapshot, now),
+            *self._write_feature_files(snapshot.nodes),
+            *self._write_server_metadata(snapshot, now),
         ]
 
-    def _write_all(self, nodes: Iterable[border.BorderHost]) -> Iterator[str]:
+    def _write_feature_files(
+        self, nodes: Iterable[border.BorderHost]
+    ) -> Iterator[str]:
         if self._directory is None:
             return
         wanted = {node.host.batch: _features(node) for node in nodes}
@@ -77,11 +79,11 @@ class DepartureNotices:
                 yield f'no directory can be called {name!r}'
                 continue
             try:
-                _write_files(self._directory / name, features)
+                _write_host_files(self._directory / name, features)
             except OSError as error:
                 yield f'machine features of {name} are not written: {error}'
 
-    def _mark_all(
+    def _write_server_metadata(
         self, snapshot: border.Snapshot, now: float
     ) -> Iterator[str]:
         told = self._told
@@ -105,7 +107,7 @@ class DepartureNotices:
             if told.get(uuid, '') == until:
                 continue
             try:
-                self._mark(uuid, until)
+                self._write_time_to_live(uuid, until)
             except exception.CloudRefused as error:
                 named = self._nova.log_name(uuid)
                 LOG.warning('server %s is not told: %s', named, error)
@@ -117,7 +119,7 @@ class DepartureNotices:
             if not until:
                 del told[uuid]
 
-    def _mark(self, uuid: str, until: str) -> None:
+    def _write_time_to_live(self, uuid: str, until: str) -> None:
         """Write or delete the time to live of a server; values that its
         owner wrote are not changed.
         """
@@ -156,7 +158,9 @@ def _seconds_text(at: float | None) -> str:
     return '' if at is None else f'{at:.0f}'
 
 
-def _write_files(place: pathlib.Path, features: Mapping[str, str]) -> None:
+def _write_host_files(
+    place: pathlib.Path, features: Mapping[str, str]
+) -> None:
     """Write or delete the feature files of a host. Readers never read a partly
     written file.
 

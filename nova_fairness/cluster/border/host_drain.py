@@ -82,13 +82,15 @@ class HostDrain:
         :raises StoreAway: if the store does not answer.
         """
         for each in work:
-            if each.way is border.Way.MOVES:
+            if each.way is border.WorkEnd.MOVES:
                 named = self._nova.log_name(each.name)
-                evictor.attempt_for_server(named, self._move, each.name)
-            elif each.way is border.Way.YIELDS:
+                evictor.attempt_for_server(
+                    named, self._live_migrate, each.name
+                )
+            elif each.way is border.WorkEnd.YIELDS:
                 evictor.attempt_for_server(
                     self._nova.log_name(each.name),
-                    self._choose,
+                    self._start_eviction,
                     each.name,
                     machine,
                     self._actions.preemptible,
@@ -112,7 +114,7 @@ class HostDrain:
         for uuid in servers:
             evictor.attempt_for_server(
                 self._nova.log_name(uuid),
-                self._choose,
+                self._start_eviction,
                 uuid,
                 machine,
                 self._actions.late,
@@ -137,7 +139,7 @@ class HostDrain:
                     named, self._to.cancel, leave, epoch
                 )
 
-    def _move(self, uuid: str) -> None:
+    def _live_migrate(self, uuid: str) -> None:
         now = self._clock()
         if now - self._moved.get(uuid, 0.0) < _AGAIN_S:
             return
@@ -148,7 +150,7 @@ class HostDrain:
         named = self._nova.log_name(uuid)
         LOG.info('server %s is moved to another host', named)
 
-    def _choose(
+    def _start_eviction(
         self,
         uuid: str,
         machine: str,

@@ -47,7 +47,9 @@ class BorderFile:
     groups: tuple[pledge.PledgeGroup, ...] = ()
 
 
-def watched(path: pathlib.Path) -> watched_file.WatchedFile[BorderFile]:
+def open_watched_file(
+    path: pathlib.Path,
+) -> watched_file.WatchedFile[BorderFile]:
     """Read a file, and read it again whenever it changes.
 
     :param path: path of the file.
@@ -85,9 +87,9 @@ def read(path: pathlib.Path) -> BorderFile:
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
         raise file.wrong(root, f'hosts must be a list, {MOST} at most')
     windows, groups = (
-        _list_of(file, given, key) for key in ('windows', 'groups')
+        _require_list(file, given, key) for key in ('windows', 'groups')
     )
-    hosts = tuple(_host(file, each) for each in listed.value)
+    hosts = tuple(_parse_host(file, each) for each in listed.value)
     try:
         nodes = tuple(border.BorderHost(each) for each in hosts)
         border.Snapshot(nodes, None, None)
@@ -95,12 +97,12 @@ def read(path: pathlib.Path) -> BorderFile:
         raise file.failed(str(error)) from None
     return BorderFile(
         hosts,
-        tuple(_window(file, each) for each in windows),
-        _groups(file, groups),
+        tuple(_parse_window(file, each) for each in windows),
+        _parse_groups(file, groups),
     )
 
 
-def _list_of(
+def _require_list(
     file: yaml_file.YamlFile, given: Mapping[str, yaml.Node], key: str
 ) -> list[yaml.Node]:
     node = given.get(key)
@@ -112,7 +114,7 @@ def _list_of(
     return found
 
 
-def _groups(
+def _parse_groups(
     file: yaml_file.YamlFile, nodes: list[yaml.Node]
 ) -> tuple[pledge.PledgeGroup, ...]:
     found: list[pledge.PledgeGroup] = []
@@ -139,7 +141,9 @@ def _groups(
     return tuple(found)
 
 
-def _host(file: yaml_file.YamlFile, node: yaml.Node) -> border.SharedHost:
+def _parse_host(
+    file: yaml_file.YamlFile, node: yaml.Node
+) -> border.SharedHost:
     given = file.section(node, _HOST)
     parts = {key: file.text(each) for key, each in given.items()}
     if not {'name', 'cores'} <= parts.keys():
@@ -175,7 +179,7 @@ def _host(file: yaml_file.YamlFile, node: yaml.Node) -> border.SharedHost:
     )
 
 
-def _window(
+def _parse_window(
     file: yaml_file.YamlFile, node: yaml.Node
 ) -> calendars.CalendarWindow:
     given = file.section(node, _WINDOW)
@@ -191,7 +195,7 @@ def _window(
     try:
         found = fields.window(
             parts['begins'],
-            duration.seconds(parts['lasts']),
+            duration.parse_seconds(parts['lasts']),
             parts.get('zone', 'UTC'),
         )
     except ValueError as error:

@@ -77,11 +77,11 @@ class RiskWarnings:
         self._rules = rules
         self._left_over = True
         self._turn = 0
-        self.told: Mapping[str, risk.Risk] = {}
+        self.told: Mapping[str, risk.EvictionRisk] = {}
 
     def apply(
         self,
-        next_victims: Sequence[next_module.Next],
+        next_victims: Sequence[next_module.NextVictim],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
@@ -130,12 +130,12 @@ class RiskWarnings:
 
     def _remaining_warnings(
         self,
-        next_victims: Mapping[str, next_module.Next],
+        next_victims: Mapping[str, next_module.NextVictim],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         now: float,
         epoch: int,
-    ) -> dict[str, risk.Risk]:
+    ) -> dict[str, risk.EvictionRisk]:
         """Return the warnings that remain; store the changes of the others.
 
         A warning ends if its server is evicted or deleted, or is no longer
@@ -163,12 +163,12 @@ class RiskWarnings:
 
     def _new_warning(
         self,
-        next_victim: next_module.Next,
+        next_victim: next_module.NextVictim,
         server: nova_module.Server,
         now: float,
-    ) -> risk.Risk:
+    ) -> risk.EvictionRisk:
         """Return a new warning for a server that would be evicted next."""
-        return risk.Risk(
+        return risk.EvictionRisk(
             server.uuid,
             server.project,
             server.user,
@@ -179,7 +179,7 @@ class RiskWarnings:
         )
 
     def _send_warning(
-        self, warning: risk.Risk, log_name: str, epoch: int
+        self, warning: risk.EvictionRisk, log_name: str, epoch: int
     ) -> None:
         """Send a warning by all channels, and store that it was sent."""
         try:

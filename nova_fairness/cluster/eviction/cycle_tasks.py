@@ -20,7 +20,7 @@ from nova_fairness.model import cluster
 from nova_fairness.planners.preemption import risk
 
 Following = Callable[
-    [cluster.ClusterSnapshot, cluster.Plan, float], list[risk.Next]
+    [cluster.ClusterSnapshot, cluster.Plan, float], list[risk.NextVictim]
 ]
 """Returns the servers that would be evicted next, in this order."""
 

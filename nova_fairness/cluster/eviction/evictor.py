@@ -232,7 +232,7 @@ class Evictor:
         """Withdraw the notice of a server, and store the event that ends its
         eviction.
         """
-        eviction.after(leave.state, event)
+        eviction.state_after(leave.state, event)
         self._withdraw_notice(leave)
         self._store_step(leave, event, epoch)
 
@@ -291,7 +291,7 @@ class Evictor:
         """
         first = self._turn * limit % max(len(evictions), 1)
         turned = evictions[first:] + evictions[:first]
-        return pace.in_turn(turned, _project, self._turn)[:limit]
+        return pace.interleave_by_owner(turned, _project, self._turn)[:limit]
 
     def _advance(self, leave: eviction.Eviction, epoch: int) -> None:
         """Execute the next step of one eviction."""

@@ -53,7 +53,7 @@ class NoticeChannel(abc.ABC):
         """
 
     @abc.abstractmethod
-    def send_warning(self, warning: risk.Risk) -> None:
+    def send_warning(self, warning: risk.EvictionRisk) -> None:
         """Send that a server is at risk, or no longer is; repeated calls are
         allowed.
 
@@ -100,7 +100,7 @@ class ServerMetadata(NoticeChannel):
         for key in _LEAVES:
             self._nova.delete_metadata(server, key)
 
-    def send_warning(self, warning: risk.Risk) -> None:
+    def send_warning(self, warning: risk.EvictionRisk) -> None:
         """Write since when a server is at risk; delete the text if it no
         longer is.
         """
@@ -138,7 +138,7 @@ class Notifications(NoticeChannel):
         said = queue_observe.eviction_notice(leave, self._host, self._audience)
         self._post([said])
 
-    def send_warning(self, warning: risk.Risk) -> None:
+    def send_warning(self, warning: risk.EvictionRisk) -> None:
         """Send a notification that a server is at risk, or no longer is."""
         said = queue_observe.risk_notice(warning, self._host, self._audience)
         self._post([said])
@@ -158,7 +158,7 @@ class NoticeChannels(NoticeChannel):
         for each in self._channels:
             each.send_notice(leave)
 
-    def send_warning(self, warning: risk.Risk) -> None:
+    def send_warning(self, warning: risk.EvictionRisk) -> None:
         """Send the warning by each channel."""
         for each in self._channels:
             each.send_warning(warning)
@@ -199,7 +199,7 @@ def channels_after_steps(
 
 
 def texts_for_agents(
-    leaves: Iterable[eviction.Eviction], risks: Iterable[risk.Risk]
+    leaves: Iterable[eviction.Eviction], risks: Iterable[risk.EvictionRisk]
 ) -> dict[str, Words]:
     """Return the texts that agents write into guests, by UUID of the server.
 
@@ -220,12 +220,12 @@ def _eviction_texts(leave: eviction.Eviction) -> Words:
         LEAVES_AT: moments.stamp(leave.at),
         LEAVES_BY: leave.actions[0].value,
         # Guests read it, and readers of channels outside this service.
-        LEAVES_WHY: reason.told(
+        LEAVES_WHY: reason.readable_reason(
             leave.why, reason.Audience.OWNER, leave.project
         ).sentence,
     }
 
 
-def _risk_texts(warning: risk.Risk) -> Words:
+def _risk_texts(warning: risk.EvictionRisk) -> Words:
     """Return the text of a warning, by metadata key."""
     return {AT_RISK: moments.stamp(warning.since)}

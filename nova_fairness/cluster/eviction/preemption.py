@@ -226,7 +226,9 @@ class PreemptionController:
                 for each in view.snapshot.running
             ),
         )
-        return dataclasses.replace(view, snapshot=alternatives.chosen(left))
+        return dataclasses.replace(
+            view, snapshot=alternatives.with_chosen_alternatives(left)
+        )
 
     def _victims_last_hour(self, now: float) -> int:
         """Return the number of victims in the last hour, or more if earlier
@@ -343,7 +345,7 @@ class PreemptionController:
         """
         needed, left = self._adopted_victims(), _ACTED_ON_AT_ONCE
         self._turn += 1
-        for leave in pace.in_turn(
+        for leave in pace.interleave_by_owner(
             self._lately.values(), lambda each: each.project, self._turn
         ):
             server = servers.get(leave.server)
@@ -642,6 +644,8 @@ def newest_request_by_server(
     open_requests: Iterable[records.RequestRecord],
 ) -> dict[str, request_model.Request]:
     """Return the newest request of each server; see
-    :func:`.request.newest`.
+    :func:`.request.newest_by_server`.
     """
-    return request_model.newest(each.request for each in open_requests)
+    return request_model.newest_by_server(
+        each.request for each in open_requests
+    )

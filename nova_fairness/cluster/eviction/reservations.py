@@ -87,7 +87,9 @@ def needed_orphans(
         server = running.get(uuid)
         if server is None or server.host not in row:
             continue
-        amounts = cluster.vector(dict(server.amounts), snapshot.classes)
+        amounts = cluster.amounts_vector(
+            dict(server.amounts), snapshot.classes
+        )
         lacks = left.free[:, row[server.host]] < 0
         if np.logical_and(lacks, amounts > 0).any():
             left.give_back(row[server.host], amounts)
@@ -149,7 +151,7 @@ def _free_without(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> free_amounts.FreeAmounts:
     """Return the free amounts of hosts after some servers have left."""
-    return free_amounts.FreeAmounts(preemption.left_by(snapshot, gone).T)
+    return free_amounts.FreeAmounts(preemption.free_without(snapshot, gone).T)
 
 
 def _subtract_amounts(
@@ -177,5 +179,5 @@ def _amounts_of(
     for n, row in enumerate(rows):
         has = classes[snapshot.inventory.capacity[row] > 0]
         way = request.demand.on(frozenset(has))
-        found[n] = cluster.vector(dict(way.amounts), snapshot.classes)
+        found[n] = cluster.amounts_vector(dict(way.amounts), snapshot.classes)
     return found

@@ -73,8 +73,8 @@ class Retirement:
 
     def apply(
         self,
-        next_victims: Sequence[next_module.Next],
-        warned: Mapping[str, risk.Risk],
+        next_victims: Sequence[next_module.NextVictim],
+        warned: Mapping[str, risk.EvictionRisk],
         servers: Mapping[str, nova_module.Server],
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
@@ -119,8 +119,8 @@ class Retirement:
 
     def _finished_servers(
         self,
-        next_victims: Mapping[str, next_module.Next],
-        warned: Mapping[str, risk.Risk],
+        next_victims: Mapping[str, next_module.NextVictim],
+        warned: Mapping[str, risk.EvictionRisk],
         servers: Mapping[str, nova_module.Server],
     ) -> Iterator[str]:
         """Yield UUIDs of servers that have shut down, or report that their
@@ -164,7 +164,7 @@ class Retirement:
     def _start_eviction(
         self,
         server: nova_module.Server,
-        next_victim: next_module.Next,
+        next_victim: next_module.NextVictim,
         epoch: int,
     ) -> None:
         """Start the eviction of a server that has finished its work."""

@@ -173,11 +173,11 @@ class TimeLimits:
         spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         is_active = record.request.state is _S.ACTIVE
         since = record.changed_at if is_active else now
-        lack = spending.lacking_extension(record.request, since, by_s)
+        lack = spending.extension_lack(record.request, since, by_s)
         if lack:
             raise exception.IllegalStep(
                 f'request {record.request.uuid} is not extended:'
-                f' {_lack_text(lack, record.request)}'
+                f' {_missing_budget_text(lack, record.request)}'
             )
         spending.take_extension(record.request, since, by_s)
         return dataclasses.replace(snapshot, budgets=spending.left())
@@ -243,7 +243,7 @@ class TimeLimits:
         ]
         left_by = leaves.of_servers(near) | leaves.in_states(eviction.LIVE)
         left, self._turn = _SETTLED_AT_ONCE, self._turn + 1
-        for server in pace.in_turn(
+        for server in pace.interleave_by_owner(
             sorted({*near, *left_by} & servers.keys()),
             lambda uuid: servers[uuid].project,
             self._turn,
@@ -315,7 +315,7 @@ def _is_to_be_evicted(
     return runs and leave.state in eviction.FINAL
 
 
-def _lack_text(
+def _missing_budget_text(
     lack: budgets.BudgetLack, request: request_model.Request
 ) -> str:
     """Return why a request cannot be extended, in words for members of its
@@ -327,4 +327,6 @@ def _lack_text(
         asked=round(lack.asked_s / budgets.HOUR_S, 1),
         left=round(lack.left_s / budgets.HOUR_S, 1),
     )
-    return reason.told(why, reason.Audience.MEMBER, request.project).sentence
+    return reason.readable_reason(
+        why, reason.Audience.MEMBER, request.project
+    ).sentence

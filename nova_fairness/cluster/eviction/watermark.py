@@ -85,10 +85,10 @@ class Watermark:
         self._left_over = False
         self._spare_unneeded(snapshot, plan, leaves, epoch)
         when, lower, actions = rules.when, rules.lower, rules.actions
-        chosen = watermark.leaving(snapshot, plan, now, when, lower)
+        chosen = watermark.servers_to_evict(snapshot, plan, now, when, lower)
         if not chosen:
             return
-        why = watermark.why(snapshot, plan, lower)
+        why = watermark.watermark_reason(snapshot, plan, lower)
         requests = preemption_module.newest_request_by_server(open_requests)
         for uuid in chosen:
             if uuid in servers:
@@ -120,7 +120,7 @@ class Watermark:
             if each.cause is eviction.EvictionCause.FREE
         }
         names = sorted(told, key=lambda uuid: (told[uuid].chosen_at, uuid))
-        for uuid in watermark.needless(
+        for uuid in watermark.unneeded_victims(
             snapshot, plan, names, self._rules.lower
         ):
             named = self._to.log_name(uuid)

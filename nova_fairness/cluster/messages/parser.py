@@ -143,7 +143,7 @@ def parse_message(
     :raises Unreadable: if the form of the message is unknown; the error
         contains no content of the message.
     """
-    message = envelope.message(cast.body)
+    message = envelope.parse_message(cast.body)
     if not str(message.get('version')).startswith(_VERSION):
         raise exception.Unreadable(
             f'a message to conductor must have the version {_VERSION}x'
@@ -168,7 +168,7 @@ def placeholder_request(cast: cast_module.Cast) -> request.Request:
     origin = request.Origin.BUILD
     project = user = ''
     try:
-        message = envelope.message(cast.body)
+        message = envelope.parse_message(cast.body)
         project = fields.text_field(message, '_context_project_id')
         user = fields.text_field(message, '_context_user_id')
     except exception.Unreadable:
@@ -185,7 +185,7 @@ def user_token(cast: cast_module.Cast) -> str:
     read.
     """
     try:
-        found = envelope.message(cast.body).get('_context_auth_token')
+        found = envelope.parse_message(cast.body).get('_context_auth_token')
     except exception.Unreadable:
         return ''
     return found if isinstance(found, str) else ''
@@ -235,7 +235,7 @@ def _with_changes(
     specifications.
     """
     try:
-        message = envelope.message(cast.body)
+        message = envelope.parse_message(cast.body)
         arguments = fields.mapping_field(message, 'args')
         specs: list[Any] = [arguments.get('request_spec')]
         if cast.method == request.Origin.BUILD.value:

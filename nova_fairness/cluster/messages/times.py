@@ -66,7 +66,7 @@ def _shortest_requested_s(
     shortest = None
     for text in _requested_texts(arguments, name):
         try:
-            wish = duration.seconds(text)
+            wish = duration.parse_seconds(text)
         except ValueError:
             continue
         if 0 < wish <= LONGEST_S:

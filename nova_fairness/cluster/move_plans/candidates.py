@@ -45,7 +45,7 @@ class ServerFacts:
     :ivar groups: server groups with a policy that binds, by UUID of their
         members.
     :ivar stays: UUIDs of servers that must not be moved now.
-    :ivar left_out: names of hosts that plans must not change.
+    :ivar excluded_hosts: names of hosts that plans must not change.
     :ivar sends: memory that the last migration of a server sent, as a multiple
         of the server's memory, by UUID; >= 0.
     :ivar own: names of hosts that only this plan may use.
@@ -56,17 +56,17 @@ class ServerFacts:
         default_factory=dict
     )
     stays: Collection[str] = ()
-    left_out: Collection[str] = ()
+    excluded_hosts: Collection[str] = ()
     sends: Mapping[str, float] = dataclasses.field(default_factory=dict)
     own: Collection[str] = ()
 
     def but(self, host: str) -> 'ServerFacts':
         """Return these facts, in which all servers of a host may be moved."""
-        left = frozenset(self.left_out) - {host}
-        return dataclasses.replace(self, left_out=left, stays=())
+        left = frozenset(self.excluded_hosts) - {host}
+        return dataclasses.replace(self, excluded_hosts=left, stays=())
 
 
-def seen(
+def with_movable_demands(
     snapshot: cluster.ClusterSnapshot, known: ServerFacts
 ) -> cluster.ClusterSnapshot:
     """Return a snapshot that contains the demand of each server that may be
@@ -76,22 +76,22 @@ def seen(
     running = tuple(
         dataclasses.replace(
             each,
-            demand=_demand(each, zones, snapshot, known),
+            demand=_movable_demand(each, zones, snapshot, known),
             bound=known.groups.get(each.uuid),
             sends=known.sends.get(each.uuid, 1.0),
         )
         for each in snapshot.running
     )
     providers = tuple(
-        dataclasses.replace(each, takes=each.name not in known.left_out)
-        if each.name in {*known.left_out, *known.own}
+        dataclasses.replace(each, takes=each.name not in known.excluded_hosts)
+        if each.name in {*known.excluded_hosts, *known.own}
         else each
         for each in snapshot.providers
     )
     return dataclasses.replace(snapshot, running=running, providers=providers)
 
 
-def is_bound(server: nova.Server) -> bool:
+def needs_host_hardware(server: nova.Server) -> bool:
     """Whether a server needs hardware of its host that the lists of
     Placement do not contain.
     """
@@ -102,7 +102,7 @@ Why = tuple[plans.PlanCause, str]
 """Cause for programs, and text for people, why a server stays on its host."""
 
 
-def why_stays(
+def reason_to_stay(
     running: cluster.Running,
     snapshot: cluster.ClusterSnapshot,
     known: ServerFacts,
@@ -121,24 +121,24 @@ def why_stays(
         return _C.BUSY, server.task
     if server.is_locked:
         return _C.LOCKED, 'it is locked'
-    if is_bound(server):
+    if needs_host_hardware(server):
         return _C.LOCKED, 'its flavor binds it to the hardware of its host'
     if running.uuid in snapshot.leaving:
         return _C.BUSY, 'it was told to leave'
     if running.uuid in known.stays:
         return _C.BUSY, 'it was moved, or could not be, a short while ago'
-    if running.host in known.left_out:
+    if running.host in known.excluded_hosts:
         return _C.HOST_CLOSED, f'host {running.host} is left alone'
     return None
 
 
-def _demand(
+def _movable_demand(
     running: cluster.Running,
     zones: Mapping[str, str],
     snapshot: cluster.ClusterSnapshot,
     known: ServerFacts,
 ) -> request_model.Demand | None:
-    if running.host not in zones or why_stays(running, snapshot, known):
+    if running.host not in zones or reason_to_stay(running, snapshot, known):
         return None
     server = known.servers[running.uuid]
     traits: dict[str, set[str]] = {'required': set(), 'forbidden': set()}
@@ -149,11 +149,11 @@ def _demand(
         running.amounts,
         required=frozenset(traits['required']),
         forbidden=frozenset(traits['forbidden']),
-        zone=_zone(server, zones[running.host]),
+        zone=_required_zone(server, zones[running.host]),
     )
 
 
-def _zone(server: nova.Server, here: str) -> str:
+def _required_zone(server: nova.Server, here: str) -> str:
     """Return the availability zone in which a server must stay; '' for any
     zone.
 

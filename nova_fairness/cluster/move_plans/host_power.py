@@ -105,7 +105,7 @@ class HostPower:
         self._nova = nova
         self._rules = rules
         self._clock = clock
-        self._run = run or _run
+        self._run = run or _run_command
         self._empty_since: dict[str, float] = {}
         self._closing: dict[str, float] = {}
         self._rested: dict[str, float] = {}
@@ -144,7 +144,7 @@ class HostPower:
             others = [host for host in resting if host not in wanted]
             wanted += others[: max(missing, 0)]
         else:
-            self._rest_hosts(seen, ready)
+            self._disable_unneeded_hosts(seen, ready)
         for host in resting:
             self._wake_or_power_down(seen.services[host], host in wanted)
 
@@ -177,7 +177,9 @@ class HostPower:
         }
         return empty
 
-    def _rest_hosts(self, seen: HostPowerInput, ready: Iterable[str]) -> None:
+    def _disable_unneeded_hosts(
+        self, seen: HostPowerInput, ready: Iterable[str]
+    ) -> None:
         now = self._clock()
         # The largest hosts stay ready: they suit most requests.
         size = {
@@ -259,7 +261,7 @@ def _needed_hosts(seen: HostPowerInput, resting: Collection[str]) -> list[str]:
     return found
 
 
-def _run(command: Sequence[str], longest_s: float) -> int:
+def _run_command(command: Sequence[str], longest_s: float) -> int:
     """Execute a program without a shell, and return its exit status.
 
     :raises OSError: if the program cannot be started.

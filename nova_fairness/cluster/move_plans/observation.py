@@ -109,13 +109,13 @@ class PlanObserver:
         known = candidates.ServerFacts(
             servers,
             groups,
-            outcome.moved_since(moved, now - self._rest_s),
+            outcome.servers_moved_since(moved, now - self._rest_s),
             closed
             | crossing
             | self._store.plans.hosts_in_use_by_plans(registry.HOLDING),
-            outcome.sends(moved, last.snapshot.running),
+            outcome.sent_memory_factors(moved, last.snapshot.running),
         )
-        at = outcome.arrived_at(moved)
+        at = outcome.last_arrival_time(moved)
         names = frozenset(each.host.cloud for each in shared)
         return PlanObservation(now, last, known, services, at, names)
 

@@ -16,7 +16,7 @@ from nova_fairness.planners.consolidation import utilisation
 _MEMORY = 'MEMORY_MB'
 
 
-def moved_since(
+def servers_moved_since(
     plans: Iterable[model.MigrationPlan], since: float
 ) -> frozenset[str]:
     """Return the UUIDs of servers for which a move was requested since a time.
@@ -31,7 +31,7 @@ def moved_since(
     )
 
 
-def arrived_at(plans: Iterable[model.MigrationPlan]) -> float:
+def last_arrival_time(plans: Iterable[model.MigrationPlan]) -> float:
     """Return the time at which the last moved server arrived on its new
     host, seconds of the epoch; minus infinity if none did.
     """
@@ -46,7 +46,7 @@ def arrived_at(plans: Iterable[model.MigrationPlan]) -> float:
     )
 
 
-def sends(
+def sent_memory_factors(
     plans: Iterable[model.MigrationPlan], running: Iterable[cluster.Running]
 ) -> dict[str, float]:
     """Return the memory that the last move of each server sent, as a
@@ -68,7 +68,7 @@ def sends(
     }
 
 
-def is_as_found(
+def is_still_useful(
     plan: model.MigrationPlan,
     servers: Mapping[str, nova.Server],
     waiting: Mapping[str, cluster.Waiting],
@@ -87,14 +87,14 @@ def is_as_found(
     )
 
 
-def won(
+def measured_outcome(
     plan: model.MigrationPlan, last: start_estimates.LastCycle
 ) -> model.PlanOutcome:
     """Return the measured outcome of a plan that has ended.
 
     :param last: state and plan of the first cycle of the queue after the end.
     """
-    seen = utilisation.figures(last.snapshot)
+    seen = utilisation.utilisation_figures(last.snapshot)
     done = [each for each in plan.moves if each.state is model.MoveState.MOVED]
     return model.PlanOutcome(
         hosts_before=plan.promised.hosts_before,

@@ -59,7 +59,9 @@ _STARTING = frozenset(
 
 
 class Mode(enum.Enum):
-    """How much happens without an operator. The tokens are an interface."""
+    """Steps that happen without an operator. The values are those of an
+    option: do not change them.
+    """
 
     RECOMMEND = 'recommend'
     """Plans are only shown; they cannot be approved."""
@@ -163,18 +165,20 @@ class PlanController(
         self._last = looked
         plans = self._plans.open_plans()
         for plan in plans:
-            self._part(
+            self._run_part(
                 f'plan {plan.uuid}', self._advance_plan, plan, looked, epoch
             )
         # If a move ended just now, the observation is older than its end.
         if not any(each.is_moving for each in plans):
-            self._part('new plans', self._search, looked, epoch)
-        self._part('rest of hosts', self._rest_hosts, looked)
+            self._run_part('new plans', self._search_moves, looked, epoch)
+        self._run_part('rest of hosts', self._disable_empty_hosts, looked)
         self._plans.remove_ended(looked.at - self._rules.history_s)
-        self._say(())
+        self._log_new_faults(())
         return True
 
-    def _rest_hosts(self, looked: observation.PlanObservation) -> None:
+    def _disable_empty_hosts(
+        self, looked: observation.PlanObservation
+    ) -> None:
         self._resting.look(self._power_input(looked))
 
     def closing(self) -> frozenset[str]:
@@ -198,7 +202,7 @@ class PlanController(
             raise exception.IllegalStep(
                 'plans are only shown: [fairness_plans] mode is recommend'
             )
-        return self._by_hand(uuid, _E.APPROVE)
+        return self._apply_manual_event(uuid, _E.APPROVE)
 
     def stop(self, uuid: str) -> model.MigrationPlan:
         """End a plan; moves that have started are not cancelled.
@@ -208,7 +212,7 @@ class PlanController(
         :raises ClusterError: if the step cannot be stored now.
         :raises NotLeading: if this process is not the leader.
         """
-        return self._by_hand(uuid, _E.STOP)
+        return self._apply_manual_event(uuid, _E.STOP)
 
     def empty(self, host: str) -> model.MigrationPlan:
         """Propose a plan that moves all servers off a host.
@@ -220,7 +224,7 @@ class PlanController(
         :raises ClusterError: if the plan cannot be stored now.
         :raises NotLeading: if this process is not the leader.
         """
-        epoch, looked = self._acts(), self.last()
+        epoch, looked = self._require_epoch(), self.last()
         hosts = {each.name for each in looked.last.snapshot.providers}
         if host not in hosts:
             raise exception.UnknownHost(f'there is no host {host}')
@@ -247,10 +251,10 @@ class PlanController(
                 self._replace_plan(plan, epoch)
         return self._add_plan(draft, _C.OPERATOR, epoch)
 
-    def _by_hand(
+    def _apply_manual_event(
         self, uuid: str, event: model.PlanEvent
     ) -> model.MigrationPlan:
-        epoch = self._acts()
+        epoch = self._require_epoch()
         plan = self._plans.read_plan(uuid)
         if plan is None:
             raise exception.UnknownPlan(f'there is no plan {uuid}')
@@ -298,7 +302,7 @@ class PlanController(
             )
             plan = self._moving.work(plan, looked.services, room, epoch, left)
         if plan.state is _S.PARTIAL:
-            plan = self._finish_partial(plan, looked, epoch)
+            plan = self._finish_partial_plan(plan, looked, epoch)
         has_ended = plan.state is _S.PARTIAL or plan.state in model.FINAL
         is_due = plan.is_open and plan.won is None and not plan.is_moving
         if has_ended and is_due:
@@ -311,7 +315,7 @@ class PlanController(
             plan.goal is each.name for each in goals
         )
 
-    def _finish_partial(
+    def _finish_partial_plan(
         self,
         plan: model.MigrationPlan,
         looked: observation.PlanObservation,
@@ -322,7 +326,11 @@ class PlanController(
         """
         on = {each.host for each in looked.known.servers.values()}
         is_new = looked.last.at < plan.changed_at + _SETTLES_S
-        if is_new or plan.subject in on or not self._is_quiet(plan.subject):
+        if (
+            is_new
+            or plan.subject in on
+            or not self._has_no_pending_start(plan.subject)
+        ):
             return plan
         after = plan.stepped(_E.FINISH, self._clock(), _C.ALL_ENDED)
         after = dataclasses.replace(after, won=None)
@@ -340,7 +348,7 @@ class PlanController(
         now = self._clock()
         if now >= plan.until:
             after = plan.stepped(_E.EXPIRE, now, _C.LATE)
-        elif not outcome.is_as_found(
+        elif not outcome.is_still_useful(
             plan, looked.known.servers, looked.last.plan.waiting
         ):
             after = plan.stepped(_E.EXPIRE, now, _C.NO_USE)
@@ -358,22 +366,26 @@ class PlanController(
         known = dataclasses.replace(looked.known, stays=(), own=plan.empties)
         if registry.GOALS[plan.goal].holds_host:
             known = known.but(plan.subject)
-        room = prechecks.HostRoom(candidates.seen(looked.last.snapshot, known))
+        room = prechecks.HostRoom(
+            candidates.with_movable_demands(looked.last.snapshot, known)
+        )
         for move in plan.moves:
             if move.state is model.MoveState.MOVING:
                 room.take(move.server, move.target)
         return room
 
-    def _search(self, looked: observation.PlanObservation, epoch: int) -> None:
+    def _search_moves(
+        self, looked: observation.PlanObservation, epoch: int
+    ) -> None:
         """Search for moves. After a long search, the next one starts later."""
         begun = self._clock()
         if begun < self._again_at:
             return
-        self._propose(looked, epoch)
+        self._propose_draft(looked, epoch)
         ended = self._clock()
         self._again_at = ended + max(ended - begun, 0.0) / _PART
 
-    def _propose(
+    def _propose_draft(
         self, looked: observation.PlanObservation, epoch: int
     ) -> None:
         """Propose the first draft that has been worth a plan for long
@@ -394,7 +406,7 @@ class PlanController(
             return
         if alive:
             goals = goals[: names.index(alive[0].goal)]
-        found = list(goal_module.drafts(goals, self._goal_input(looked)))
+        found = list(goal_module.all_drafts(goals, self._goal_input(looked)))
         self._since = {
             (each.goal, each.subject): self._since.get(
                 (each.goal, each.subject), looked.at
@@ -415,7 +427,9 @@ class PlanController(
         self, looked: observation.PlanObservation
     ) -> goal_module.GoalInput:
         return goal_module.GoalInput(
-            candidates.seen(looked.last.snapshot, looked.known),
+            candidates.with_movable_demands(
+                looked.last.snapshot, looked.known
+            ),
             looked.last.plan.waiting,
             looked.at,
             looked.known.servers,
@@ -488,16 +502,16 @@ class PlanController(
             after = dataclasses.replace(plan, empties=(plan.subject,))
         else:
             after = plan
-        won = outcome.won(after, looked.last)
+        won = outcome.measured_outcome(after, looked.last)
         if is_emptied and won.emptied:
-            if not self._is_quiet(plan.subject):
+            if not self._has_no_pending_start(plan.subject):
                 return
             service = looked.services.get(plan.subject)
             if service is not None:
                 self._resting.disable_emptied(service, f'by plan {plan.uuid}')
         self._plans.write(plan, dataclasses.replace(after, won=won), epoch)
 
-    def _is_quiet(self, host: str) -> bool:
+    def _has_no_pending_start(self, host: str) -> bool:
         """Whether no request that was sent to Nova may still start on a
         host.
         """
@@ -539,4 +553,4 @@ def _stay_texts(stays: Sequence[model.Stay]) -> str:
     sentence.
     """
     told = [each.sentence for each in stays]
-    return ': ' + model.listed(told, '; ') if told else ''
+    return ': ' + model.shortened_list(told, '; ') if told else ''

@@ -146,7 +146,9 @@ class PlanExecutor:
             if tried and all(each.state is _S.FAILED for each in tried):
                 return model.PlanEvent.FAIL, _C.MANY_FAILED, last[-1].text
             if kept := sorted([*left, *registry.GOALS[plan.goal].kept(plan)]):
-                text = f'{model.listed(kept)} stay on host {plan.subject}'
+                text = (
+                    f'{model.shortened_list(kept)} stay on host {plan.subject}'
+                )
                 return model.PlanEvent.REMAIN, _C.SOME_STAY, text
             return model.PlanEvent.FINISH, _C.ALL_ENDED, ''
         if len(last) == MOST_FAILURES and all(
@@ -219,14 +221,14 @@ class PlanExecutor:
         if lacks and not is_last:
             return plan
         server = self._nova.server(move.server)
-        verdict = prechecks.judge(move, server, services, room, is_last)
+        verdict = prechecks.check_start(move, server, services, room, is_last)
         if verdict.event is not _E.ASK:
             return self._after_step(plan, number, verdict, epoch)
         free.subtract(('', move.source, move.target))
         room.take(move.server, move.target)
-        return self._ask_nova(plan, number, epoch)
+        return self._request_move(plan, number, epoch)
 
-    def _ask_nova(
+    def _request_move(
         self, plan: model.MigrationPlan, number: int, epoch: int
     ) -> model.MigrationPlan:
         before = self._mobility.migrations_of_server(plan.moves[number].server)
@@ -235,7 +237,7 @@ class PlanExecutor:
         asked = move.stepped(_E.ASK, self._clock(), _C.ASKED)
         plan = self._plans.write(plan, plan.with_move(number, asked), epoch)
         # Tell before the move: Nova takes no metadata while a server moves.
-        self._tell_owner(plan, asked)
+        self._notify_owner(plan, asked)
         try:
             self._nova.live_migrate(move.server, move.target)
         except exception.CloudRefused as error:
@@ -261,7 +263,7 @@ class PlanExecutor:
         move, now = plan.moves[number], self._clock()
         server = self._nova.server(move.server)
         migrations = self._mobility.migrations_of_server(move.server)
-        verdict = prechecks.became(move, server, migrations, now)
+        verdict = prechecks.check_end(move, server, migrations, now)
         if verdict.event is None and server is not None:
             return self._after_progress(plan, number, epoch)
         return self._after_step(plan, number, verdict, epoch)
@@ -305,7 +307,7 @@ class PlanExecutor:
         if before.state is _S.MOVING:
             # Tell before the step is written: after a crash in between, the
             # owner is told again.
-            self._tell_owner(plan, move)
+            self._notify_owner(plan, move)
         LOG.info(
             'plan %s: the move of server %s is %s: %s %s',
             plan.uuid,
@@ -316,7 +318,9 @@ class PlanExecutor:
         )
         return self._plans.write(plan, plan.with_move(number, move), epoch)
 
-    def _tell_owner(self, plan: model.MigrationPlan, move: model.Move) -> None:
+    def _notify_owner(
+        self, plan: model.MigrationPlan, move: model.Move
+    ) -> None:
         """Write metadata that informs the owner of a server about its move.
 
         The move does not depend on it: a server whose metadata cannot be

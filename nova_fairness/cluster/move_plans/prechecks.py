@@ -86,7 +86,7 @@ class HostRoom:
         return row is not None and bool(self._layout.hosts.takes[row])
 
 
-def judge(
+def check_start(
     move: model.Move,
     server: nova.Server | None,
     services: Mapping[str, nova.ComputeService],
@@ -108,7 +108,7 @@ def judge(
     if server.host != move.source:
         text = f'it is on {server.host}'
         return MoveVerdict(_E.SKIP if is_last else None, _C.ELSEWHERE, text)
-    if server.is_locked or candidates.is_bound(server):
+    if server.is_locked or candidates.needs_host_hardware(server):
         return MoveVerdict(_E.SKIP, _C.LOCKED)
     if server.status not in nova.MOVES:
         return MoveVerdict(_E.SKIP, _C.BUSY, f'it is {server.status}')
@@ -140,7 +140,7 @@ def _verdict_of_target(
     return _GO
 
 
-def became(
+def check_end(
     move: model.Move,
     server: nova.Server | None,
     migrations: Iterable[live_migrations.Migration],

@@ -40,7 +40,9 @@ HOLDING = frozenset(name for name, each in GOALS.items() if each.holds_host)
 """Goals whose plans hold a host until it is empty."""
 
 
-def chosen(options: cfg.ConfigOpts.GroupAttr) -> tuple[goal.PlanGoal, ...]:
+def configured_goals(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> tuple[goal.PlanGoal, ...]:
     """Build the goals that ``[fairness_plans]`` lists, in their order.
 
     :raises ConfigurationError: if two goals contradict each other.

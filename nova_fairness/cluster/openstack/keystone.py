@@ -157,7 +157,7 @@ class AccountMirror:
         if known is self._known and file is written:
             return last
         merged = _merge_accounts(self._known, written)
-        if wrong := tree.faults(merged):
+        if wrong := tree.tree_faults(merged):
             self._log_fault_once(wrong[0].what)
             merged = last
         else:

@@ -49,7 +49,8 @@ class EventTable:
         now: float,
         condition: sa.ColumnElement[bool],
     ) -> None:
-        """Copy the current events of some requests, before they end.
+        """Copy the current events of some requests into the history, because
+        the events are about to end.
 
         :param uuids: UUIDs of the requests.
         :param now: end of these events, seconds of the epoch.
@@ -151,7 +152,7 @@ class EventTable:
 
 def _event_of_row(row: Mapping[str, Any]) -> history.HistoryEvent:
     """Return the event of a row."""
-    return history.stage(
+    return history.request_event(
         request_model.State(row['state']),
         records.parse_reason(row),
         row['at'],

@@ -52,7 +52,7 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         those due first.
         """
         wanted = _LEAVES.c.state.in_([each.value for each in states])
-        return self._newest(wanted)
+        return self._newest_by_server(wanted)
 
     def live_or_changed_since(
         self, moment: float, servers: Collection[str]
@@ -64,7 +64,9 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         :param servers: servers whose newest eviction is included in any case.
         """
         live = _LEAVES.c.state.in_([each.value for each in eviction.LIVE])
-        found = self._newest(sa.or_(live, _LEAVES.c.changed_at >= moment))
+        found = self._newest_by_server(
+            sa.or_(live, _LEAVES.c.changed_at >= moment)
+        )
         return found | self.newest_of_servers(set(servers) - found.keys())
 
     def newest_of_servers(
@@ -77,7 +79,7 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         found: dict[str, eviction.Eviction] = {}
         for first in range(0, len(named), _NAMED_AT_ONCE):
             some = named[first : first + _NAMED_AT_ONCE]
-            found |= self._newest(_LEAVES.c.server.in_(some))
+            found |= self._newest_by_server(_LEAVES.c.server.in_(some))
         return found
 
     def all_of_servers(
@@ -96,7 +98,7 @@ class EvictionTable(led.LeaderTable[[eviction.Eviction]]):
         )
         return [leave for _, leave in found]
 
-    def _newest(
+    def _newest_by_server(
         self, *wanted: sa.ColumnElement[bool]
     ) -> dict[str, eviction.Eviction]:
         """Return the newest evictions of servers that match conditions, by

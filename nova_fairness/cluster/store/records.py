@@ -209,7 +209,7 @@ def request_columns(record: RequestRecord) -> dict[str, Any]:
         'origin': request.origin.value,
         'band': request.band.value,
         'leaves_by': request.leaves_by and request.leaves_by.value,
-        'wanted': _wanted_json(request),
+        'wanted': _request_content_json(request),
         'state': request.state.value,
         'version': request.version,
         'changed_at': record.changed_at,
@@ -251,7 +251,9 @@ def preemptible_servers(
 
     :param open_requests: records of requests, the oldest first.
     """
-    newest = request_model.newest(each.request for each in open_requests)
+    newest = request_model.newest_by_server(
+        each.request for each in open_requests
+    )
     return frozenset(
         server for server, each in newest.items() if each.is_preemptible
     )
@@ -405,7 +407,7 @@ def parse_row(row: Mapping[str, Any]) -> RequestRecord:
 
     :raises Exception: if the row cannot be read.
     """
-    servers, names, demand, group = _parse_wanted(row['wanted'])
+    servers, names, demand, group = _parse_request_content(row['wanted'])
     request = request_model.Request(
         uuid=row['uuid'],
         project=row['project'],
@@ -483,7 +485,7 @@ def _cached_reason(token: str, subject: str, numbers: str) -> reason.Why:
 
 
 @functools.lru_cache(_ROWS)
-def _parse_wanted(
+def _parse_request_content(
     written: str,
 ) -> tuple[
     tuple[str, ...],
@@ -503,7 +505,7 @@ def _parse_wanted(
     )
 
 
-def _wanted_json(request: request_model.Request) -> str:
+def _request_content_json(request: request_model.Request) -> str:
     """Return servers, their names, demand and group of a request as JSON."""
     demand, group = request.demand, request.group
     return json.dumps(

@@ -15,10 +15,10 @@ from nova_fairness.model import risk
 _RISKS = tables.RISKS
 
 
-class RiskTable(led.LeaderTable[[risk.Risk]]):
+class RiskTable(led.LeaderTable[[risk.EvictionRisk]]):
     """Table of warnings."""
 
-    def all_warnings(self) -> dict[str, risk.Risk]:
+    def all_warnings(self) -> dict[str, risk.EvictionRisk]:
         """Return all warnings by UUID of the server, including withdrawn
         warnings.
         """
@@ -30,7 +30,7 @@ class RiskTable(led.LeaderTable[[risk.Risk]]):
             )
         )
 
-    def add(self, warning: risk.Risk, epoch: int) -> None:
+    def add(self, warning: risk.EvictionRisk, epoch: int) -> None:
         """Add a warning for a server without a warning.
 
         :param epoch: epoch of the leader that decided the warning.
@@ -42,7 +42,7 @@ class RiskTable(led.LeaderTable[[risk.Risk]]):
         else:
             self._check_leads(epoch)
 
-    def change(self, warning: risk.Risk, epoch: int) -> None:
+    def change(self, warning: risk.EvictionRisk, epoch: int) -> None:
         """Change an existing warning.
 
         :param epoch: see :meth:`add`.
@@ -72,7 +72,7 @@ class RiskTable(led.LeaderTable[[risk.Risk]]):
             self._check_leads(epoch)
 
 
-def _row_of_warning(warning: risk.Risk) -> dict[str, Any]:
+def _row_of_warning(warning: risk.EvictionRisk) -> dict[str, Any]:
     """Return the columns of a warning."""
     return {
         'server': warning.server,
@@ -86,9 +86,9 @@ def _row_of_warning(warning: risk.Risk) -> dict[str, Any]:
     }
 
 
-def _warning_of_row(row: Mapping[str, Any]) -> risk.Risk:
+def _warning_of_row(row: Mapping[str, Any]) -> risk.EvictionRisk:
     """Return the warning of a row."""
-    return risk.Risk(
+    return risk.EvictionRisk(
         row['server'],
         row['project'],
         row['owner'],

@@ -333,7 +333,9 @@ class Store:
         # project.
         begin = turn % max(len(rows), 1)
         rows = rows[begin:] + rows[:begin]
-        chosen = pace.in_turn(rows, lambda row: str(row['project']))[:limit]
+        chosen = pace.interleave_by_owner(
+            rows, lambda row: str(row['project'])
+        )[:limit]
         places = {row['uuid']: n for n, row in enumerate(chosen)}
         wanted = sa.select(_REQUESTS).where(_REQUESTS.c.uuid.in_(places))
         found = map(records.read_row, self._tables.select(wanted))
@@ -461,7 +463,7 @@ class Store:
         :raises Deposed: if that leader no longer leads.
         :raises StoreAway: if it is unknown whether the step was stored.
         """
-        state = request_model.after(request.state, event)
+        state = request_model.state_after(request.state, event)
         to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
         if not _is_within_event(request, event):
             self._copy_current_event(request, now, epoch)
@@ -545,7 +547,9 @@ class Store:
     def _copy_current_event(
         self, request: request_model.Request, now: float, epoch: int
     ) -> None:
-        """Copy the current event of a request, before it ends."""
+        """Copy the current event of a request into the history, because the
+        event is about to end.
+        """
         self.events.copy_current_events(
             [request.uuid], now, _is_unchanged(request, epoch)
         )

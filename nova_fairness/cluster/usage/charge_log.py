@@ -86,7 +86,7 @@ class ChargeLog:
         self._last = version, charge.ends, current
 
 
-def recorded(
+def read_charges(
     store: store_module.Store, until: int
 ) -> tuple[tuple[str, ...], list[ledger_module.PeriodCharge]]:
     """Return the resource classes, and all recorded charges, the oldest first.
@@ -101,7 +101,7 @@ def recorded(
     return classes, list(_complete_charges(rows, classes))
 
 
-def difference(
+def ledger_difference(
     store: store_module.Store, half_life_s: float
 ) -> tuple[float, int]:
     """Return the difference between the ledger and the one computed from its
@@ -112,11 +112,14 @@ def difference(
         the cloud; and the number of recorded charges.
     """
     kept = store.read_ledger()
-    classes, charges = recorded(store, kept.version)
+    classes, charges = read_charges(store, kept.version)
     if not charges:
         return 0.0, 0
-    known = {name: _vector(each, classes) for name, each in kept.parts.items()}
-    again = ledger_module.replayed(charges, half_life_s).use
+    known = {
+        name: _amounts_vector(each, classes)
+        for name, each in kept.parts.items()
+    }
+    again = ledger_module.replay(charges, half_life_s).use
     none = np.zeros(len(classes))
     return max(
         (
@@ -136,15 +139,15 @@ def _complete_charges(
         if row.opening is not None:
             current = {}
         for name, amounts in row.changed.items():
-            current[name] = _vector(amounts, classes)
+            current[name] = _amounts_vector(amounts, classes)
         current = {name: each for name, each in current.items() if each.any()}
         yield ledger_module.PeriodCharge(
             row.begins,
             row.ends,
             dict(current),
-            _vector(row.capacity, classes),
+            _amounts_vector(row.capacity, classes),
             {
-                name: _vector(each, classes)
+                name: _amounts_vector(each, classes)
                 for name, each in (row.opening or {}).items()
             },
         )
@@ -166,5 +169,7 @@ def _amounts_by_class(
     }
 
 
-def _vector(amounts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
+def _amounts_vector(
+    amounts: Mapping[str, float], classes: tuple[str, ...]
+) -> _Floats:
     return np.array([amounts.get(name, 0.0) for name in classes])

@@ -57,7 +57,7 @@ Counted = Callable[[cluster.ClusterSnapshot], cluster.ClusterSnapshot]
 _ALIKE: Mapping[str, float] = types.MappingProxyType({})
 
 
-def _nothing(_: int) -> None:
+def _no_measured_use(_: int) -> None:
     """Return ``None``: measured use is not needed for charges by
     allocation.
     """
@@ -96,7 +96,7 @@ class LedgerKeeper:
         charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
         measured: Callable[
             [int], measured_module.MeasuredUse | None
-        ] = _nothing,
+        ] = _no_measured_use,
         weights: Mapping[str, float] = _ALIKE,
         outliers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -140,26 +140,32 @@ class LedgerKeeper:
         :raises CloudError: if the allocations of users cannot be read.
         """
         snapshot, kept = view.snapshot, self._store.read_ledger()
-        since, spent = self._of_period(kept, now)
+        since, spent = self._period_spending(kept, now)
         every = {*snapshot.classes}.union(*kept.parts.values())
         classes = tuple(sorted(every))
-        ledger = self._ledger(kept, classes)
+        ledger = self._build_ledger(kept, classes)
         is_due = now - kept.at >= self._every_s or kept.at - now > LONGEST_S
         if is_due and not holds:
-            allocated, current = self._current(view, classes)
+            allocated, current = self._current_amounts(view, classes)
             elapsed_s = min(now - max(kept.at, since), LONGEST_S)
-            spent = self._spent(spent, allocated, classes, elapsed_s)
-            ledger = self._moved(
+            spent = self._updated_spending(
+                spent, allocated, classes, elapsed_s
+            )
+            ledger = self._advanced_ledger(
                 ledger, view, now, classes, current, kept, epoch
             )
-            used = _used(ledger, kept.version, classes, since, spent)
+            used = _ledger_record(ledger, kept.version, classes, since, spent)
             self._store.write_ledger(used, epoch)
         if not holds:
-            self._trade(snapshot, now, epoch)
+            self._update_spending_groups(snapshot, now, epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
-        granted = _granted(ledger, snapshot, now, self._terms.preemptible)
-        left = budgets.opened(snapshot, self._terms, spent, ledger.at, now)
+        granted = _use_beyond_ledger(
+            ledger, snapshot, now, self._terms.preemptible
+        )
+        left = budgets.open_budgets(
+            snapshot, self._terms, spent, ledger.at, now
+        )
         return self.counted(
             dataclasses.replace(
                 snapshot,
@@ -179,10 +185,10 @@ class LedgerKeeper:
         :raises StoreError: if spending cannot be read.
         """
         kept = self._store.read_ledger()
-        _, spent = self._of_period(kept, now)
-        return budgets.opened(snapshot, self._terms, spent, kept.at, now)
+        _, spent = self._period_spending(kept, now)
+        return budgets.open_budgets(snapshot, self._terms, spent, kept.at, now)
 
-    def _trade(
+    def _update_spending_groups(
         self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
     ) -> None:
         """Update the rates of spending groups, independently of the ledger."""
@@ -193,16 +199,19 @@ class LedgerKeeper:
         except Exception:
             LOG.exception('rates of groups stay as they are')
 
-    def _ledger(
+    def _build_ledger(
         self, kept: records.UseRecords, classes: tuple[str, ...]
     ) -> ledger_module.UseLedger:
         """Return the stored ledger, with the given resource classes as
         columns.
         """
-        use = {name: _row(each, classes) for name, each in kept.parts.items()}
+        use = {
+            name: _vector_by_class(each, classes)
+            for name, each in kept.parts.items()
+        }
         return ledger_module.UseLedger(self._half_life_s, kept.at, use)
 
-    def _of_period(
+    def _period_spending(
         self, kept: records.UseRecords, now: float
     ) -> tuple[float, Mapping[str, float]]:
         """Return the start of the budget period, and the spending in it by
@@ -214,7 +223,7 @@ class LedgerKeeper:
             return kept.since, kept.spent
         return begin, {}
 
-    def _spent(
+    def _updated_spending(
         self,
         spent: Mapping[str, float],
         current: Mapping[str, _Floats],
@@ -235,7 +244,7 @@ class LedgerKeeper:
             for name in sorted({*spent, *new})
         }
 
-    def _moved(
+    def _advanced_ledger(
         self,
         ledger: ledger_module.UseLedger,
         view: snapshot_module.CloudView,
@@ -262,7 +271,7 @@ class LedgerKeeper:
         ledger = ledger.advanced(begins, {}, capacity)
         return ledger.advanced(now, current, capacity)
 
-    def _current(
+    def _current_amounts(
         self, view: snapshot_module.CloudView, classes: tuple[str, ...]
     ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
         """Return the allocated and the charged amounts of accounts, including
@@ -271,16 +280,18 @@ class LedgerKeeper:
         Both are equal unless measured use is charged.
         """
         users = self._reader.used_by_users(view)
-        own, lent = _allocated(view.snapshot, users)
-        allocated = self._total(own, lent, None, view.snapshot, users, classes)
+        own, lent = _allocated_amounts(view.snapshot, users)
+        allocated = self._total_charges(
+            own, lent, None, view.snapshot, users, classes
+        )
         if self._charge is measured_module.Charge.ALLOCATED:
             return allocated, allocated
         measured = self._measured(len(view.snapshot.providers))
-        return allocated, self._total(
+        return allocated, self._total_charges(
             own, lent, measured, view.snapshot, users, classes
         )
 
-    def _total(
+    def _total_charges(
         self,
         own: Mapping[str, _Floats],
         lent: Mapping[str, _Floats],
@@ -293,25 +304,25 @@ class LedgerKeeper:
         below them, (c,), by name.
         """
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-        counts = measured_module.charged(
+        counts = measured_module.charged_amounts(
             self._charge,
             own,
             lent,
             self._terms.preemptible,
             measured,
             dict(zip(snapshot.classes, capacity.tolist(), strict=True)),
-            _usable(snapshot),
+            _usable_factors(snapshot),
         )
         columns = [classes.index(name) for name in snapshot.classes]
         found = {}
-        total = tree_module.with_below(counts, snapshot, users)
+        total = tree_module.sums_with_below(counts, snapshot, users)
         for name, each in total.items():
             found[name] = np.zeros(len(classes))
             found[name][columns] = each
         return found
 
 
-def _usable(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+def _usable_factors(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
     """Return the factor from allocated to usable amounts, by resource class.
 
     A server with one VCPU uses at most one CPU: if Placement offers several
@@ -327,7 +338,7 @@ def _usable(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
     )
 
 
-def _allocated(
+def _allocated_amounts(
     snapshot: cluster.ClusterSnapshot,
     users: Mapping[tuple[str, str], cluster.Amounts],
 ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
@@ -352,7 +363,7 @@ def _allocated(
     return own, lent
 
 
-def _granted(
+def _use_beyond_ledger(
     ledger: ledger_module.UseLedger,
     snapshot: cluster.ClusterSnapshot,
     now: float,
@@ -376,11 +387,11 @@ def _granted(
         alike.append(kinds.setdefault(kind, len(kinds)))
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     amounts = [
-        cluster.vector(dict(each), snapshot.classes)
+        cluster.amounts_vector(dict(each), snapshot.classes)
         * (preemptible if is_preemptible else 1.0)
         for each, is_preemptible in kinds
     ]
-    has = ledger_module.parts(
+    has = ledger_module.parts_of_capacity(
         np.reshape(amounts, (len(kinds), len(capacity))), capacity
     )
     since = np.array([each.since for each in snapshot.running], np.float64)
@@ -392,14 +403,16 @@ def _granted(
         request_model.account_of(*owner): own[row]
         for owner, row in owners.items()
     }
-    return tree_module.with_below(named, snapshot, owners)
+    return tree_module.sums_with_below(named, snapshot, owners)
 
 
-def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
+def _vector_by_class(
+    parts: Mapping[str, float], classes: tuple[str, ...]
+) -> _Floats:
     return np.array([parts.get(name, 0.0) for name in classes])
 
 
-def _used(
+def _ledger_record(
     ledger: ledger_module.UseLedger,
     version: int,
     classes: tuple[str, ...],

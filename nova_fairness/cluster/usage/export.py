@@ -30,7 +30,7 @@ times, ``part`` the same as a part of the cloud.
 _WRITERS = {'.csv': csv.write_csv, '.parquet': parquet.write_table}
 
 
-def write(
+def write_charges(
     path: pathlib.Path,
     charges: Iterable[ledger_module.PeriodCharge],
     classes: tuple[str, ...],
@@ -57,7 +57,7 @@ def write(
             float(run.amounts[c]),
             float(run.parts[c]),
         )
-        for run in ledger_module.runs(charges)
+        for run in ledger_module.charge_runs(charges)
         for c, resource_class in enumerate(classes)
         if run.amounts[c]
     ]

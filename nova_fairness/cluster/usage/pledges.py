@@ -57,7 +57,7 @@ class PledgeKeeper:
         self._batch = batch
         self._half_life_s = half_life_s
         self._looked_at: float | None = None
-        self._beside: pledges.Beside | None = None
+        self._beside: pledges.BatchUse | None = None
         self._told: tuple[str, ...] = ()
         self._uncharged: tuple[str, ...] = ()
         self.standings: tuple[pledges.PledgeStanding, ...] = ()
@@ -69,7 +69,7 @@ class PledgeKeeper:
         batch system added.
         """
         beside = self._beside
-        return pledges.counted(snapshot, beside) if beside else snapshot
+        return pledges.with_batch_use(snapshot, beside) if beside else snapshot
 
     def forget(self) -> None:
         """Clear the state of this object, because another process may have
@@ -107,7 +107,9 @@ class PledgeKeeper:
             self.forget()
             return ()
         try:
-            wrong = self._look(groups, hosts, snapshot, now, epoch, kept)
+            wrong = self._update_groups(
+                groups, hosts, snapshot, now, epoch, kept
+            )
         except exception.BatchError as error:
             wrong = [str(error)]
         self._looked_at = now
@@ -117,7 +119,7 @@ class PledgeKeeper:
         self._told = (*unshared, *self._uncharged)
         return self._told
 
-    def _look(
+    def _update_groups(
         self,
         groups: Sequence[pledge.PledgeGroup],
         hosts: Sequence[border.SharedHost],
@@ -132,27 +134,29 @@ class PledgeKeeper:
         :raises BatchError: if the batch system does not answer.
         """
         shares = self._batch.shares()
-        owner = pledges.owners(groups, shares)
+        owner = pledges.account_by_batch_account(groups, shares)
         if not groups:
             self._beside = None
         else:
-            kept = self._charged(kept, owner, hosts, now)
-        wrong = pledges.faults(groups, snapshot.accounts, shares, kept)
+            kept = self._charge_jobs(kept, owner, hosts, now)
+        wrong = pledges.adjustment_faults(
+            groups, snapshot.accounts, shares, kept
+        )
         stands: tuple[pledges.PledgeStanding, ...] = ()
         give: dict[str, int] = {}
         if not wrong:
-            cloud = self._of_cloud(snapshot, hosts)
+            cloud = self._cloud_use(snapshot, hosts)
             stands = pledges.standings(
                 groups, snapshot.accounts, shares, kept, cloud
             )
-            give = pledges.to_restore(groups, shares, kept)
-            give |= pledges.to_give(stands, shares)
-            kept = pledges.remembered(kept, stands, give, shares)
+            give = pledges.shares_to_restore(groups, shares, kept)
+            give |= pledges.shares_to_set(stands, shares)
+            kept = pledges.with_original_shares(kept, stands, give, shares)
         self._store.pledges.write(kept, epoch)
         self.standings = stands
-        return wrong + self._give(give)
+        return wrong + self._set_batch_shares(give)
 
-    def _charged(
+    def _charge_jobs(
         self,
         kept: pledges.BatchMemory,
         owner: Mapping[str, str],
@@ -165,7 +169,7 @@ class PledgeKeeper:
         since = max(kept.at or now, now - LONGEST_S)
         found = self._batch.accounting(since, now)
         self._uncharged = found.faults
-        kept, lacks = pledges.used(
+        kept, lacks = pledges.charge_jobs(
             kept,
             found.jobs,
             owner,
@@ -173,10 +177,12 @@ class PledgeKeeper:
             self._half_life_s,
             sum(each.cores for each in hosts),
         )
-        self._beside = pledges.Beside(kept.use, lacks, _names(hosts))
+        self._beside = pledges.BatchUse(
+            kept.use, lacks, _cloud_host_names(hosts)
+        )
         return kept
 
-    def _of_cloud(
+    def _cloud_use(
         self,
         snapshot: cluster.ClusterSnapshot,
         hosts: Sequence[border.SharedHost],
@@ -188,16 +194,16 @@ class PledgeKeeper:
             name: np.array([parts.get(each, 0.0) for each in snapshot.classes])
             for name, parts in self._store.read_ledger().parts.items()
         }
-        return pledges.of_cloud(snapshot, use, _names(hosts))
+        return pledges.of_cloud(snapshot, use, _cloud_host_names(hosts))
 
-    def _give(self, give: Mapping[str, int]) -> list[str]:
+    def _set_batch_shares(self, give: Mapping[str, int]) -> list[str]:
         """Set shares of batch accounts one by one. Returns sentences about
         errors.
         """
         wrong = []
         for account, share in sorted(give.items()):
             try:
-                self._batch.give(account, share)
+                self._batch.set_share(account, share)
             except exception.BatchError as error:
                 wrong.append(f'account {account}: {error}')
             else:
@@ -209,5 +215,5 @@ class PledgeKeeper:
         return wrong
 
 
-def _names(hosts: Iterable[border.SharedHost]) -> frozenset[str]:
+def _cloud_host_names(hosts: Iterable[border.SharedHost]) -> frozenset[str]:
     return frozenset(each.cloud for each in hosts)

@@ -22,7 +22,7 @@ EVERY_S = 600.0
 _CLEANED_S = 3600.0
 
 
-def prices(
+def host_prices(
     snapshot: cluster.ClusterSnapshot,
     rates: Mapping[str, float],
     now: float,
@@ -60,7 +60,7 @@ def prices(
     return sorted(found, key=lambda each: each.host)
 
 
-def of_others(
+def prices_for_project(
     snapshot: cluster.ClusterSnapshot,
     rates: Mapping[str, float],
     now: float,
@@ -90,15 +90,15 @@ def of_others(
         dataclasses.replace(
             each,
             host=name(each.host),
-            price=_coarse(each.price),
-            capacity=_coarse(each.capacity),
+            price=_rounded_down(each.price),
+            capacity=_rounded_down(each.capacity),
         )
-        for each in prices(snapshot, counted, now)
+        for each in host_prices(snapshot, counted, now)
     ]
     return sorted(found, key=lambda each: each.host)
 
 
-def _coarse(amount: float) -> float:
+def _rounded_down(amount: float) -> float:
     """Return the largest of the numbers 1, 2, 5, 10, 20 and so on that is
     not above an amount.
     """
@@ -147,7 +147,7 @@ class PriceHistory:
         if not is_due(self._looked_at, now, EVERY_S):
             return
         found = look()
-        new = [each for each in found if self._is_new(each)]
+        new = [each for each in found if self._has_changed(each)]
         if new:
             self._store.market.prices.add(new, epoch)
         self._last = {each.host: each for each in found}
@@ -156,7 +156,7 @@ class PriceHistory:
             self._store.market.prices.remove_older(now - self._keep_s)
             self._cleaned_at = now
 
-    def _is_new(self, price: market.Price) -> bool:
+    def _has_changed(self, price: market.Price) -> bool:
         last = self._last.get(price.host)
         return last is None or dataclasses.replace(last, at=price.at) != price
 

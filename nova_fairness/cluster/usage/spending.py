@@ -105,14 +105,14 @@ class SpendingGroups:
             if epoch != self._epoch:
                 # Another process led meanwhile: the stored state counts.
                 self._epoch, self._version = epoch, -1
-            self._read()
+            self._read_if_changed()
             before = self._rates
-            self._look(snapshot)
+            self._update_from_snapshot(snapshot)
             self._seen_at = now
-            self._history.see(self._prices, now, epoch)
+            self._history.see(self._current_prices, now, epoch)
             is_due = prices_module.is_due(self._written_at, now, EVERY_S)
             if self._is_new and (is_due or self._rates != before):
-                self._write(epoch)
+                self._write_state(epoch)
                 self._written_at = now
 
     def rates(self, servers: Iterable[str]) -> dict[str, float]:
@@ -140,7 +140,7 @@ class SpendingGroups:
                 if server is None or server.host != host:
                     elsewhere.append(uuid)
                 else:
-                    self._charge(server, process, used)
+                    self._charge_server(server, process, used)
             return elsewhere
 
     def change(
@@ -159,18 +159,18 @@ class SpendingGroups:
             the whole state again.
         """
         with self._lock:
-            self._read()
+            self._read_if_changed()
             key = (project, name)
             if group is None:
                 self._groups.pop(key, None)
             else:
-                self._check_room(key)
+                self._check_group_count(key)
                 self._groups[key] = group
-            self._write(epoch)
+            self._write_state(epoch)
             if self._snapshot is not None:
-                self._look(self._snapshot)
+                self._update_from_snapshot(self._snapshot)
 
-    def _check_room(self, key: tuple[str, str]) -> None:
+    def _check_group_count(self, key: tuple[str, str]) -> None:
         there = sum(project == key[0] for project, _ in self._groups)
         if key not in self._groups and there >= self._most:
             raise exception.IllegalStep(
@@ -181,7 +181,7 @@ class SpendingGroups:
     def group(self, project: str, name: str) -> market.SpendingGroup | None:
         """Return a group; ``None`` if it does not exist."""
         with self._lock:
-            self._read()
+            self._read_if_changed()
             return self._groups.get((project, name))
 
     def standings(self, project: str | None) -> list[GroupStanding]:
@@ -189,7 +189,7 @@ class SpendingGroups:
         with ``None``, sorted by project and name.
         """
         with self._lock:
-            self._read()
+            self._read_if_changed()
             running = self._snapshot.running if self._snapshot else ()
             found: dict[tuple[str, str], list[str]] = {}
             for each in running:
@@ -197,7 +197,7 @@ class SpendingGroups:
                     each.uuid
                 )
             return [
-                self._standing(group, found.get(key, []))
+                self._group_standing(group, found.get(key, []))
                 for key, group in sorted(self._groups.items())
                 if project in (None, group.project)
             ]
@@ -212,7 +212,7 @@ class SpendingGroups:
     def prices(self) -> list[market.Price]:
         """Return the prices of hosts in the last snapshot, sorted by name."""
         with self._lock:
-            return self._prices()
+            return self._current_prices()
 
     def prices_of_others(
         self, project: str, name: Callable[[str], str]
@@ -222,10 +222,10 @@ class SpendingGroups:
         :param name: returns the name of a host for this project.
         """
         with self._lock:
-            self._read()
+            self._read_if_changed()
             if self._snapshot is None or not self._groups:
                 return []
-            return prices_module.of_others(
+            return prices_module.prices_for_project(
                 self._snapshot,
                 self.all_rates(),
                 self._seen_at,
@@ -234,10 +234,10 @@ class SpendingGroups:
                 name,
             )
 
-    def _prices(self) -> list[market.Price]:
+    def _current_prices(self) -> list[market.Price]:
         if self._snapshot is None:
             return []
-        return prices_module.prices(
+        return prices_module.host_prices(
             self._snapshot, self.all_rates(), self._seen_at
         )
 
@@ -264,7 +264,7 @@ class SpendingGroups:
             units = self._funds.left.get(account)
         return None if units is None else max(units, 0) / spending.UNIT
 
-    def _standing(
+    def _group_standing(
         self, group: market.SpendingGroup, uuids: list[str]
     ) -> GroupStanding:
         rates = [self._rates[uuid] for uuid in uuids if uuid in self._rates]
@@ -272,7 +272,7 @@ class SpendingGroups:
         rate = max(rates) / spending.THOUSANDTHS if rates else None
         return GroupStanding(group, len(uuids), rate)
 
-    def _charge(
+    def _charge_server(
         self, server: cluster.Running, process: str, used: int
     ) -> None:
         """Charge a server for new CPU time, up to the time that was possible
@@ -286,7 +286,9 @@ class SpendingGroups:
         uuid, now = server.uuid, self._seen_at
         known = self._meters.get(uuid)
         if known is not None and known[1:3] == (server.host, process):
-            could = _cpus(server) * max(now - known.at, 0.0) * _MICROSECONDS
+            could = (
+                _cpu_count(server) * max(now - known.at, 0.0) * _MICROSECONDS
+            )
             more = max(min(used - known.used, int(could)), 0)
             if not more and known.at <= now:
                 return
@@ -299,7 +301,7 @@ class SpendingGroups:
         )
         self._is_new = True
 
-    def _look(self, snapshot: cluster.ClusterSnapshot) -> None:
+    def _update_from_snapshot(self, snapshot: cluster.ClusterSnapshot) -> None:
         self._snapshot = snapshot
         self._accounts = {
             each.uuid: request_model.account_of(each.project, each.user)
@@ -317,11 +319,11 @@ class SpendingGroups:
             for account in set(self._accounts.values())
             if self._funds.is_empty(account)
         }
-        self._rates = spending.in_force(
+        self._rates = spending.rates_in_force(
             self._groups, snapshot.running, empty, self._lowest
         )
 
-    def _read(self) -> None:
+    def _read_if_changed(self) -> None:
         """Read the stored state, if another process changed it."""
         found = self._store.market.read_if_changed(self._version)
         if found is None:
@@ -337,7 +339,7 @@ class SpendingGroups:
         )
         self._is_new = False
 
-    def _write(self, epoch: int) -> None:
+    def _write_state(self, epoch: int) -> None:
         told = records.SpendingRecords(
             [
                 (each.project, each.name, each.rate, each.count)
@@ -357,7 +359,7 @@ class SpendingGroups:
         self._is_new = False
 
 
-def _cpus(server: cluster.Running) -> int:
+def _cpu_count(server: cluster.Running) -> int:
     """Return the number of CPUs of a server, >= 1; a flavor without CPUs
     counts as one.
     """

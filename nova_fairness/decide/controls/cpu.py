@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""CPU: weights to shares and back, by one table per cgroup version.
+"""CPU weights: conversion to shares of the kernel and back.
 
-``max_weight_ratio`` bounds weights. Kernel units may lie further apart,
-because a VM with more vCPUs, or a flavor with more shares, is meant to get
+``max_weight_ratio`` bounds weights. Kernel units may differ by a larger
+factor, because a VM with more vCPUs, or a flavor with more shares, should get
 more.
 
-Only ratios between the VMs of a node count. So where the largest would pass
-the kernel's range, all units of the node are scaled down by one factor. The
-low end gives way: a VM never gets less than the smallest unit. So each VM has
-at most one unit too much, and the largest has thousands. A cut at the high end
-would take from a large VM all that its weight is to give.
+Only ratios between the VMs of a node have an effect. So if the units of the
+largest VM would exceed the kernel's range, all units of the node are scaled
+down by one factor. A VM never gets less than the smallest unit, so a small VM
+has at most one unit too much, while the largest has thousands. If the units of
+the largest VM were cut instead, its weight would have no effect.
 """
 
 from collections.abc import Callable
@@ -33,9 +33,7 @@ from nova_fairness.model import usage as usage_model
 
 
 class CgroupVersion(enum.Enum):
-    """Cgroup hierarchy that holds a controller (on a hybrid host: which
-    one holds this controller).
-    """
+    """Version of the cgroup hierarchy that has the CPU controller."""
 
     V1 = 'v1'
     V2 = 'v2'
@@ -43,12 +41,12 @@ class CgroupVersion(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnitRange:
-    """How the kernel counts the CPU.
+    """Kernel units of CPU weights, in one version of control groups.
 
-    :ivar smallest: least value the kernel accepts.
-    :ivar largest: greatest value the kernel accepts.
-    :ivar base: units of a weight of 1, per vCPU.
-    :ivar idle: what a group counts that is idle (``WEIGHT_IDLEPRIO``).
+    :ivar smallest: smallest value that the kernel accepts.
+    :ivar largest: largest value that the kernel accepts.
+    :ivar base: units of a vCPU with a weight of 1.
+    :ivar idle: units of an idle group (``WEIGHT_IDLEPRIO``).
     """
 
     smallest: int
@@ -61,7 +59,7 @@ SPEC = 'quota:cpu_shares'
 """The flavor's extra spec that replaces base x vCPUs."""
 
 THESIS = 1, 100
-"""Ends of the original's range."""
+"""Smallest and largest units of the original system."""
 
 STEP = 0.8
 """Units of a node are scaled by powers of this, as a VM of 256 vCPUs passes
@@ -69,16 +67,17 @@ the end of ``cpu.weight``. Finer steps would write all VMs of a node more
 often, coarser ones round small VMs more."""
 
 FURTHER = 4
-"""Number of powers that are tried, from the first with which all fit: a later
-one may round units of one or two less."""
+"""Number of powers of :data:`STEP` that are tried, from the first with which
+all units fit. A later power may round units of 1 or 2 by less."""
 
 ROUNDED = 0.01
 """Part of a VM's units, on average, by which a later power must round less to
-be taken: a rounding of 1 % is no reason to write all VMs of the node. The case
-is 52 VMs of one vCPU beside one of 441: they have 1.5 units each."""
+be chosen: a rounding of 1 % is no reason to write all VMs of the node. The
+case is 52 VMs of one vCPU on a node with a VM of 441: each of them has 1.5
+units."""
 
 _EXACT = 1e-9
-"""Part of a step; less is arithmetic."""
+"""Part of a step that is a rounding error of floats."""
 
 
 RANGES: Mapping[CgroupVersion, UnitRange] = types.MappingProxyType(
@@ -87,14 +86,16 @@ RANGES: Mapping[CgroupVersion, UnitRange] = types.MappingProxyType(
         CgroupVersion.V2: UnitRange(1, 10000, 100, 0.3),
     }
 )
-"""``cpu.shares`` counts 1024 and ``cpu.weight`` 100 for one neutral vCPU,
-which is what libvirt gives a VM of one vCPU that names none. libvirt hands
-the flavor's shares to ``cpu.weight`` unchanged, so the extra spec is in the
-units of the version that the host has.
+"""One neutral vCPU has 1024 units in ``cpu.shares`` and 100 in ``cpu.weight``,
+as libvirt sets them for a VM of one vCPU without shares in its flavor. libvirt
+writes the flavor's shares to ``cpu.weight`` unchanged, so the extra spec has
+the units of the version that the host uses.
 """
 
 
-def _base_of_flavor(vm: instance.Instance, units: UnitRange) -> int | None:
+def _neutral_units_of_flavor(
+    vm: instance.Instance, units: UnitRange
+) -> int | None:
     text = vm.extra_specs.get(SPEC, '').strip()
     # Whole numbers only, and none so long that reading it takes time.
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
@@ -103,85 +104,89 @@ def _base_of_flavor(vm: instance.Instance, units: UnitRange) -> int | None:
     return value if units.smallest <= value <= units.largest else None
 
 
-def base(vm: instance.Instance, units: UnitRange) -> int:
-    """Kernel units of a VM with a weight of 1."""
-    return _base_of_flavor(vm, units) or units.base * vm.vcpus
+def neutral_units(vm: instance.Instance, units: UnitRange) -> int:
+    """Return the kernel units of a VM with a weight of 1."""
+    return _neutral_units_of_flavor(vm, units) or units.base * vm.vcpus
 
 
-def _bases(
+def _neutral_units_of_vms(
     vms: Sequence[instance.Instance], units: UnitRange
 ) -> usage_model.Scalars:
-    return np.array([float(base(vm, units)) for vm in vms])
+    return np.array([float(neutral_units(vm, units)) for vm in vms])
 
 
-def factors(
+def scale_factors(
     exact: usage_model.Scalars,
     node: usage_model.Indices,
     nodes: int,
     units: UnitRange,
 ) -> usage_model.Scalars:
-    """Factors that scale the units of each node so that the largest fits.
+    """Return factors that scale the units of each node into the range.
 
-    :param exact: (n,) units of VMs, > 0, as if the range had no end.
+    :param exact: (n,) units of VMs, > 0, also beyond the kernel's range.
     :param node: (n,) index of each VM's node.
-    :returns: (nodes,) in (0, 1], powers of :data:`STEP`; 1 where all fit.
+    :returns: (nodes,) in (0, 1], powers of :data:`STEP`; 1 if all units fit.
     """
     most = np.full(nodes, float(units.largest))
     fits = np.rint(exact) <= units.largest
     np.maximum.at(most, node, np.where(fits, 0.0, exact))
-    found = np.asarray(STEP ** np.ceil(_steps(units.largest / most) - _EXACT))
+    found = np.asarray(
+        STEP ** np.ceil(_step_count(units.largest / most) - _EXACT)
+    )
     for place in np.flatnonzero(found < 1.0):
-        found[place] = _least_rounded(
+        found[place] = _factor_with_least_rounding(
             exact[node == place], float(found[place]), units
         )
     return found
 
 
-def _least_rounded(
+def _factor_with_least_rounding(
     exact: usage_model.Scalars, first: float, units: UnitRange
 ) -> float:
-    """The power from one on with which units of a node are rounded least.
+    """Return the factor with which the units of a node are rounded least.
 
-    Where many small VMs are rounded alike, their users have too much or too
-    little, and a policy that sees it would move the weights of all others.
+    If many small VMs are rounded in the same direction, their users get too
+    much or too little, and a policy would change the weights of all others.
+
+    :param first: largest factor with which all units fit.
     """
     tried = first * STEP ** np.arange(FURTHER)
     meant = np.outer(tried, exact)
-    off = np.abs(fitting(meant, units) / meant - 1).mean(axis=1)
+    off = np.abs(nearest_units(meant, units) / meant - 1).mean(axis=1)
     return float(tried[np.flatnonzero(off <= off.min() + ROUNDED)[0]])
 
 
-def _factor(
-    exact: usage_model.Scalars, beside: float, units: UnitRange
+def _scale_factor(
+    exact: usage_model.Scalars, unsteered: float, units: UnitRange
 ) -> float:
-    """The factor that scales the units of one node.
+    """Return the factor that scales the units of one node into the range.
 
-    Beside units that stay as they are, each step down takes from all that are
-    scaled. There the factor counts that leaves all nearest to what they would
-    have in a range without end.
+    If some VMs are not steered, a smaller factor takes CPU time from all
+    steered VMs. Then the factor is chosen with which the parts of all VMs are
+    nearest to those in a range without end.
 
-    :param beside: units, >= 0, of VMs that are left alone.
+    :param unsteered: sum of the units of VMs that are not steered, >= 0.
     """
     here = np.zeros(len(exact), dtype=np.intp)
-    least = float(factors(exact, here, 1, units)[0])
-    if not beside or least == 1.0:
+    least = float(scale_factors(exact, here, 1, units)[0])
+    if not unsteered or least == 1.0:
         return least
-    tried = STEP ** np.arange(round(_steps(least)) + 1)
-    given = fitting(np.outer(tried, exact), units)
-    parts = given / (given.sum(axis=1, keepdims=True) + beside)
-    meant = exact / (exact.sum() + beside)
+    tried = STEP ** np.arange(round(_step_count(least)) + 1)
+    given = nearest_units(np.outer(tried, exact), units)
+    parts = given / (given.sum(axis=1, keepdims=True) + unsteered)
+    meant = exact / (exact.sum() + unsteered)
     left = np.abs(parts.sum(axis=1) - meant.sum())
     off = np.abs(parts - meant).sum(axis=1) + left
     return float(tried[off.argmin()])
 
 
-def _steps(part: Any) -> Any:
-    """Powers of :data:`STEP`, whole or not, that a part in (0, 1] takes."""
+def _step_count(part: Any) -> Any:
+    """Return the exponent of :data:`STEP` for a part in (0, 1], a float."""
     return np.log(part) / np.log(STEP)
 
 
-def fitting(exact: usage_model.Scalars, units: UnitRange) -> Any:
-    """The nearest units that the kernel accepts."""
+def nearest_units(exact: usage_model.Scalars, units: UnitRange) -> Any:
+    """Return the nearest units that the kernel accepts."""
     return np.clip(np.rint(exact), units.smallest, units.largest)
 
 
@@ -190,13 +195,13 @@ def to_units(
     vms: Sequence[instance.Instance],
     preset: policy.Preset,
     units: UnitRange,
-    beside: float = 0.0,
+    unsteered: float = 0.0,
 ) -> list[int]:
-    """Kernel units of the weights of one node's VMs.
+    """Return the kernel units for the weights of one node's VMs.
 
     :param weights: (n,) finite, > 0.
-    :param beside: units, >= 0, of VMs with which they share CPUs and that
-        are left alone.
+    :param unsteered: sum of the units of VMs on the same CPUs that are not
+        steered, >= 0.
     """
     if preset is policy.Preset.THESIS:
         return [
@@ -208,9 +213,9 @@ def to_units(
             )
             for weight in weights.tolist()
         ]
-    exact = _bases(vms, units) * weights
+    exact = _neutral_units_of_vms(vms, units) * weights
     found: list[int] = (
-        fitting(exact * _factor(exact, beside, units), units)
+        nearest_units(exact * _scale_factor(exact, unsteered, units), units)
         .astype(np.int64)
         .tolist()
     )
@@ -223,27 +228,27 @@ def to_weight(
     preset: policy.Preset,
     units: UnitRange,
 ) -> float:
-    """The weight that stands for kernel units that were not scaled.
+    """Return the weight for kernel units that were not scaled.
 
-    :param value: > 0.
+    :param value: kernel units, > 0.
     """
     if preset is policy.Preset.THESIS:
         return legacy_priority.weight_of(
             legacy_priority.place_at(value, *THESIS)
         )
-    return value / base(vm, units)
+    return value / neutral_units(vm, units)
 
 
-def _nearest(part: float) -> float:
-    """The factor that is nearest to a part, > 0."""
-    return float(STEP ** max(0, round(_steps(part))))
+def _nearest_factor(part: float) -> float:
+    """Return the power of :data:`STEP` that is nearest to a number > 0."""
+    return float(STEP ** max(0, round(_step_count(part))))
 
 
 class CpuScale(scale.Scale):
-    """CPU shares and ``weight``: base x vCPUs x weight.
+    """Kernel units of the CPU: base x vCPUs x weight.
 
-    :param version: of the control groups that have the CPU.
-    :param can_idle: tells of a VM, by key, whether it can be idle.
+    :param version: version of control groups that has the CPU controller.
+    :param can_idle: returns whether a VM's group, by key, can be idle.
     """
 
     control = resources.ResourceControl.CPU
@@ -259,7 +264,7 @@ class CpuScale(scale.Scale):
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
     ) -> tuple[str, ...]:
-        """Name shares that are no number of the kernel's range."""
+        """Return a message for each flavor whose shares are out of range."""
         return tuple(
             f'{item.instance.uuid}: {SPEC}='
             f'{item.instance.extra_specs[SPEC]!r} is no whole number from '
@@ -267,16 +272,18 @@ class CpuScale(scale.Scale):
             for item in vms
             if SPEC in item.instance.extra_specs
             and self.is_steered(item.instance)
-            and _base_of_flavor(item.instance, self._units) is None
+            and _neutral_units_of_flavor(item.instance, self._units) is None
         )
 
     def is_steered(self, vm: instance.Instance) -> bool:
-        """Leave VMs with dedicated CPUs alone."""
+        """Return whether a VM is steered: it has no dedicated CPUs."""
         return not vm.dedicated_cpus
 
     def sizes(self, facts: scale.ScaleFacts) -> usage_model.Scalars:
-        """Bases of the flavors, or the numbers of vCPUs."""
-        return _bases([item.instance for item in facts.vms], self._units)
+        """Return the kernel units of each VM with a weight of 1, (n,)."""
+        return _neutral_units_of_vms(
+            [item.instance for item in facts.vms], self._units
+        )
 
     def units(
         self,
@@ -284,49 +291,52 @@ class CpuScale(scale.Scale):
         rows: Sequence[int],
         facts: scale.ScaleFacts,
     ) -> Sequence[int]:
-        """Shares of the VMs in ``rows``."""
+        """Return the kernel units of the VMs in ``rows``."""
         vms = [facts.vms[row] for row in rows]
         found = to_units(
             weights[list(rows)],
             [vm.instance for vm in vms],
             facts.preset,
             self._units,
-            self._beside(rows, facts),
+            self._unsteered_units(rows, facts),
         )
         return [
             allocation.IDLE
-            if facts.apart[row] and self._can_idle(vm.key)
+            if facts.is_best_effort[row] and self._can_idle(vm.key)
             else units
             for row, vm, units in zip(rows, vms, found, strict=True)
         ]
 
-    def _beside(self, rows: Sequence[int], facts: scale.ScaleFacts) -> float:
-        """Units of the VMs that share the CPUs and are left alone."""
+    def _unsteered_units(
+        self, rows: Sequence[int], facts: scale.ScaleFacts
+    ) -> float:
+        """Return the sum of the units of unsteered VMs on the same CPUs."""
         held, steered = facts.units(self.control), set(rows)
         return sum(
-            self.part(units)
+            self.weight_of_units(units)
             for row, units in enumerate(held)
             if units is not None
             and row not in steered
             and self.is_steered(facts.vms[row].instance)
         )
 
-    def part(self, units: int) -> float:
-        """Shares, also of a VM that is idle."""
+    def weight_of_units(self, units: int) -> float:
+        """Return the kernel's share for units, also for an idle group."""
         return self._units.idle if units == allocation.IDLE else float(units)
 
-    def previous(
+    def weights_in_force(
         self,
         held: Sequence[int | None],
         last: Sequence[scale.LastDecision | None],
         facts: scale.ScaleFacts,
     ) -> usage_model.Scalars:
-        """Weights in force, also those of an agent before this one.
+        """Return the weights in force, also those of an earlier agent, (n,).
 
-        The factor of that agent is not recorded. Weights of a node lie around
-        1. These are taken to do so, too, where that gives the same units.
+        The scale factor of the earlier agent is not recorded. The middle of a
+        node's weights is 1, so the factor is guessed from that, if the guess
+        gives the same units.
         """
-        weights = super().previous(held, last, facts)
+        weights = super().weights_in_force(held, last, facts)
         rows = [
             row
             for row, (units, decided) in enumerate(
@@ -338,7 +348,7 @@ class CpuScale(scale.Scale):
         ]
         if rows and facts.preset is not policy.Preset.THESIS:
             middle = np.sqrt(weights[rows].max() * weights[rows].min())
-            found = weights[rows] / _nearest(middle)
+            found = weights[rows] / _nearest_factor(middle)
             vms = [facts.vms[row].instance for row in rows]
             units = to_units(found, vms, facts.preset, self._units)
             if units == [held[row] for row in rows]:
@@ -352,7 +362,7 @@ class CpuScale(scale.Scale):
         last: scale.LastDecision | None,
         facts: scale.ScaleFacts,
     ) -> float:
-        """The weight that units of the kernel stand for."""
+        """Return the weight for kernel units."""
         vm = facts.vms[row].instance
         if held <= 0 or not self.is_steered(vm):
             return 1.0
@@ -363,5 +373,5 @@ class CpuScale(scale.Scale):
             or facts.preset is policy.Preset.THESIS
         ):
             return found
-        exact = base(vm, self._units) * last.weight
-        return found / _nearest(last.units / exact)
+        exact = neutral_units(vm, self._units) * last.weight
+        return found / _nearest_factor(last.units / exact)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Disk: who waits for the same device, and what its weights become.
+"""Disk: VMs that wait for the same device, and kernel values for weights.
 
-Weights become those of block I/O, or throttles where no such weight works.
+The kernel gets weights of block I/O, or rate limits (throttles) if the device
+ignores weights.
 """
 
 from collections.abc import Callable
@@ -30,42 +31,42 @@ BASES: Mapping[str, int] = types.MappingProxyType(
         'io.weight': 100,
     }
 )
-"""Value of each file of a control group for a VM that was never set."""
+"""Default value of each file of a control group, in the kernel."""
 
 SMALLEST: Mapping[str, int] = types.MappingProxyType({'blkio.weight': 10})
-"""Least value that a file takes; 1 where it is not named."""
+"""Smallest value that a file accepts; 1 for files that are not listed."""
 
 LARGEST = 1000
-"""``io.weight`` takes ten times that; one scale for all lets VMs be compared
-whose disks are on devices of both kinds."""
+"""Largest value of all files. ``io.weight`` accepts 10,000, but with one scale
+for all files VMs can be compared whose disks are on devices of both kinds."""
 
 THESIS = (100, 1000)
 
 LOWEST_RATE = 1 << 20
-"""Bytes per second below which no VM is ever throttled: a guest that cannot
-write its log is not slow, it is broken."""
+"""Smallest rate limit, bytes per second: a guest that cannot write its log is
+not slow, it is broken."""
 
 BUSY = 0.9
-"""Part of an interval with a request under way, from which a device may be
-saturated: a disk with idle time serves all."""
+"""Part of an interval in which a device processed requests. A device below
+this is not saturated: a disk with idle time serves all."""
 
 DEPTH = 2.0
-"""... if besides so many requests are under way or wait, on average. A lone
-request at a time keeps a device busy, too, and is served at once. This counts
-requests of guests that use queues (Linux AIO, io_uring), whose waiting the
-kernel's pressure stall information does not see, since no thread waits."""
+"""Mean number of requests in progress or in the queue. A device below this is
+not saturated: a single request at a time keeps a device busy, and is served at
+once. Requests of guests that use queues (Linux AIO, io_uring) count, too; the
+kernel's pressure stall information lacks them, because no thread waits."""
 
 USED = 0.02
-"""Part of what all VMs moved that those who moved least, all together, may
-have moved without using a saturated device: a guest that writes its log is no
-rival, fifty that each move a fiftieth are."""
+"""Part of the traffic of all VMs. The VMs with the least traffic, up to this
+part together, are no rivals on a saturated device: a guest that writes its log
+is no rival, but fifty guests with a fiftieth of the traffic each are."""
 
 
 def file_units(weight: float, file: str, preset: policy.Preset) -> int:
-    """Value of a file for a weight.
+    """Return the value of a control file for a weight.
 
     :param weight: finite, > 0.
-    :param file: one of :data:`BASES`.
+    :param file: name of the file, a key of :data:`BASES`.
     """
     if preset is policy.Preset.THESIS:
         return legacy_priority.units(legacy_priority.place_of(weight), *THESIS)
@@ -74,10 +75,10 @@ def file_units(weight: float, file: str, preset: policy.Preset) -> int:
 
 
 def file_weight(value: int, file: str, preset: policy.Preset) -> float:
-    """The weight that stands for what a file holds: undoes :func:`file_units`.
+    """Return the weight for the value of a file: inverts :func:`file_units`.
 
     :param value: > 0.
-    :param file: one of :data:`BASES`.
+    :param file: name of the file, a key of :data:`BASES`.
     """
     if preset is policy.Preset.THESIS:
         return legacy_priority.weight_of(
@@ -88,7 +89,7 @@ def file_weight(value: int, file: str, preset: policy.Preset) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DiskTraffic:
-    """Traffic of VMs on one device in an interval; rows as the VMs'.
+    """Traffic of VMs on one device in an interval, one row per VM.
 
     :ivar read: (n,) bytes per second, >= 0.
     :ivar written: (n,) bytes per second, >= 0.
@@ -99,65 +100,66 @@ class DiskTraffic:
 
 
 Rates = tuple[int, int]
-"""Bytes per second that may be read, and written."""
+"""Largest rates of reading and of writing, bytes per second."""
 
 HEADROOM = 0.05
-"""Part by which limits together exceed what a device delivered.
+"""Part by which the sum of the limits exceeds the rate of the last interval.
 
-Without it a device that was slow for one interval would stay slow.
+Otherwise a device that was slow for one interval would stay slow.
 """
 
 
-def throttles(
+def throttle_rates(
     weights: usage_model.Scalars,
     traffic: DiskTraffic,
     wanting: usage_model.Indices,
 ) -> Mapping[int, Rates]:
     """Divide the recent rate of a saturated device in proportion to weights.
 
-    The measure is the rate of the device in the last interval, reading and
-    writing apart, plus some headroom, so that throttles never become the
-    reason why a device does less. A VM that used less than its part is not
-    throttled, and the others share the rest of its part. The VM with the
-    largest weight is not throttled either, so that the device always has a VM
-    to serve.
+    The sums of the limits for reading and for writing are the rates of the
+    device in the last interval plus some headroom, so that limits never make a
+    device slower. The VM with the largest weight is not throttled, so that the
+    device always has a VM to serve.
 
     :param weights: (n,) finite, > 0.
-    :param wanting: rows of the VMs that compete for the device; one alone is
-        never throttled.
-    :returns: rates by row, only of VMs that must give way.
+    :param wanting: rows of the VMs that compete for the device; a single VM
+        is never throttled.
+    :returns: rates by row, only of throttled VMs.
     """
     if len(wanting) < 2:
         return {}
     chosen = weights[wanting]
     parts = [
-        _parts(chosen, moved[wanting])
+        _rates_by_weight(chosen, moved[wanting])
         for moved in (traffic.read, traffic.written)
     ]
     largest = chosen.max()
     return {
-        int(row): (_rate(parts[0][place]), _rate(parts[1][place]))
+        int(row): (
+            _bounded_rate(parts[0][place]),
+            _bounded_rate(parts[1][place]),
+        )
         for place, row in enumerate(wanting)
         if chosen[place] < largest
     }
 
 
-def _parts(
+def _rates_by_weight(
     weights: usage_model.Scalars, moved: usage_model.Scalars
 ) -> usage_model.Scalars:
-    """Each VM's part of a rate that may grow a little."""
+    """Divide the sum of rates, plus :data:`HEADROOM`, by weights, (n,)."""
     whole = float(moved.sum()) * (1 + HEADROOM)
     return np.asarray(whole * weights / weights.sum())
 
 
-def _rate(part: float) -> int:
+def _bounded_rate(part: float) -> int:
     return max(LOWEST_RATE, round(part))
 
 
-def saturated(
+def saturated_devices(
     devices: Mapping[str, pressure_model.DeviceLoad],
 ) -> set[str]:
-    """The devices at which requests wait for each other.
+    """Return the devices at which requests wait for each other.
 
     :returns: ``major:minor``.
     """
@@ -168,7 +170,7 @@ def saturated(
     }
 
 
-def rivals(
+def competitors_by_device(
     pressure: pressure_model.Pressure, moved: usage_model.Scalars
 ) -> Iterator[tuple[str, usage_model.Indices]]:
     """Yield each saturated device with the VMs that compete for it.
@@ -181,10 +183,11 @@ def rivals(
         [not item.paused for item in pressure.incarnations], dtype=np.bool_
     )
     here = np.zeros(len(moved), dtype=np.intp)
-    active = running & uses_much(here, moved, 1)
-    for number in sorted(saturated(pressure.devices)):
+    active = running & has_much_traffic(here, moved, 1)
+    for number in sorted(saturated_devices(pressure.devices)):
         uses = np.array(
-            [_uses(disks, number) for disks in pressure.disks], dtype=np.bool_
+            [_is_on_device(disks, number) for disks in pressure.disks],
+            dtype=np.bool_,
         )
         rows = np.flatnonzero(uses & active)
         if len(rows) > 1:
@@ -194,30 +197,31 @@ def rivals(
 def judge(
     pressure: pressure_model.Pressure, moved: usage_model.Scalars
 ) -> tuple[bool, resources.Mask]:
-    """Judge who wants more of a disk of one node.
+    """Return whether VMs of one node compete for a disk, and which ones.
 
     :param moved: (n,) bytes that each VM read and wrote in the interval.
-    :returns: whether VMs compete, and (n,) who wants more; rows as in
-        ``pressure``.
+    :returns: whether VMs compete, and (n,) whether each wants more; rows as
+        in ``pressure``.
     """
     wanting = np.zeros(len(pressure.incarnations), dtype=np.bool_)
-    for _, rows in rivals(pressure, moved):
+    for _, rows in competitors_by_device(pressure, moved):
         wanting[rows] = True
     return bool(wanting.any()), wanting
 
 
-def judged(
+def judge_load(
     load: contention.ContentionLoad, _weights: usage_model.Scalars
-) -> contention.Judged:
-    """Judge the disks of many nodes, a device for each.
+) -> contention.ContentionMasks:
+    """Return contention for the disks of many nodes with one device each.
 
-    It cannot be seen which of its users wait: all of them want more.
+    The load does not show which users of a device wait, so all of them count
+    as wanting more.
     """
     column = resources.CONTROLS.index(resources.ResourceControl.DISK)
     steered = resources.RESOURCES.steered_by(resources.ResourceControl.DISK)
     node, nodes = load.node, len(load.supply)
     moved = load.used[:, steered].sum(axis=1)
-    active = load.ready & uses_much(node, moved, nodes)
+    active = load.ready & has_much_traffic(node, moved, nodes)
     # Requests wait for each other only where somebody gets too little.
     waits = np.nan_to_num(load.stall[:, column]) > 0
     queued = np.bincount(node[waits], minlength=nodes) > 0
@@ -226,10 +230,14 @@ def judged(
     return saturated, active & saturated[node]
 
 
-def uses_much(
+def has_much_traffic(
     node: usage_model.Indices, moved: usage_model.Scalars, nodes: int
 ) -> resources.Mask:
-    """Leave out those who together moved next to nothing, (n,)."""
+    """Return which VMs have more than negligible traffic, (n,).
+
+    The VMs of a node with the least traffic, up to :data:`USED` together, are
+    negligible.
+    """
     order = np.lexsort((moved, node))
     place, ascending = node[order], moved[order]
     total = np.bincount(node, moved, nodes)
@@ -240,14 +248,16 @@ def uses_much(
     return np.asarray(moved >= least[node])
 
 
-def _uses(disks: tuple[pressure_model.DiskPath, ...], number: str) -> bool:
+def _is_on_device(
+    disks: tuple[pressure_model.DiskPath, ...], number: str
+) -> bool:
     return any(number in disk.devices for disk in disks)
 
 
 class DiskScale(scale.Scale):
-    """Weights of block I/O: the same base for every VM.
+    """Kernel units of block I/O: the same base for every VM.
 
-    :param file_of: gives the file of a VM, by key; see
+    :param file_of: returns the name of the control file of a VM, by key; see
         :data:`BASES`.
     """
 
@@ -257,7 +267,7 @@ class DiskScale(scale.Scale):
         self._file_of = file_of
 
     def judge(self, facts: scale.ScaleFacts) -> scale.Judgement | None:
-        """Say who competes for a saturated disk."""
+        """Return which VMs compete for a saturated disk."""
         if facts.pressure is None:
             return None
         steered = resources.RESOURCES.steered_by(self.control)
@@ -270,7 +280,7 @@ class DiskScale(scale.Scale):
         rows: Sequence[int],
         facts: scale.ScaleFacts,
     ) -> Sequence[int]:
-        """Weights of the VMs' files."""
+        """Return the values of the VMs' control files."""
         return [
             file_units(
                 float(weights[row]),
@@ -287,7 +297,7 @@ class DiskScale(scale.Scale):
         last: scale.LastDecision | None,
         facts: scale.ScaleFacts,
     ) -> float:
-        """The weight that units of the kernel stand for."""
+        """Return the weight for the value of a control file."""
         if held <= 0:
             return 1.0
         file = self._file_of(facts.vms[row].key)

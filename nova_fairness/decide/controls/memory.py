@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Memory: who wants what others have, and how much of each VM's is protected.
+"""Memory: VMs that compete for it, and the bytes of each that are protected.
 
-The protection is the same on both generations of control groups: below it a VM
-is spared when the node takes memory away, above it the VM is among the first.
-``memory.soft_limit_in_bytes`` (v1) and ``memory.low`` (v2) mean just that.
-Neither takes anything while memory is free.
+Both versions of control groups have the same protection: if the node reclaims
+memory, VMs with more than their protected bytes lose memory first.
+``memory.soft_limit_in_bytes`` (v1) and ``memory.low`` (v2) set these bytes.
+Neither has an effect while memory is free.
 """
 
 from collections.abc import Sequence
@@ -27,40 +27,40 @@ _THESIS_SMALLEST = 10 * _MIB
 _LARGEST = 1 << 62
 
 FAULT_RATE = 20 * 4096.0
-"""Bytes per second that a VM waits for, from which it wants more memory. One
-that comes back from a pause faults for a moment; one whose memory does not
-fit faults all the time."""
+"""Bytes per second of page faults from which a VM wants more memory. A VM
+faults for a moment after a pause, but all the time if its memory does not
+fit."""
 
 STALL = 0.05
-"""Part of an interval in which a VM waits for memory, from which it wants
-more. A VM back from a pause faults for a moment."""
+"""Part of an interval for which a VM waits for memory, from which it wants
+more memory. After a pause a VM waits for a moment only."""
 
 RECLAIM_RATE = 1024 * 1024.0
-"""Bytes per second that the node takes away, from which it is short. Some
-page cache is always recycled."""
+"""Bytes per second that the node reclaims, from which it is short of memory.
+Some page cache is always reclaimed."""
 
 Bytes = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MemoryRules:
-    """Protected memory of a VM, and how far it may grow.
+    """Bounds of the protected memory of VMs.
 
-    :ivar minimum_bytes: protected of every VM that holds so much, >= 0; an
-        idle Linux guest answers with the default.
-    :ivar floor_part: part of the flavor's memory, 0..1, protected of every VM
-        that holds so much.
-    :ivar headroom: part of a VM's held memory, >= 0, that is protected on
-        top, so that it can grow until the next round.
-    :ivar unspared_part: part of the node's memory, 0..1, that is never
-        protected. Were all of it, the kernel would take from the host's own
-        programs first, and then from protected VMs, too.
+    :ivar minimum_bytes: protected bytes of every VM that holds this much,
+        >= 0; with the default an idle Linux guest still answers.
+    :ivar floor_part: protected part of the flavor's memory, 0..1, of every VM
+        that holds this much.
+    :ivar headroom: part of a VM's held memory, >= 0, that is protected in
+        addition, so that the VM can grow until the next round.
+    :ivar unprotected_part: part of the node's memory, 0..1, that is never
+        protected. If all of it were protected, the kernel would reclaim from
+        the host's own programs first, and then also from protected VMs.
     """
 
     minimum_bytes: int = 128 * _MIB
     floor_part: float = 0.25
     headroom: float = 0.125
-    unspared_part: float = 0.1
+    unprotected_part: float = 0.1
 
 
 DEFAULT_RULES = MemoryRules()
@@ -68,11 +68,11 @@ DEFAULT_RULES = MemoryRules()
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MemoryDemand:
-    """Memory that VMs of a node hold, and could hold.
+    """Memory that VMs of a node hold, and memory of their flavors.
 
-    :ivar held_bytes: (n,) resident and swapped out, NaN if unknown: then a
-        VM counts as holding all of its flavor's.
-    :ivar memory_bytes: (n,) > 0, of the flavor.
+    :ivar held_bytes: (n,) resident and swapped out bytes; NaN if unknown:
+        then the VM counts as if it held all memory of its flavor.
+    :ivar memory_bytes: (n,) memory of the flavor, > 0.
     """
 
     held_bytes: usage_model.Scalars
@@ -86,43 +86,48 @@ def protections(
     preset: policy.Preset = policy.Preset.DEFAULT,
     rules: MemoryRules = DEFAULT_RULES,
 ) -> Bytes:
-    """Divide a node's memory among its VMs.
+    """Return the protected bytes of each VM of a node, (n,).
 
-    Parts are in proportion to weight x the flavor's memory, but no VM is
-    given more than it holds (with headroom), nor less than its floor. The
-    others share the memory that one does not need. If the floors alone are
-    more than the node has, each VM gets its floor. A part of the node's memory
-    is left out, see :attr:`MemoryRules.unspared_part`.
+    They are in proportion to weight x the flavor's memory, but no VM gets
+    more than it holds (with headroom), nor less than its floor. The other VMs
+    share the memory that a VM does not need. If the floors alone exceed the
+    node's memory, each VM gets its floor. A part of the node's memory is not
+    divided, see :attr:`MemoryRules.unprotected_part`.
 
-    The preset ``THESIS`` gives the place in the range 10 MiB .. the flavor's
-    memory instead, never less than the floor.
+    With the preset ``THESIS`` a weight is a place in the range from 10 MiB to
+    the flavor's memory, but a VM never gets less than its floor.
 
     :param weights: (n,) finite, > 0.
-    :param capacity_bytes: that VMs may use together, >= 0.
+    :param capacity_bytes: memory that VMs may use together, >= 0.
     :returns: (n,) bytes, whole MiB, at least 0.
     """
-    most = _most(demand, rules)
-    floor = _floor(demand, most, rules)
+    most = _largest_protection(demand, rules)
+    floor = _least_protection(demand, most, rules)
     if preset is policy.Preset.THESIS:
         ranges = zip(weights, demand.memory_bytes, strict=True)
         chosen = np.array(
-            [_thesis(float(weight), int(size)) for weight, size in ranges],
+            [
+                _thesis_protection(float(weight), int(size))
+                for weight, size in ranges
+            ],
             dtype=np.float64,
         )
-        return _whole(np.maximum(chosen, floor))
+        return _round_to_mib(np.maximum(chosen, floor))
     shares = weights * demand.memory_bytes
-    spared = capacity_bytes * (1 - rules.unspared_part)
-    return _whole(_filled(shares, floor, most, spared))
+    spared = capacity_bytes * (1 - rules.unprotected_part)
+    return _round_to_mib(_divide_by_level(shares, floor, most, spared))
 
 
-def _most(demand: MemoryDemand, rules: MemoryRules) -> usage_model.Scalars:
+def _largest_protection(
+    demand: MemoryDemand, rules: MemoryRules
+) -> usage_model.Scalars:
     known = np.where(
         np.isfinite(demand.held_bytes), demand.held_bytes, demand.memory_bytes
     )
     return np.asarray(known * (1 + rules.headroom))
 
 
-def _floor(
+def _least_protection(
     demand: MemoryDemand, most: usage_model.Scalars, rules: MemoryRules
 ) -> usage_model.Scalars:
     wanted = np.maximum(
@@ -131,23 +136,24 @@ def _floor(
     return np.asarray(np.minimum(wanted, most))
 
 
-def _thesis(weight: float, memory_bytes: int) -> int:
+def _thesis_protection(weight: float, memory_bytes: int) -> int:
     largest = max(memory_bytes, _THESIS_SMALLEST)
     return legacy_priority.units(
         legacy_priority.place_of(weight), _THESIS_SMALLEST, largest
     )
 
 
-def _filled(
+def _divide_by_level(
     shares: usage_model.Scalars,
     floor: usage_model.Scalars,
     most: usage_model.Scalars,
     capacity: float,
 ) -> usage_model.Scalars:
-    """Raise one level until the capacity is given away.
+    """Raise a common level until the whole capacity is divided, (n,).
 
-    Each part is ``level x share`` within its floor and its most, so their
-    sum is made of straight pieces, which end where a part reaches either.
+    Each VM gets ``level x share``, at least its floor and at most ``most``. So
+    the sum is a piecewise linear function of the level, whose pieces end where
+    a VM reaches one of its bounds.
     """
     if capacity >= most.sum():
         return most
@@ -167,63 +173,65 @@ def _filled(
     return np.asarray(np.clip(level * shares, floor, most))
 
 
-def _whole(amounts: usage_model.Scalars) -> Bytes:
-    """Round down to whole MiB: what is less is not worth a write."""
+def _round_to_mib(amounts: usage_model.Scalars) -> Bytes:
+    """Round down to whole MiB, because smaller changes need no write."""
     bounded = np.clip(amounts, 0, _LARGEST)
     return (bounded // _MIB).astype(np.int64) * _MIB
 
 
 def judge(pressure: pressure_model.Pressure) -> tuple[bool, resources.Mask]:
-    """Judge who wants more memory on one node.
+    """Return whether VMs of one node compete for memory, and which ones.
 
-    A VM that waits because of a limit of its own, or for a disk, does not
-    compete with anybody: the node itself must be short.
+    The node itself must be short of memory: a VM that waits because of a limit
+    of its own, or for a disk, does not compete with other VMs.
 
-    :returns: whether VMs compete, and (n,) who wants more; rows as in
-        ``pressure``.
+    :returns: whether VMs compete, and (n,) whether each wants more; rows as
+        in ``pressure``.
     """
-    faults = _at_least(pressure.fault_rate, FAULT_RATE)
-    stalls = _at_least(pressure.memory_stall, STALL)
+    faults = _reaches(pressure.fault_rate, FAULT_RATE)
+    stalls = _reaches(pressure.memory_stall, STALL)
     running = np.array(
         [not item.paused for item in pressure.incarnations], dtype=np.bool_
     )
     wanting = np.asarray((faults | stalls) & running)
-    holding = _at_least(pressure.held_bytes, 1.0)
+    holding = _reaches(pressure.held_bytes, 1.0)
     short = pressure.reclaim_rate >= RECLAIM_RATE
     here = np.zeros(len(wanting), dtype=np.intp)
-    rivals = contention.compete(here, 1, wanting, holding)
+    rivals = contention.nodes_with_competition(here, 1, wanting, holding)
     return short and bool(rivals[0]), wanting
 
 
-def judged(
+def judge_load(
     load: contention.ContentionLoad, _weights: usage_model.Scalars
-) -> contention.Judged:
-    """Judge the memory of many nodes by stalls alone.
+) -> contention.ContentionMasks:
+    """Return contention for the memory of many nodes, judged by stalls.
 
-    A VM lacks memory only where its node takes some away.
+    A VM waits for memory only if its node reclaims some.
     """
     stall = load.stall[
         :, resources.CONTROLS.index(resources.ResourceControl.MEMORY)
     ]
-    wanting = _at_least(stall, STALL) & load.ready
+    wanting = _reaches(stall, STALL) & load.ready
     holding = load.used[:, resources.RESOURCES.index('memory')] >= 1.0
     nodes = len(load.supply)
-    return contention.compete(load.node, nodes, wanting, holding), wanting
+    return contention.nodes_with_competition(
+        load.node, nodes, wanting, holding
+    ), wanting
 
 
-def _at_least(values: pressure_model.Scalars, bound: float) -> resources.Mask:
-    """Compare; a value that is not known is not enough."""
+def _reaches(values: pressure_model.Scalars, bound: float) -> resources.Mask:
+    """Return which values reach a bound; an unknown value does not."""
     return np.asarray(np.where(np.isfinite(values), values, -1.0) >= bound)
 
 
 class MemoryScale(scale.Scale):
-    """Bytes of each VM that are protected when memory is short.
+    """Kernel units of memory: the protected bytes of each VM.
 
-    The service of a VM depends on the memory that it holds, so bytes say
-    nothing of a weight and the last one counts.
+    Protected bytes also depend on the memory that the VM holds, so they do not
+    show a weight: the last decided weight is the weight in force.
 
-    :param capacity_bytes: that VMs may use together.
-    :param rules: bounds of the memory that is never taken from a VM.
+    :param capacity_bytes: memory that VMs may use together.
+    :param rules: bounds of the protected memory.
     """
 
     control = resources.ResourceControl.MEMORY
@@ -233,13 +241,13 @@ class MemoryScale(scale.Scale):
         self._rules = rules
 
     def judge(self, facts: scale.ScaleFacts) -> scale.Judgement | None:
-        """Say who waits for memory on a node that is short of it."""
+        """Return which VMs wait for memory on a node that is short of it."""
         if facts.pressure is None:
             return None
         return judge(facts.pressure)
 
     def sizes(self, facts: scale.ScaleFacts) -> usage_model.Scalars:
-        """Memory of the flavors, bytes, (n,)."""
+        """Return the memory of the flavors in bytes, (n,)."""
         return np.array(
             [float(item.instance.memory_bytes) for item in facts.vms]
         )
@@ -250,15 +258,15 @@ class MemoryScale(scale.Scale):
         rows: Sequence[int],
         facts: scale.ScaleFacts,
     ) -> Sequence[int]:
-        """Divide the node's memory among all VMs that are steered.
+        """Return the protected bytes of the VMs in ``rows``.
 
-        Best-effort ones are spared nothing.
+        No memory of best-effort VMs is protected.
         """
         held = np.full(len(facts.vms), np.nan)
         if facts.pressure is not None:
             held = facts.pressure.held_bytes
         chosen = np.array(rows, dtype=np.intp)
-        spared = chosen[~facts.apart[chosen]]
+        spared = chosen[~facts.is_best_effort[chosen]]
         demand = MemoryDemand(
             held_bytes=held[spared],
             memory_bytes=self.sizes(facts)[spared],
@@ -281,5 +289,5 @@ class MemoryScale(scale.Scale):
         last: scale.LastDecision | None,
         facts: scale.ScaleFacts,
     ) -> float:
-        """The last weight, neutral after a restart."""
+        """Return the last decided weight; neutral after a restart."""
         return 1.0 if last is None or last.units is None else last.weight

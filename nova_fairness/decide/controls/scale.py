@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How one control counts: from weights to kernel units, and back.
+"""The scale of a control: conversion of weights to kernel units, and back.
 
-Every control counts in its own way. One form for all of them lets the agent
-treat them alike.
+Every control has its own kernel units. The agent uses all of them through this
+interface.
 """
 
 import abc
@@ -23,22 +23,22 @@ from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 Judgement = tuple[bool, resources.Mask]
-"""Whether VMs compete, and (n,) who wants more."""
+"""Whether VMs compete, and (n,) whether each wants more."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScaleFacts:
     """State of VMs and kernel in a round.
 
-    :ivar usage: rows of all arrays.
-    :ivar preset: of the policy in force.
+    :ivar usage: usage of the VMs; all arrays have its rows.
+    :ivar preset: preset of the policy in force.
     :ivar present: values in the kernel, kernel units by knob.
-    :ivar exempt: keys of incarnations that are left alone.
-    :ivar tolerance: by control, part of a value by which the kernel's may
-        differ from the wanted one.
-    :ivar pressure: ``None`` if it is not known.
-    :ivar best_effort: keys of incarnations that get only what all others
-        leave.
+    :ivar exempt: keys of the incarnations that are not steered.
+    :ivar tolerance: returns, for a control, the part of a value by which the
+        kernel's value may differ from the wanted one.
+    :ivar pressure: pressure of memory and disks; ``None`` if it is unknown.
+    :ivar best_effort: keys of the incarnations that get only resources that
+        no other VM wants.
     """
 
     usage: usage_model.Usage
@@ -55,21 +55,23 @@ class ScaleFacts:
         return self.usage.incarnations
 
     @functools.cached_property
-    def apart(self) -> resources.Mask:
-        """(n,) whether each VM gets only what all others leave."""
+    def is_best_effort(self) -> resources.Mask:
+        """(n,) whether each VM gets only resources that no other wants."""
         return np.array(
             [item.key in self.best_effort for item in self.vms], np.bool_
         )
 
     @functools.cached_property
-    def left_alone(self) -> resources.Mask:
+    def is_exempt(self) -> resources.Mask:
         """(n,) whether each VM is exempt."""
         return np.array(
             [item.key in self.exempt for item in self.vms], np.bool_
         )
 
     @functools.cached_property
-    def _knobs(self) -> dict[resources.ResourceControl, list[allocation.Knob]]:
+    def _knobs_by_control(
+        self,
+    ) -> dict[resources.ResourceControl, list[allocation.Knob]]:
         keys = [item.key for item in self.vms]
         return {
             control: [allocation.Knob(key, control) for key in keys]
@@ -79,20 +81,24 @@ class ScaleFacts:
     def knobs(
         self, control: resources.ResourceControl
     ) -> list[allocation.Knob]:
-        """Each VM's knob of a control."""
-        return self._knobs[control]
+        """Return the knob of a control for each VM."""
+        return self._knobs_by_control[control]
 
     @functools.cached_property
-    def _units(self) -> dict[resources.ResourceControl, list[int | None]]:
+    def _units_by_control(
+        self,
+    ) -> dict[resources.ResourceControl, list[int | None]]:
         return {}
 
     def units(self, control: resources.ResourceControl) -> list[int | None]:
-        """Value in the kernel of each VM, ``None`` if unknown."""
-        if control not in self._units:
-            self._units[control] = [
+        """Return the kernel's value of a control for each VM; ``None`` if it
+        is unknown.
+        """
+        if control not in self._units_by_control:
+            self._units_by_control[control] = [
                 self.present.get(knob) for knob in self.knobs(control)
             ]
-        return self._units[control]
+        return self._units_by_control[control]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,30 +115,30 @@ class LastDecision:
 
 
 class Scale(abc.ABC):
-    """How one control counts."""
+    """Conversion between the weights and the kernel units of one control."""
 
     control: resources.ResourceControl
 
     def judge(self, facts: ScaleFacts) -> Judgement | None:
-        """Judge who wants more; ``None`` where this scale cannot tell."""
+        """Return which VMs want more; ``None`` if the facts do not show it."""
         return None
 
     def is_steered(self, vm: instance.Instance) -> bool:
-        """Tell whether weights of this control mean anything for a VM."""
+        """Return whether weights of this control have an effect on a VM."""
         return True
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
     ) -> tuple[str, ...]:
-        """Name the flavors' extra specs that cannot be followed."""
+        """Return a message for each extra spec that cannot be followed."""
         return ()
 
     def sizes(self, facts: ScaleFacts) -> usage_model.Scalars:
-        """Size that a weight of 1 stands for: (n,), > 0, in any unit."""
+        """Return the share of each VM with a weight of 1, (n,), > 0."""
         return np.ones(len(facts.vms))
 
-    def rows(self, facts: ScaleFacts) -> list[int]:
-        """Rows of the VMs that can be steered now."""
+    def steerable_rows(self, facts: ScaleFacts) -> list[int]:
+        """Return the rows of the VMs that can be steered now."""
         return [
             row
             for row, units in enumerate(facts.units(self.control))
@@ -141,8 +147,11 @@ class Scale(abc.ABC):
             and self.is_steered(facts.vms[row].instance)
         ]
 
-    def part(self, units: int) -> float:
-        """Weight of kernel units relative to others of the node, > 0."""
+    def weight_of_units(self, units: int) -> float:
+        """Return the share that the kernel gives for units, > 0.
+
+        Only ratios between the shares of a node count.
+        """
         return float(units)
 
     @abc.abstractmethod
@@ -152,28 +161,29 @@ class Scale(abc.ABC):
         rows: Sequence[int],
         facts: ScaleFacts,
     ) -> Sequence[int]:
-        """Kernel units of some VMs.
+        """Return the kernel units of some VMs.
 
-        :param weights: (n,) finite, > 0, of all VMs.
-        :param rows: of those that are steered.
+        :param weights: (n,) weights of all VMs, finite, > 0.
+        :param rows: rows of the VMs that are steered.
         """
 
-    def previous(
+    def weights_in_force(
         self,
         held: Sequence[int | None],
         last: Sequence[LastDecision | None],
         facts: ScaleFacts,
     ) -> usage_model.Scalars:
-        """Weights in force, (n,).
+        """Return the weights in force, (n,).
 
-        The kernel has whole units. Where it has the units of the last weights,
-        these weights are more exact. Where it has others, because a write
-        failed or was too small a change, the kernel's are right.
+        The kernel has whole units. If it has the units of the last decided
+        weight, this weight is returned, because it is more exact. If it has
+        other units, because a write failed or the change was too small, the
+        weight follows from the units.
 
-        :param held: last value that this agent, or one before it, applied;
-            ``None`` for VMs that are not steered: those stay neutral, because
-            a weight without effect would only grow.
-        :param last: the last decision, by row.
+        :param held: last value of each VM that this agent, or an earlier one,
+            applied; ``None`` for VMs that are not steered: they stay neutral,
+            because a weight without effect would only grow.
+        :param last: the last decision about each VM.
         :returns: (n,) finite, > 0.
         """
         weights = np.ones(len(held))
@@ -190,8 +200,8 @@ class Scale(abc.ABC):
     def weight(
         self, held: int, row: int, last: LastDecision | None, facts: ScaleFacts
     ) -> float:
-        """The weight that stands for units that were not decided."""
+        """Return the weight for units that were not decided."""
 
 
 Scales = Mapping[resources.ResourceControl, Scale]
-"""How each control counts that a node can steer."""
+"""Scale of each control that a node can steer."""

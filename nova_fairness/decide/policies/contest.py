@@ -35,41 +35,41 @@ weights from neutral: weights that drift together lose range."""
 class Contest:
     """VMs of the nodes on which a control is contended.
 
-    :ivar names: (m,) indices of these nodes among all nodes.
+    :ivar node_indices: (m,) indices of these nodes among all nodes.
     :ivar node: (n,) index of each VM's node, 0..m-1.
     :ivar user: (n,) index of each VM's user.
-    :ivar playing: (n,) contenders: VMs that want more.
+    :ivar competes: (n,) contenders: VMs that want more.
     :ivar size: (n,) > 0, share of the kernel that each VM has at weight 1.
     """
 
-    names: usage_model.Indices
+    node_indices: usage_model.Indices
     node: usage_model.Indices
     user: usage_model.Indices
-    playing: Mask
+    competes: Mask
     size: Scalars
 
-    def any(self, rows: Mask) -> Mask:
+    def nodes_with_any(self, rows: Mask) -> Mask:
         """Return which nodes have one of these VMs, (m,).
 
         :param rows: (n,) whether the VM is one of them.
         """
         return np.asarray(
-            np.bincount(self.node[rows], minlength=len(self.names)) > 0
+            np.bincount(self.node[rows], minlength=len(self.node_indices)) > 0
         )
 
-    def free(self, cut: Mask) -> Mask:
+    def movable(self, cut: Mask) -> Mask:
         """Return the contenders whose weights can change, (n,).
 
         If all contenders of a node are at a bound, all of them count.
 
         :param cut: (n,) VMs whose weights are at a bound.
         """
-        free = self.playing & ~cut
+        free = self.competes & ~cut
         return np.asarray(
-            np.where(self.any(free)[self.node], free, self.playing)
+            np.where(self.nodes_with_any(free)[self.node], free, self.competes)
         )
 
-    def mean(self, values: Scalars, rows: Mask) -> Scalars:
+    def mean_by_node(self, values: Scalars, rows: Mask) -> Scalars:
         """Return the mean over the users of each node of their VMs' means.
 
         Each user counts once, however many VMs the user has.
@@ -82,11 +82,13 @@ class Contest:
         total = np.bincount(group[rows], values[rows], len(node))
         there = count > 0
         means = total[there] / count[there]
-        users = np.bincount(node[there], minlength=len(self.names))
-        sums = np.bincount(node[there], means, len(self.names))
+        users = np.bincount(node[there], minlength=len(self.node_indices))
+        sums = np.bincount(node[there], means, len(self.node_indices))
         return np.asarray(sums / np.maximum(users, 1))
 
-    def error(self, heaviness: Scalars, log: Scalars, at_top: Mask) -> Scalars:
+    def relative_error(
+        self, heaviness: Scalars, log: Scalars, at_top: Mask
+    ) -> Scalars:
         """Return the relative distance of heaviness from that of competitors.
 
         The heaviness of competitors is a mean in which each contender counts
@@ -101,23 +103,23 @@ class Contest:
         :param at_top: (n,) whether the weight is the highest allowed.
         :returns: (n,).
         """
-        part = np.where(self.playing, self.size * np.exp(log), 0.0)
-        count = len(self.names)
+        part = np.where(self.competes, self.size * np.exp(log), 0.0)
+        count = len(self.node_indices)
         total = np.bincount(self.node, part, count)
         heavy = np.bincount(self.node, part * heaviness, count)
         reference = (heavy / np.where(total > 0, total, 1.0))[self.node]
-        stuck = at_top & self.playing & (heaviness < reference)
+        stuck = at_top & self.competes & (heaviness < reference)
         least = np.full(count, np.inf)
         np.minimum.at(least, self.node[stuck], heaviness[stuck])
         lightest = stuck & (heaviness <= least[self.node])
         reference = np.where(
             lightest, reference, np.minimum(reference, least[self.node])
         )
-        scale = self.mean(np.abs(heaviness), self.playing)
+        scale = self.mean_by_node(np.abs(heaviness), self.competes)
         scale = scale.clip(min=FINEST_SCALE)
         return np.asarray((heaviness - reference) / scale[self.node])
 
-    def centring(
+    def centring_shifts(
         self, log: Scalars, settled: Mask, cut: Mask, full: Mask
     ) -> Scalars:
         """Return shifts after which the middle of contenders is neutral, (n,).
@@ -130,19 +132,19 @@ class Contest:
         :param cut: (n,) VMs at a bound; their nodes are shifted by any amount.
         :param full: (m,) nodes with VMs at both bounds, which are not shifted.
         """
-        count = np.bincount(self.node[self.playing], minlength=len(settled))
+        count = np.bincount(self.node[self.competes], minlength=len(settled))
         high = np.full(len(settled), -np.inf)
         low = np.full(len(settled), np.inf)
-        np.maximum.at(high, self.node[self.playing], log[self.playing])
-        np.minimum.at(low, self.node[self.playing], log[self.playing])
-        held = self.any(cut)
+        np.maximum.at(high, self.node[self.competes], log[self.competes])
+        np.minimum.at(low, self.node[self.competes], log[self.competes])
+        held = self.nodes_with_any(cut)
         moved = (count > 1) & (held | ~settled) & ~full
         middle = np.where(moved, high, 0.0) + np.where(moved, low, 0.0)
         middle /= 2
         middle = np.where(held | (np.abs(middle) > OFF_CENTRE), middle, 0.0)
-        return np.where(self.playing, -middle[self.node], 0.0)
+        return np.where(self.competes, -middle[self.node], 0.0)
 
-    def pull(self, log: Scalars, heaviness: Scalars) -> Scalars:
+    def equalizing_shifts(self, log: Scalars, heaviness: Scalars) -> Scalars:
         """Return shifts that make weights equal if heaviness is equal, (n,).
 
         If VMs of one user are exactly equally heavy, the metric weighs users
@@ -151,19 +153,19 @@ class Contest:
 
         :param log: (n,) logarithms of the weights.
         """
-        chosen = np.flatnonzero(self.playing)
+        chosen = np.flatnonzero(self.competes)
         keys = (heaviness[chosen], self.user[chosen], self.node[chosen])
         group = _group_indices(keys)
         count = np.bincount(group)
         means = np.bincount(group, log[chosen]) / np.maximum(count, 1)
         pull = np.zeros(len(log))
-        pull[chosen] = _approach(means[group] - log[chosen])
+        pull[chosen] = _partial_shift(means[group] - log[chosen])
         blind = self._nodes_of_equals(heaviness)[self.node]
-        return np.where(blind & self.playing, _approach(-log), pull)
+        return np.where(blind & self.competes, _partial_shift(-log), pull)
 
     def _nodes_of_equals(self, heaviness: Scalars) -> Mask:
         """Return nodes whose VMs, two or more, are equally heavy, (m,)."""
-        nodes = len(self.names)
+        nodes = len(self.node_indices)
         high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
         np.maximum.at(high, self.node, heaviness)
         np.minimum.at(low, self.node, heaviness)
@@ -193,6 +195,6 @@ def _group_indices(
     return group
 
 
-def _approach(distance: Scalars) -> Scalars:
+def _partial_shift(distance: Scalars) -> Scalars:
     near = np.abs(distance) <= SIBLING_SNAP
     return np.asarray(np.where(near, distance, SIBLING_PULL * distance))

@@ -49,7 +49,7 @@ LARGEST_STEP = float(np.log(2.0))
 
 _FARTHEST = 1e12
 _WIDEST = 20.0
-_PER_VM = array_policy.Per.VM_CONTROL
+_PER_VM = array_policy.MemoryScope.VM_CONTROL
 
 
 class FeedbackPolicy(array_policy.ArrayPolicy):
@@ -66,7 +66,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
     kind: ClassVar[pairing.PolicyKind | None] = pairing.PolicyKind.EQUALISES
 
     FIELDS: ClassVar[Mapping[str, array_policy.MemoryField]] = {
-        'heaviness': array_policy.MemoryField(array_policy.Per.VM),
+        'heaviness': array_policy.MemoryField(array_policy.MemoryScope.VM),
         'wanted': array_policy.MemoryField(_PER_VM),
         'error': array_policy.MemoryField(_PER_VM),
         'step': array_policy.MemoryField(_PER_VM),
@@ -74,7 +74,9 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         'damping': array_policy.MemoryField(_PER_VM),
         'top': array_policy.MemoryField(_PER_VM),
         'bottom': array_policy.MemoryField(_PER_VM),
-        'noise': array_policy.MemoryField(array_policy.Per.NODE_CONTROL),
+        'noise': array_policy.MemoryField(
+            array_policy.MemoryScope.NODE_CONTROL
+        ),
     }
 
     gain: float = 0.85
@@ -92,7 +94,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
 
     def decide(
         self,
-        crowd: array_policy.Crowd,
+        crowd: array_policy.SituationArrays,
         previous: allocation.Weights,
         memory: array_policy.Memories,
         elapsed_s: float,
@@ -105,7 +107,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         heaviness = crowd.heaviness.clip(-_FARTHEST, _FARTHEST)
         last = memory['heaviness']
         change = np.where(np.isfinite(last), heaviness - last, 0.0)
-        kept = dict(self.nothing(len(heaviness), crowd.nodes))
+        kept = dict(self.initial_memory(len(heaviness), crowd.nodes))
         kept['heaviness'] = heaviness
         weights = previous.copy()
         for column in range(len(resources.CONTROLS)):
@@ -121,7 +123,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
             )
             moved = wanted.log != wanted.start.applied
             weights[rows[moved], column] = np.exp(wanted.log[moved])
-            wanted.keep(kept, rows, column, found.contest)
+            wanted.store(kept, rows, column, found.contest)
         return weights, kept
 
     def _decide_control(
@@ -139,32 +141,36 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         who, past = rows.contest, rows.past
         start = steps.StepStart.of(who, past, applied)
         cut, log = start.cut, start.log
-        free = who.free(cut)
-        now_error = who.error(heaviness, log, start.at_top)
-        error = who.error(coming, log, start.at_top)
-        noise = steps.noise(who, past['noise'], now_error, error, free)
+        free = who.movable(cut)
+        now_error = who.relative_error(heaviness, log, start.at_top)
+        error = who.relative_error(coming, log, start.at_top)
+        noise = steps.estimate_noise(
+            who, past['noise'], now_error, error, free
+        )
         near = (NOISE_MARGIN * noise).clip(max=LARGEST_DEADBAND)[who.node]
-        damping = steps.damping(past, error, near)
-        answered = steps.bent(
-            steps.beyond(steps.smaller(now_error, error), near)
+        damping = steps.damping_factors(past, error, near)
+        answered = steps.step_for_error(
+            steps.error_beyond_deadband(
+                steps.smaller_error(now_error, error), near
+            )
         )
         push = -self.gain * damping * answered
         # What a bound cut off was no movement, and must not go on.
         moved = np.where(cut, 0.0, np.nan_to_num(past['step']))
-        run = steps.run(past, moved * push > 0)
+        run = steps.count_pushes(past, moved * push > 0)
         kept = self.momentum * damping * run / (run + self.patience)
-        kept = kept * steps.need(past, error, self.fading)
+        kept = kept * steps.momentum_need(past, error, self.fading)
         step = push + kept * moved
         # Beside the contenders only a heavier VM that has all it wants
         # moves: down, until it waits too. Raising one moves nothing.
-        rivals = ~who.playing & (answered > 0)
-        step = np.where(who.playing | rivals, step, 0.0)
+        rivals = ~who.competes & (answered > 0)
+        step = np.where(who.competes | rivals, step, 0.0)
         step = step.clip(-LARGEST_STEP, LARGEST_STEP)
-        still = ~who.any(free & (step != 0.0))
-        full = who.any(who.playing & start.at_top)
-        full &= who.any(who.playing & start.at_bottom)
-        shift = who.centring(log + step, still, cut, full)
-        shift += who.pull(log, heaviness)
+        still = ~who.nodes_with_any(free & (step != 0.0))
+        full = who.nodes_with_any(who.competes & start.at_top)
+        full &= who.nodes_with_any(who.competes & start.at_bottom)
+        shift = who.centring_shifts(log + step, still, cut, full)
+        shift += who.equalizing_shifts(log, heaviness)
         return _RoundResult(
             start=start,
             log=log + (step + shift).clip(-LARGEST_STEP, LARGEST_STEP),
@@ -190,7 +196,7 @@ class _ContendedControl:
     @classmethod
     def of(
         cls,
-        crowd: array_policy.Crowd,
+        crowd: array_policy.SituationArrays,
         memory: array_policy.Memories,
         rows: usage_model.Indices,
         column: int,
@@ -204,20 +210,20 @@ class _ContendedControl:
         past = {
             name: memory[name][rows if field.per is _PER_VM else names, column]
             for name, field in FeedbackPolicy.FIELDS.items()
-            if field.per is not array_policy.Per.VM
+            if field.per is not array_policy.MemoryScope.VM
         }
         found = contest.Contest(
-            names=names,
+            node_indices=names,
             node=node.reshape(-1),
             user=crowd.user[rows],
-            playing=crowd.wanting[rows, column],
+            competes=crowd.wanting[rows, column],
             size=_sizes(crowd, rows, column),
         )
         return cls(found, past)
 
 
 def _sizes(
-    crowd: array_policy.Crowd, rows: usage_model.Indices, column: int
+    crowd: array_policy.SituationArrays, rows: usage_model.Indices, column: int
 ) -> Scalars:
     """Return sizes by which the kernel weighs VMs: vCPUs for CPUs, else 1."""
     if resources.CONTROLS[column] is resources.ResourceControl.CPU:
@@ -246,7 +252,7 @@ class _RoundResult:
     damping: Scalars
     noise: Scalars
 
-    def keep(
+    def store(
         self,
         kept: Mapping[str, Scalars],
         rows: usage_model.Indices,
@@ -267,4 +273,4 @@ class _RoundResult:
         kept['damping'][rows, column] = self.damping
         kept['top'][rows, column] = self.start.top
         kept['bottom'][rows, column] = self.start.bottom
-        kept['noise'][who.names, column] = self.noise
+        kept['noise'][who.node_indices, column] = self.noise

@@ -69,8 +69,8 @@ class ForesightPolicy(feedback.FeedbackPolicy):
 
     FIELDS: ClassVar[Mapping[str, array_policy.MemoryField]] = {
         **feedback.FeedbackPolicy.FIELDS,
-        'offset': array_policy.MemoryField(array_policy.Per.VM, 0.0),
-        'off': array_policy.MemoryField(array_policy.Per.VM, 0.0),
+        'offset': array_policy.MemoryField(array_policy.MemoryScope.VM, 0.0),
+        'off': array_policy.MemoryField(array_policy.MemoryScope.VM, 0.0),
     }
 
     uses_foresight: ClassVar[bool] = True
@@ -86,7 +86,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
 
     def decide(
         self,
-        crowd: array_policy.Crowd,
+        crowd: array_policy.SituationArrays,
         previous: allocation.Weights,
         memory: array_policy.Memories,
         elapsed_s: float,
@@ -121,7 +121,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
                 scene = _SteeredVms.of(
                     crowd, crowd.foresight, view, rows, previous
                 )
-                off, before = scene.off(), memory['off'][rows]
+                off, before = scene.kernel_errors(), memory['off'][rows]
                 kept['off'][rows] = np.where(np.isfinite(off), off, 0.0)
                 off = _lasting_errors(off, before)
                 offset = self._corrections(scene, off, memory['offset'][rows])
@@ -142,20 +142,22 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         # Where nobody is to have more than others, nothing is steered, unless
         # the kernel is clearly off: noise alone moves no weight.
         every = np.ones(len(offset), dtype=np.bool_)
-        steered = scene.largest(every, np.abs(scene.aim)) > EVEN
-        steered |= scene.largest(scene.tells, np.abs(off)) > CLEARLY_OFF
+        steered = scene.largest_by_node(every, np.abs(scene.target)) > EVEN
+        steered |= (
+            scene.largest_by_node(scene.lacks_cpu, np.abs(off)) > CLEARLY_OFF
+        )
         moved = np.where(steered[scene.node], moved, 0.0)
         return np.asarray(moved.clip(-FARTHEST_OFF, FARTHEST_OFF))
 
     def _new_weights(self, scene: '_SteeredVms', offset: Scalars) -> Scalars:
         """Return logarithms of the new weights, (p,)."""
-        active = scene.doing > ACTIVE * scene.average()
-        counts = scene.short & (active | scene.tells)
-        goal = scene.centred(counts, scene.aim + offset)
-        move = np.where(scene.short, goal - scene.log, 0.0)
+        active = scene.wanted_cpus > ACTIVE * scene.average_want()
+        counts = scene.node_lacks & (active | scene.lacks_cpu)
+        goal = scene.centre_targets(counts, scene.target + offset)
+        move = np.where(scene.node_lacks, goal - scene.log, 0.0)
         # Who has next to nothing to do comes back to no more than they had.
         move = np.where(counts, move, np.minimum(move, 0.0))
-        farthest = scene.largest(counts, np.abs(move))
+        farthest = scene.largest_by_node(counts, np.abs(move))
         limit = np.log(self.largest)
         part = np.where(farthest > NEAR, self.part, 1.0)
         part = np.minimum(part, limit / farthest.clip(min=1e-9))
@@ -195,13 +197,13 @@ class _SteeredVms:
     :ivar node: (p,) index of each VM's node.
     :ivar nodes: number of these nodes.
     :ivar log: (p,) logarithms of the weights in force.
-    :ivar aim: (p,) logarithms of the target weights.
-    :ivar short: (p,) whether VMs of the node want more than it has.
-    :ivar gets: (p,) CPU time per vCPU and weight, a logarithm.
-    :ivar tells: (p,) whether ``gets`` shows how much the weight gives: the VM
-        lacks CPU time.
+    :ivar target: (p,) logarithms of the target weights.
+    :ivar node_lacks: (p,) whether VMs of the node want more than it has.
+    :ivar log_rate: (p,) CPU time per vCPU and weight, a logarithm.
+    :ivar lacks_cpu: (p,) whether the VM lacks CPU time, so that ``log_rate``
+        shows how much its weight gives.
     :ivar vcpus: (p,) vCPUs, >= 1.
-    :ivar doing: (p,) CPUs that each VM wants.
+    :ivar wanted_cpus: (p,) CPUs that each VM wants.
     :ivar reach: largest distance of a weight from neutral, a logarithm.
     :ivar fixed: (m,) whether a VM of the node is exempt. There a common factor
         of all other weights has an effect.
@@ -210,19 +212,19 @@ class _SteeredVms:
     node: usage_model.Indices
     nodes: int
     log: Scalars
-    aim: Scalars
-    short: Mask
-    gets: Scalars
-    tells: Mask
+    target: Scalars
+    node_lacks: Mask
+    log_rate: Scalars
+    lacks_cpu: Mask
     vcpus: Scalars
-    doing: Scalars
+    wanted_cpus: Scalars
     reach: float
     fixed: Mask
 
     @classmethod
     def of(
         cls,
-        crowd: array_policy.Crowd,
+        crowd: array_policy.SituationArrays,
         foresight: foresight_model.Foresight,
         view: foresight_model.SharedView,
         rows: usage_model.Indices,
@@ -247,7 +249,7 @@ class _SteeredVms:
         beside = fixed[node]
         if beside.any():
             known, cell = np.unique(cells[beside], return_inverse=True)
-            aim[beside] = beside_exempt.aimed(
+            aim[beside] = beside_exempt.weights_for_amounts(
                 node[beside],
                 cell,
                 aim[beside],
@@ -261,36 +263,45 @@ class _SteeredVms:
             node=node,
             nodes=len(view.deciding),
             log=log,
-            aim=aim,
-            short=short,
-            gets=np.log(part) - log,
-            tells=tells,
+            target=aim,
+            node_lacks=short,
+            log_rate=np.log(part) - log,
+            lacks_cpu=tells,
             vcpus=vcpus,
-            doing=wanted / view.knowledge.one_cpu[place],
+            wanted_cpus=wanted / view.knowledge.one_cpu[place],
             reach=reach,
             fixed=fixed,
         )
 
-    def average(self) -> Scalars:
-        """Return the average want of as many vCPUs of the node, (p,) CPUs."""
+    def average_want(self) -> Scalars:
+        """Return the want of each VM if all vCPUs of its node wanted the
+        same, (p,) CPUs.
+        """
         count = np.bincount(self.node, self.vcpus, self.nodes)
-        total = np.bincount(self.node, self.doing, self.nodes)
+        total = np.bincount(self.node, self.wanted_cpus, self.nodes)
         part = total / np.maximum(count, 1.0)
         return np.asarray(part[self.node] * self.vcpus)
 
-    def off(self) -> Scalars:
-        """Compare what VMs get for their weights with the mean of the node.
+    def kernel_errors(self) -> Scalars:
+        """Return how far the kernel's division differs from the weights, (p,).
 
-        :returns: (p,) logarithms; NaN for VMs that lack nothing.
+        The CPU time per vCPU and weight of each VM is compared with the mean
+        of its node.
+
+        :returns: logarithms; NaN for VMs that lack nothing.
         """
-        count = np.bincount(self.node[self.tells], minlength=self.nodes)
+        count = np.bincount(self.node[self.lacks_cpu], minlength=self.nodes)
         total = np.bincount(
-            self.node[self.tells], self.gets[self.tells], self.nodes
+            self.node[self.lacks_cpu],
+            self.log_rate[self.lacks_cpu],
+            self.nodes,
         )
         mean = total / np.maximum(count, 1)
-        return np.where(self.tells, self.gets - mean[self.node], np.nan)
+        return np.where(
+            self.lacks_cpu, self.log_rate - mean[self.node], np.nan
+        )
 
-    def centred(self, counts: Mask, goal: Scalars) -> Scalars:
+    def centre_targets(self, counts: Mask, goal: Scalars) -> Scalars:
         """Shift the targets of each node on which some exceed the bounds.
 
         A common factor changes no share, unless a VM is exempt.
@@ -305,7 +316,7 @@ class _SteeredVms:
         middle = np.where(out, high, 0.0) - np.where(out, low, 0.0)
         return np.asarray(goal - middle[self.node] / 2)
 
-    def largest(self, counts: Mask, values: Scalars) -> Scalars:
+    def largest_by_node(self, counts: Mask, values: Scalars) -> Scalars:
         """Return the largest value of each node, (m,); at least 0.
 
         :param counts: (p,) VMs that are considered.

@@ -60,19 +60,19 @@ class StepStart:
     @classmethod
     def of(
         cls,
-        who: contest.Contest,
+        contenders: contest.Contest,
         past: Mapping[str, Scalars],
         applied: Scalars,
     ) -> 'StepStart':
         """Compare the weights wanted in the last round with those applied."""
         short = np.nan_to_num(past['wanted'] - applied)
-        cut = who.playing & (np.abs(short) > CUT)
+        cut = contenders.competes & (np.abs(short) > CUT)
         return cls(
             applied=applied,
             log=applied + np.where(np.abs(short) <= CUT, short, 0.0),
             cut=cut,
-            top=_found_bound(past['top'], applied, cut & (short > 0)),
-            bottom=_found_bound(past['bottom'], applied, cut & (short < 0)),
+            top=_find_bound(past['top'], applied, cut & (short > 0)),
+            bottom=_find_bound(past['bottom'], applied, cut & (short < 0)),
         )
 
     @property
@@ -86,7 +86,7 @@ class StepStart:
         return np.isfinite(self.bottom)
 
 
-def _found_bound(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
+def _find_bound(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
     """Find one bound of weights; a policy does not get bounds as an input.
 
     :param past: (n,) bound that the last round found; NaN for none.
@@ -98,7 +98,7 @@ def _found_bound(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
     return np.where(cut, applied, np.where(stays, past, np.nan))
 
 
-def smaller(one: Scalars, other: Scalars) -> Scalars:
+def smaller_error(one: Scalars, other: Scalars) -> Scalars:
     """Return the smaller of two errors; 0 if their signs differ.
 
     Near the goal the predicted error is smaller. Noise is smaller in the
@@ -109,12 +109,12 @@ def smaller(one: Scalars, other: Scalars) -> Scalars:
     return np.asarray(np.where(agree, np.sign(one) * size, 0.0))
 
 
-def beyond(error: Scalars, near: Scalars) -> Scalars:
+def error_beyond_deadband(error: Scalars, near: Scalars) -> Scalars:
     """Return errors minus the deadband; 0 within it."""
     return np.asarray(np.sign(error) * np.maximum(np.abs(error) - near, 0.0))
 
 
-def bent(error: Scalars) -> Scalars:
+def step_for_error(error: Scalars) -> Scalars:
     """Return the change of a weight's logarithm that corrects an error.
 
     For a heavier VM it is the logarithm of its heaviness relative to the
@@ -123,7 +123,7 @@ def bent(error: Scalars) -> Scalars:
     return np.where(error > 0, np.log1p(error.clip(min=0.0)), error)
 
 
-def need(
+def momentum_need(
     past: Mapping[str, Scalars], error: Scalars, fading: float
 ) -> Scalars:
     """Return how much momentum each VM needs, 0..1.
@@ -136,8 +136,8 @@ def need(
     return np.asarray(np.clip(ENOUGH * ahead, 0.0, 1.0))
 
 
-def noise(
-    who: contest.Contest,
+def estimate_noise(
+    contenders: contest.Contest,
     past: Scalars,
     now_error: Scalars,
     error: Scalars,
@@ -150,13 +150,13 @@ def noise(
 
     :param past: (m,) estimates of the last round; NaN in the first.
     """
-    seen = who.mean(np.abs(error - now_error), free)
+    seen = contenders.mean_by_node(np.abs(error - now_error), free)
     before = np.where(np.isfinite(past), past, LEAST_NOISE)
     most = NOISE_GROWTH * np.maximum(before, LEAST_NOISE)
     return np.asarray(np.clip(seen, LEAST_NOISE, most))
 
 
-def damping(
+def damping_factors(
     past: Mapping[str, Scalars], error: Scalars, near: Scalars
 ) -> Scalars:
     """Return factors of steps: halved if an error changes its sign.
@@ -177,7 +177,7 @@ def damping(
     return np.asarray(np.where(turned, slower, faster))
 
 
-def run(past: Mapping[str, Scalars], along: Mask) -> Scalars:
+def count_pushes(past: Mapping[str, Scalars], along: Mask) -> Scalars:
     """Count the rounds in which errors push in the direction of the steps.
 
     A push in the other direction ends the momentum: the goal was passed.

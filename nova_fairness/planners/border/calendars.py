@@ -30,7 +30,7 @@ class CalendarWindow:
     zone: dt.tzinfo = dt.UTC
 
     def __post_init__(self) -> None:
-        if fault := windows_module.fault(self.begins, self.lasts_s):
+        if fault := windows_module.window_fault(self.begins, self.lasts_s):
             raise exception.BadPartition(fault)
         if self.hosts < 0:
             raise exception.BadPartition(
@@ -45,10 +45,12 @@ class CalendarWindow:
         :param now: seconds of the epoch.
         :returns: ``None`` outside of the window.
         """
-        return windows_module.begun(self.begins, self.lasts_s, self.zone, now)
+        return windows_module.current_start(
+            self.begins, self.lasts_s, self.zone, now
+        )
 
 
-def target(
+def calendar_target(
     windows: Iterable[CalendarWindow], now: float
 ) -> border.CloudTarget | None:
     """Return the number of hosts that the calendar sets; of overlapping

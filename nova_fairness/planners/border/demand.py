@@ -118,7 +118,7 @@ class Balance:
         return self.capacity - self.used - self.wanted - kept
 
 
-def balance(
+def side_balance(
     snapshot: border.Snapshot,
     side: border.BorderSide,
     now: float,
@@ -140,14 +140,16 @@ def balance(
         place = snapshot.place(node, side)
         if place is None:
             continue
-        if border.bound_for(node.state) is side:
-            busy = _cores(place, border.Way.ENDS, border.Way.MOVES)
+        if border.future_system(node.state) is side:
+            busy = _cores_of_work(
+                place, border.WorkEnd.ENDS, border.WorkEnd.MOVES
+            )
             used += busy
             if place.up and (place.takes or place.ours):
                 capacity += node.host.cores
                 free.append(node.host.cores - busy)
-        elif border.owner(node.state) is side:
-            used += _cores(place, border.Way.MOVES)
+        elif border.only_user(node.state) is side:
+            used += _cores_of_work(place, border.WorkEnd.MOVES)
     seen = snapshot.side(side)
     most = sum(node.host.cores for node in snapshot.nodes)
     wants = [
@@ -162,11 +164,11 @@ def balance(
         used,
         sum(each.cores for each in wants),
         sum(each.cores for each in overdue),
-        _unplaced(free, overdue, largest),
+        _unplaced_cores(free, overdue, largest),
     )
 
 
-def _unplaced(
+def _unplaced_cores(
     free: list[float], wants: list[border.PendingWork], largest: float
 ) -> float:
     """Return the cores of parts of waiting work that no single host has room
@@ -199,11 +201,11 @@ def _unplaced(
     return missing
 
 
-def _cores(place: border.SideStatus, *ways: border.Way) -> float:
+def _cores_of_work(place: border.SideStatus, *ways: border.WorkEnd) -> float:
     return sum(work.cores for work in place.work if work.way in ways)
 
 
-def goal(
+def current_goal(
     snapshot: border.Snapshot, now: float, rules: BorderRules
 ) -> BorderGoal | None:
     """Return the goal that applies now.
@@ -214,28 +216,28 @@ def goal(
     :param now: seconds of the epoch.
     :returns: ``None`` if no host should move.
     """
-    target = snapshot.target or calendars.target(rules.windows, now)
+    target = snapshot.target or calendars.calendar_target(rules.windows, now)
     if target:
-        return _towards(snapshot, target)
+        return _target_goal(snapshot, target)
     batch, cloud = (
-        balance(snapshot, side, now, rules.patience_s)
+        side_balance(snapshot, side, now, rules.patience_s)
         for side in border.BorderSide
     )
     if batch.lacks and cloud.lacks:
         if rules.contended is None:
             return None
-        return _towards(
+        return _target_goal(
             snapshot,
             border.CloudTarget(rules.contended, border.HostCause.DEMAND),
         )
     if cloud.lacks:
-        return _by_demand(border.BorderSide.CLOUD, cloud, batch, rules)
+        return _demand_goal(border.BorderSide.CLOUD, cloud, batch, rules)
     if batch.lacks:
-        return _by_demand(border.BorderSide.BATCH, batch, cloud, rules)
+        return _demand_goal(border.BorderSide.BATCH, batch, cloud, rules)
     return None
 
 
-def _by_demand(
+def _demand_goal(
     to: border.BorderSide,
     taker: Balance,
     giver: Balance,
@@ -253,11 +255,11 @@ def _by_demand(
     )
 
 
-def _towards(
+def _target_goal(
     snapshot: border.Snapshot, target: border.CloudTarget
 ) -> BorderGoal | None:
     has = sum(
-        border.bound_for(node.state) is border.BorderSide.CLOUD
+        border.future_system(node.state) is border.BorderSide.CLOUD
         for node in snapshot.nodes
     )
     lacks = target.hosts - has
@@ -275,7 +277,7 @@ def _towards(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Drain:
+class DrainCost:
     """Cost of draining a host.
 
     :ivar lasts_s: seconds until all its work has ended or left.
@@ -290,12 +292,12 @@ class Drain:
     sure: bool
 
 
-def drain(
+def drain_cost(
     node: border.BorderHost,
     place: border.SideStatus,
     now: float,
     rules: BorderRules,
-) -> Drain:
+) -> DrainCost:
     """Compute the cost of draining a host.
 
     :param place: status of the host on the side that it leaves.
@@ -308,10 +310,10 @@ def drain(
     worked = sum(
         work.cores * stay for work, stay in zip(place.work, stays, strict=True)
     )
-    return Drain(
+    return DrainCost(
         lasts,
         max(node.host.cores * lasts - worked, 0.0),
-        sum(work.way is not border.Way.ENDS for work in place.work),
+        sum(work.way is not border.WorkEnd.ENDS for work in place.work),
         None not in at,
     )
 
@@ -319,7 +321,7 @@ def drain(
 Chosen = tuple[border.BorderHost, border.HostEvent]
 
 
-def chosen(
+def chosen_hosts(
     snapshot: border.Snapshot,
     free: Sequence[border.BorderHost],
     wanted: BorderGoal,
@@ -338,12 +340,12 @@ def chosen(
     """
     lacks, spare = wanted.lacks, wanted.spare
     moving = sum(node.state in border.MOVING for node in snapshot.nodes)
-    for node in _turning(snapshot, free, wanted, now, rules):
+    for node in _hosts_to_turn_back(snapshot, free, wanted, now, rules):
         if lacks <= 0:
             return
         lacks -= wanted.worth(node)
         yield node, border.HostEvent.CANCEL
-    for node in _candidates(snapshot, free, wanted, now, rules):
+    for node in _hosts_to_move(snapshot, free, wanted, now, rules):
         worth = wanted.worth(node)
         if lacks <= 0 or moving >= rules.most_moving:
             return
@@ -352,7 +354,7 @@ def chosen(
             yield node, border.HostEvent.ASK
 
 
-def _turning(
+def _hosts_to_turn_back(
     snapshot: border.Snapshot,
     free: Sequence[border.BorderHost],
     wanted: BorderGoal,
@@ -364,16 +366,16 @@ def _turning(
         place = snapshot.place(node, wanted.to)
         if (
             node.state in border.MOVING
-            and border.owner(node.state) is wanted.to
+            and border.only_user(node.state) is wanted.to
             and place is not None
-            and not _by_hand(node)
+            and not _is_manual_move(node)
         ):
-            left = drain(node, place, now, rules)
+            left = drain_cost(node, place, now, rules)
             found.append(((-left.lasts_s, node.host.name), node))
     return [node for _, node in sorted(found, key=lambda each: each[0])]
 
 
-def _by_hand(node: border.BorderHost) -> bool:
+def _is_manual_move(node: border.BorderHost) -> bool:
     """Whether an operator requested the present move of a host."""
     asked = [
         step.cause
@@ -383,7 +385,7 @@ def _by_hand(node: border.BorderHost) -> bool:
     return asked[-1:] == [border.HostCause.OPERATOR]
 
 
-def _candidates(
+def _hosts_to_move(
     snapshot: border.Snapshot,
     free: Sequence[border.BorderHost],
     wanted: BorderGoal,
@@ -395,21 +397,21 @@ def _candidates(
         place = snapshot.place(node, wanted.to.other)
         if (
             node.state in border.MOVING
-            or border.owner(node.state) is not wanted.to.other
+            or border.only_user(node.state) is not wanted.to.other
             or place is None
             or now - node.since < rules.stay_s
             or moves_within(node, now, DAY_S) >= rules.most_per_day
         ):
             continue
-        cost = drain(node, place, now, rules)
+        cost = drain_cost(node, place, now, rules)
         in_time = cost.sure and cost.lasts_s <= rules.ttl_s
-        if in_time or wanted.counts_hosts or _ended(wanted, rules):
+        if in_time or wanted.counts_hosts or _ends_vms(wanted, rules):
             key = cost.idle, cost.lasts_s, cost.moved, node.host.name
             found.append((key, node))
     return [node for _, node in sorted(found, key=lambda each: each[0])]
 
 
-def _ended(wanted: BorderGoal, rules: BorderRules) -> bool:
+def _ends_vms(wanted: BorderGoal, rules: BorderRules) -> bool:
     return rules.end_vms and wanted.to is border.BorderSide.BATCH
 
 

@@ -47,20 +47,22 @@ def plan(
     if away:
         return border.BorderPlan((), tuple(away))
     nodes = sorted(snapshot.nodes, key=lambda node: node.host.name)
-    judged = [_Judged(snapshot, node, now, rules) for node in nodes]
+    judged = [_HostPlanner(snapshot, node, now, rules) for node in nodes]
     actions = {each.action.host: each.action for each in judged if each.action}
     free = [each.node for each in judged if each.is_free]
-    wanted = demand.goal(snapshot, now, rules)
+    wanted = demand.current_goal(snapshot, now, rules)
     if wanted:
-        for node, event in demand.chosen(snapshot, free, wanted, now, rules):
-            actions[node.host.name] = _step(
+        for node, event in demand.chosen_hosts(
+            snapshot, free, wanted, now, rules
+        ):
+            actions[node.host.name] = _step_action(
                 node, event, wanted.cause, wanted.text
             )
     faults = [each.fault for each in judged if each.fault]
     return border.BorderPlan(tuple(actions.values()), tuple(faults))
 
 
-def _step(
+def _step_action(
     node: border.BorderHost,
     event: border.HostEvent,
     cause: border.HostCause,
@@ -79,7 +81,7 @@ def _step(
     )
 
 
-class _Judged:
+class _HostPlanner:
     """One host, with the next action for it.
 
     :ivar action: the action; ``None`` for no action.
@@ -96,23 +98,23 @@ class _Judged:
         self.node, self._now, self._rules = node, now, rules
         self.action: border.BorderAction | None = None
         self.fault = ''
-        side = border.owner(node.state)
+        side = border.only_user(node.state)
         if side is None:
-            self._look_for(snapshot)
+            self._find_side(snapshot)
             return
         self._side = side
         self._here = snapshot.place(node, side)
         self._there = snapshot.place(node, side.other)
         if self._there is not None and self._there.used:
             text = f'{side.other.value} uses it, to which it does not belong'
-            self._do(_E.LOSE, _C.BOTH_SIDES, text)
-            self._say(text)
+            self._set_step(_E.LOSE, _C.BOTH_SIDES, text)
+            self._set_fault(text)
         elif node.state in border.LEAVING:
-            self._leave()
+            self._plan_departure()
         elif node.state in border.ASKED:
-            self._check()
+            self._accept_or_refuse_move()
         else:
-            self._stay()
+            self._plan_without_move()
 
     @property
     def is_free(self) -> bool:
@@ -124,19 +126,19 @@ class _Judged:
         stays = self.node.host.fixed or self.fault
         return self.action is None and not stays
 
-    def _do(
+    def _set_step(
         self,
         event: border.HostEvent,
         cause: border.HostCause,
         text: str = '',
         until: float | None = None,
     ) -> None:
-        self.action = _step(self.node, event, cause, text, until)
+        self.action = _step_action(self.node, event, cause, text, until)
 
-    def _say(self, text: str) -> None:
+    def _set_fault(self, text: str) -> None:
         self.fault = f'{self.node.host.name}: {text}'
 
-    def _act(
+    def _set_action(
         self,
         verb: border.BorderVerb,
         cause: border.HostCause,
@@ -154,10 +156,10 @@ class _Judged:
             work=work,
         )
 
-    def _look_for(self, snapshot: border.Snapshot) -> None:
+    def _find_side(self, snapshot: border.Snapshot) -> None:
         for side in border.BorderSide:
             if snapshot.is_unclear(self.node, side):
-                self._say(f'its entry of {side.value} cannot be read')
+                self._set_fault(f'its entry of {side.value} cannot be read')
                 return
         users = [
             side
@@ -166,11 +168,11 @@ class _Judged:
         ]
         if len(users) == 1:
             text = f'{users[0].value} alone uses it'
-            self._do(_FIND[users[0]], _C.SEEN, text)
+            self._set_step(_FIND[users[0]], _C.SEEN, text)
         elif users:
-            self._say('both sides use it; close one of them')
+            self._set_fault('both sides use it; close one of them')
         else:
-            self._say('neither side uses it; open one of them')
+            self._set_fault('neither side uses it; open one of them')
 
     def _obstacle(self) -> str:
         """Return why the host cannot move now; '' if it can."""
@@ -192,43 +194,45 @@ class _Judged:
             return f'its service of {self._side.other.value} is down'
         return ''
 
-    def _stay(self) -> None:
+    def _plan_without_move(self) -> None:
         here = self._here
         if here is not None and here.ours:
             text = f'it belongs to {self._side.value}'
-            self._act(border.BorderVerb.OPEN, _C.SEEN, text)
+            self._set_action(border.BorderVerb.OPEN, _C.SEEN, text)
         elif (wrong := self._obstacle()) and not self.node.host.fixed:
-            self._say(f'it cannot move: {wrong}')
+            self._set_fault(f'it cannot move: {wrong}')
 
-    def _check(self) -> None:
+    def _accept_or_refuse_move(self) -> None:
         wrong = self._obstacle()
         if wrong:
-            self._do(_E.REFUSE, _C.OBSTACLE, wrong)
-            self._say(f'it does not move: {wrong}')
+            self._set_step(_E.REFUSE, _C.OBSTACLE, wrong)
+            self._set_fault(f'it does not move: {wrong}')
         else:
             until = self._now + self._rules.ttl_s
-            self._do(_E.ACCEPT, _C.CHECKED, until=until)
+            self._set_step(_E.ACCEPT, _C.CHECKED, until=until)
 
-    def _leave(self) -> None:
+    def _plan_departure(self) -> None:
         here = self._here
         is_late = self._now >= (self.node.until or 0.0)
-        if self._gives_up():
+        if self._cancel_if_blocked():
             return
         if here is None or not here.up:
-            self._say(f'its service of {self._side.value} is away; it waits')
+            self._set_fault(
+                f'its service of {self._side.value} is away; it waits'
+            )
             if is_late:
-                self._do(_E.EXPIRE, _C.LATE, 'its old side is away')
+                self._set_step(_E.EXPIRE, _C.LATE, 'its old side is away')
         elif here.takes:
             text = f'it goes to {self._side.other.value}'
-            self._act(border.BorderVerb.CLOSE, _C.CHECKED, text)
+            self._set_action(border.BorderVerb.CLOSE, _C.CHECKED, text)
         elif not here.work:
-            self._arrive(is_late)
+            self._plan_arrival(is_late)
         elif is_late:
-            self._late(here)
+            self._plan_late_work(here)
         else:
-            self._clear(here)
+            self._plan_clearing(here)
 
-    def _gives_up(self) -> bool:
+    def _cancel_if_blocked(self) -> bool:
         """Cancel the move if waiting cannot remove its obstacle. Returns
         whether it was cancelled.
         """
@@ -241,37 +245,37 @@ class _Judged:
         )
         if lasting:
             wrong = self._obstacle()
-            self._do(_E.CANCEL, _C.OBSTACLE, wrong)
-            self._say(f'it stays: {wrong}')
+            self._set_step(_E.CANCEL, _C.OBSTACLE, wrong)
+            self._set_fault(f'it stays: {wrong}')
         return lasting
 
-    def _arrive(self, is_late: bool) -> None:
+    def _plan_arrival(self, is_late: bool) -> None:
         if self._there is not None and self._there.up:
-            self._do(_E.ARRIVE, _C.EMPTY, 'nothing is left on it')
+            self._set_step(_E.ARRIVE, _C.EMPTY, 'nothing is left on it')
         elif is_late:
-            self._do(_E.EXPIRE, _C.LATE, 'its new side is away')
+            self._set_step(_E.EXPIRE, _C.LATE, 'its new side is away')
         else:
             other = self._side.other.value
-            self._say(f'its service of {other} is down; it waits')
+            self._set_fault(f'its service of {other} is down; it waits')
 
-    def _late(self, here: border.SideStatus) -> None:
+    def _plan_late_work(self, here: border.SideStatus) -> None:
         names = tuple(sorted(each.name for each in here.work))
         if self._rules.end_vms and self._side is border.BorderSide.CLOUD:
             text = 'their time to live is over'
-            self._act(border.BorderVerb.END, _C.LATE, text, names)
+            self._set_action(border.BorderVerb.END, _C.LATE, text, names)
         else:
             text = f'still there: {", ".join(names)}'
-            self._do(_E.EXPIRE, _C.LATE, text)
-            self._say(f'it stays where it was, {text}')
+            self._set_step(_E.EXPIRE, _C.LATE, text)
+            self._set_fault(f'it stays where it was, {text}')
 
-    def _clear(self, here: border.SideStatus) -> None:
-        names = tuple(sorted(_sent_away(here)))
+    def _plan_clearing(self, here: border.SideStatus) -> None:
+        names = tuple(sorted(_work_to_send_away(here)))
         if names:
             text = f'their host goes to {self._side.other.value}'
-            self._act(border.BorderVerb.CLEAR, _C.CHECKED, text, names)
+            self._set_action(border.BorderVerb.CLEAR, _C.CHECKED, text, names)
 
 
-def _sent_away(place: border.SideStatus) -> Iterator[str]:
+def _work_to_send_away(place: border.SideStatus) -> Iterator[str]:
     for work in place.work:
-        if work.way is not border.Way.ENDS:
+        if work.way is not border.WorkEnd.ENDS:
             yield work.name

@@ -61,7 +61,7 @@ class BatchMemory:
 
 
 @dataclasses.dataclass(frozen=True)
-class Beside:
+class BatchUse:
     """Use of the batch system by groups, for the queue.
 
     :ivar use: decayed use as parts of the hosts, by account of the share tree.
@@ -99,7 +99,7 @@ class PledgeStanding:
     found: int
 
 
-def owners(
+def account_by_batch_account(
     groups: Iterable[pledge.PledgeGroup],
     shares: Mapping[str, pledge.BatchShare],
 ) -> dict[str, str]:
@@ -124,7 +124,7 @@ def owners(
     return found
 
 
-def used(
+def charge_jobs(
     kept: BatchMemory,
     spent: Iterable[pledge.Spent],
     owner: Mapping[str, str],
@@ -138,10 +138,10 @@ def used(
     ``b`` to ``e`` counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``.
 
     :param spent: use of jobs that ran since the last charge.
-    :param owner: see :func:`owners`.
+    :param owner: see :func:`account_by_batch_account`.
     :param now: seconds of the epoch.
     :param cores: cores of all hosts, > 0.
-    :returns: the new record, and ``lacks`` of :class:`Beside`.
+    :returns: the new record, and ``lacks`` of :class:`BatchUse`.
     """
     since = min(kept.at or now, now)
     book = ledger_module.UseLedger(half_life_s, since)
@@ -168,7 +168,9 @@ def used(
     return dataclasses.replace(kept, at=at, use=use), lacks
 
 
-def scale(snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]) -> Floats:
+def capacity_part(
+    snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]
+) -> Floats:
     """Return the capacity of the hosts as a part of the capacity of the cloud,
     (c,), 0 to 1.
 
@@ -176,20 +178,20 @@ def scale(snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]) -> Floats:
     """
     rows = [each.name in hosts for each in snapshot.providers]
     capacity = snapshot.inventory.capacity.astype(np.float64)
-    return ledger_module.parts(
+    return ledger_module.parts_of_capacity(
         capacity[rows].sum(axis=0), capacity.sum(axis=0)
     )
 
 
-def counted(
-    snapshot: cluster.ClusterSnapshot, beside: Beside
+def with_batch_use(
+    snapshot: cluster.ClusterSnapshot, beside: BatchUse
 ) -> cluster.ClusterSnapshot:
     """Return the snapshot of the queue, with the groups' use of the batch
     system added.
 
     The use counts for the account of a group and all accounts above it.
     """
-    of_cloud = scale(snapshot, beside.hosts)
+    of_cloud = capacity_part(snapshot, beside.hosts)
     parents = {each.name: each.parent for each in snapshot.accounts}
     both = []
     for own, more in (
@@ -198,13 +200,13 @@ def counted(
     ):
         total = dict(own)
         for name, part in more.items():
-            for up in _with_parents(name, parents):
+            for up in _with_ancestors(name, parents):
                 total[up] = total.get(up, 0.0) + part * of_cloud
         both.append(total)
     return dataclasses.replace(snapshot, history=both[0], granted=both[1])
 
 
-def _with_parents(
+def _with_ancestors(
     name: str, parents: Mapping[str, str | None]
 ) -> Iterable[str]:
     up: str | None = name
@@ -225,7 +227,7 @@ def of_cloud(
     :param use: (c,) decayed use as parts of the cloud, by account, without the
         batch side.
     """
-    of_hosts = scale(snapshot, hosts)
+    of_hosts = capacity_part(snapshot, hosts)
     counts = snapshot.counts * (of_hosts > 0)
     scaled = np.where(of_hosts > 0, of_hosts, 1.0)
     return {
@@ -234,7 +236,7 @@ def of_cloud(
     }
 
 
-def faults(
+def adjustment_faults(
     groups: Sequence[pledge.PledgeGroup],
     accounts: Iterable[cluster.Account],
     shares: Mapping[str, pledge.BatchShare],
@@ -263,7 +265,7 @@ def faults(
         for each in groups
         if shares[each.batch].share < 1
     ]
-    total = sum(_found(each.batch, shares, kept) for each in groups)
+    total = sum(_original_share(each.batch, shares, kept) for each in groups)
     if total < FINE * len(groups):
         wrong.append(
             f'groups have {total} shares of the batch system together; they'
@@ -291,21 +293,21 @@ def standings(
 ) -> tuple[PledgeStanding, ...]:
     """Return the use of groups, and their new batch shares.
 
-    :param groups: groups for which :func:`faults` returns nothing.
+    :param groups: groups for which :func:`adjustment_faults` returns nothing.
     :param shares: shares of the accounts of the batch system.
     :param cloud: see :func:`of_cloud`.
     """
     tree = tree_module.AccountTree(accounts)
     pledges = tree.share[[tree.place(each.account) for each in groups]]
-    pledges = _parts(pledges)
+    pledges = _normalised(pledges)
     batch = np.array([kept.use.get(each.account, 0.0) for each in groups])
     other = np.array([cloud.get(each.account, 0.0) for each in groups])
-    found = [_found(each.batch, shares, kept) for each in groups]
-    wanted = batch_correction.whole(
-        batch_correction.adjusted(pledges, batch, other),
+    found = [_original_share(each.batch, shares, kept) for each in groups]
+    wanted = batch_correction.whole_shares(
+        batch_correction.adjusted_parts(pledges, batch, other),
         max(sum(found), len(found)),
     )
-    part = _parts(batch + other)
+    part = _normalised(batch + other)
     return tuple(
         PledgeStanding(group, *numbers)
         for group, *numbers in zip(
@@ -321,12 +323,12 @@ def standings(
     )
 
 
-def _parts(amounts: Floats) -> Floats:
+def _normalised(amounts: Floats) -> Floats:
     total = float(amounts.sum())
     return amounts / total if total > 0 else np.zeros(len(amounts))
 
 
-def _found(
+def _original_share(
     account: str, shares: Mapping[str, pledge.BatchShare], kept: BatchMemory
 ) -> int:
     """Return the share that an account had before this service set one.
@@ -339,7 +341,7 @@ def _found(
     return present
 
 
-def to_give(
+def shares_to_set(
     stands: Iterable[PledgeStanding], shares: Mapping[str, pledge.BatchShare]
 ) -> dict[str, int]:
     """Return the new shares to set, by account of the batch system.
@@ -360,7 +362,7 @@ def to_give(
     }
 
 
-def to_restore(
+def shares_to_restore(
     groups: Iterable[pledge.PledgeGroup],
     shares: Mapping[str, pledge.BatchShare],
     kept: BatchMemory,
@@ -380,7 +382,7 @@ def to_restore(
     }
 
 
-def remembered(
+def with_original_shares(
     kept: BatchMemory,
     stands: Sequence[PledgeStanding],
     give: Mapping[str, int],
@@ -391,7 +393,8 @@ def remembered(
 
     :param stands: standings of all present groups. Accounts of former groups
         are removed when their shares are restored.
-    :param give: shares to set; see :func:`to_give` and :func:`to_restore`.
+    :param give: shares to set; see :func:`shares_to_set` and
+        :func:`shares_to_restore`.
     """
     owned = {each.group.batch: each.found for each in stands}
     left = {name: kept.found[name] for name in give.keys() - owned.keys()}

@@ -52,32 +52,32 @@ def balance(
     layout = layout_module.HostLayout(snapshot, rules.rule)
     parts: list[list[waves.Step]] = []
     while True:
-        step = _step(layout, tolerance)
+        step = _best_move(layout, tolerance)
         if step is None:
             break
         layout.put(*step)
         parts.append([step])
     busy = int(layout.busy.sum())
-    found = rules_module.made(layout, rules, parts)
+    found = rules_module.plan_from_layout(layout, rules, parts)
     return found or rules_module.ConsolidationPlan((), (busy, busy))
 
 
-def _step(
+def _best_move(
     layout: layout_module.HostLayout, tolerance: BalanceTolerance
 ) -> waves.Step | None:
     """Return the best move off the host with the highest use that has a
     movable server; ``None`` if there is none.
     """
-    parts, over = _parts(layout), layout.over()
+    parts, over = _used_parts(layout), layout.over()
     rows = np.flatnonzero(over > tolerance.spread)
     for row in rows[np.argsort(-over[rows], kind='stable')]:
-        found = _best(layout, parts, int(row))
+        found = _best_move_from(layout, parts, int(row))
         if found:
             return found
     return None
 
 
-def _best(
+def _best_move_from(
     layout: layout_module.HostLayout, parts: Fractions, row: int
 ) -> waves.Step | None:
     best, most = None, _NOTHING
@@ -100,7 +100,7 @@ def _best(
     return best
 
 
-def _parts(layout: layout_module.HostLayout) -> Fractions:
+def _used_parts(layout: layout_module.HostLayout) -> Fractions:
     """Return the used part of the capacity of each host, (c, p)."""
     parts: Fractions = layout.used * layout.inverse
     return parts

@@ -29,7 +29,9 @@ the scarcity of classes, (c,). The kind with the largest score is placed.
 """
 
 
-def along(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
+def dot_product_score(
+    have: Fractions, left: Fractions, scarce: Fractions
+) -> Fractions:
     """Score by the dot product of the server's amounts and the free
     amounts; larger is better.
     """
@@ -37,7 +39,9 @@ def along(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
     return total
 
 
-def nearest(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
+def remaining_space_score(
+    have: Fractions, left: Fractions, scarce: Fractions
+) -> Fractions:
     """Score by the space that remains on the host: minus the sum of its
     squares (norm-based greedy).
     """
@@ -49,7 +53,7 @@ def fill(
     layout: layout_module.HostLayout,
     items: Iterable[int],
     rows: Sequence[int],
-    way: Way = nearest,
+    way: Way = remaining_space_score,
 ) -> bool:
     """Put items that are on no host on hosts, one host after another.
 
@@ -68,7 +72,7 @@ def fill(
 Fill = Callable[[layout_module.HostLayout, Iterable[int], Sequence[int]], bool]
 """Puts items on hosts; see :func:`fill`."""
 
-FILLS: Sequence[Fill] = (functools.partial(fill, way=along), fill)
+FILLS: Sequence[Fill] = (functools.partial(fill, way=dot_product_score), fill)
 
 
 class _Kinds:

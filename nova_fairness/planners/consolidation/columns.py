@@ -39,7 +39,7 @@ _NODES = 200
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Task:
+class PackingTask:
     """Servers, and the hosts on which they are to be packed.
 
     :ivar sizes: (k, c) amounts of a server of each kind, not all 0.
@@ -58,7 +58,7 @@ class Task:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Packed:
+class Packing:
     """A packing, with a lower bound of its cost.
 
     :ivar bound: lower bound of the cost of any packing.
@@ -71,7 +71,7 @@ class Packed:
     counts: Counts
 
 
-def packed(task: Task) -> Packed | None:
+def pack(task: PackingTask) -> Packing | None:
     """Pack servers on hosts at the lowest cost that the search finds.
 
     :returns: ``None`` if no packing was found.
@@ -81,10 +81,10 @@ def packed(task: Task) -> Packed | None:
     if not parts.cover.is_whole:
         return None
     bound = math.ceil(search.bound - _SURE)
-    found = search.dived(parts)
+    found = search.dive_for_packing(parts)
     if found is None or task.hosts.cost[found[0]].sum() > bound + _SAME:
         found = search.whole(found)
-    return None if found is None else Packed(bound, *found)
+    return None if found is None else Packing(bound, *found)
 
 
 _Hosts = tuple[Rows, Counts]
@@ -95,7 +95,7 @@ _Listed = dict[bytes, tuple[int, Counts]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Parts:
+class _FractionalPacking:
     """Patterns, the sorts of their hosts, and the fractional use of each
     pattern.
     """
@@ -111,7 +111,7 @@ class _Search:
     :ivar bound: lower bound of the cost of hosts.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: PackingTask) -> None:
         self._task = task
         self._hosts = [
             knapsack.KnapsackHost(
@@ -124,13 +124,13 @@ class _Search:
         self._rounds, self._cells = _ROUNDS, _CELLS
         self.bound = 0.0
 
-    def cover(self, left: Counts, hosts: Counts) -> _Parts:
+    def cover(self, left: Counts, hosts: Counts) -> _FractionalPacking:
         """Find patterns until no further pattern lowers the cost.
 
         :param left: (k,) servers of each kind that are on no host.
         :param hosts: (q,) unused hosts of each sort.
         """
-        self._add_alone(left)
+        self._add_single_kind_patterns(left)
         # A pattern with more servers than are left would waste room.
         there = {
             key: each
@@ -139,24 +139,24 @@ class _Search:
         }
         sorts = programs.Sorts(hosts, self._task.hosts.cost)
         while True:
-            of, patterns = _arrays(there)
-            found = programs.cover(patterns, of, left, sorts)
-            new = self._priced(found, left, hosts)
+            of, patterns = _as_arrays(there)
+            found = programs.cover_kinds(patterns, of, left, sorts)
+            new = self._improving_patterns(found, left, hosts)
             self._found |= new
             if new.keys() <= there.keys():
-                return _Parts(of, patterns, found)
+                return _FractionalPacking(of, patterns, found)
             there |= new
 
-    def _add_alone(self, left: Counts) -> None:
+    def _add_single_kind_patterns(self, left: Counts) -> None:
         """Add patterns with servers of one kind each."""
         for k in map(int, np.flatnonzero(left)):
             holds = [int(each.most[k]) for each in self._hosts]
             alone = np.zeros(len(left), dtype=np.int64)
             alone[k] = min(max(holds), left[k])
             q = holds.index(max(holds))
-            self._found[_key(q, alone)] = q, alone
+            self._found[_pattern_key(q, alone)] = q, alone
 
-    def _priced(
+    def _improving_patterns(
         self, found: programs.Cover, left: Counts, hosts: Counts
     ) -> _Listed:
         """Return new patterns that are worth more than they cost at the
@@ -173,23 +173,25 @@ class _Search:
             pattern = self._hosts[q].pattern(found.price, left)
             worth[q] = pattern @ found.price
             if worth[q] > cost[q] + found.rent[q] + _SAME:
-                new[_key(q, pattern)] = q, pattern
+                new[_pattern_key(q, pattern)] = q, pattern
         if self._is_exact and left is self._task.counts:
-            self._bind(float(found.price @ left), worth)
+            self._raise_lower_bound(float(found.price @ left), worth)
         return new
 
-    def _bind(self, total: float, worth: programs.Floats) -> None:
+    def _raise_lower_bound(
+        self, total: float, prices: programs.Floats
+    ) -> None:
         """Raise the lower bound by the prices, and by scaled prices
         (Farley's bound).
         """
         hosts = self._task.hosts
-        cut = hosts.cost / np.maximum(worth, _SAME)
+        cut = hosts.cost / np.maximum(prices, _SAME)
         for part in (1.0, *cut[cut < 1.0]):
-            beyond = np.maximum(part * worth - hosts.cost, 0.0)
+            beyond = np.maximum(part * prices - hosts.cost, 0.0)
             bound = float(part * total - hosts.most @ beyond)
             self.bound = max(self.bound, bound)
 
-    def dived(self, parts: _Parts) -> _Hosts | None:
+    def dive_for_packing(self, parts: _FractionalPacking) -> _Hosts | None:
         """Return a packing that fills hosts one after another with the
         pattern that the fractional packing uses most.
         """
@@ -203,9 +205,9 @@ class _Search:
                 taken.append((q, np.minimum(pattern, left)))
                 left = left - taken[-1][1]
                 hosts[q] -= 1
-                self._found[_key(*taken[-1])] = taken[-1]
+                self._found[_pattern_key(*taken[-1])] = taken[-1]
             if not left.any():
-                return _arrays(dict(enumerate(taken)))
+                return _as_arrays(dict(enumerate(taken)))
             parts = self.cover(left, hosts)
         return None
 
@@ -215,7 +217,7 @@ class _Search:
 
         ``known`` is returned if no better solution is found.
         """
-        task, (of, patterns) = self._task, _arrays(self._found)
+        task, (of, patterns) = self._task, _as_arrays(self._found)
         row, column = np.nonzero(patterns.T)
         kinds = len(task.counts)
         rows = programs.ProgramRows(
@@ -227,7 +229,9 @@ class _Search:
         )
         cost, most = task.hosts.cost[of], task.hosts.most[of].astype(float)
         try:
-            found = programs.choose(cost, most, rows, nodes=_NODES)
+            found = programs.solve_integer_program(
+                cost, most, rows, nodes=_NODES
+            )
         except exception.SolverFailed:
             return known
         if found is None:
@@ -235,19 +239,21 @@ class _Search:
         if known and task.hosts.cost[known[0]].sum() <= found.cost + _SAME:
             return known
         hosts = np.repeat(patterns, found.chosen, axis=0)
-        return np.repeat(of, found.chosen), _cut(hosts, task.counts)
+        return np.repeat(of, found.chosen), _without_surplus(
+            hosts, task.counts
+        )
 
 
-def _key(sort: int, pattern: Counts) -> bytes:
+def _pattern_key(sort: int, pattern: Counts) -> bytes:
     return sort.to_bytes(4, 'big') + pattern.tobytes()
 
 
-def _arrays(listed: Mapping[Any, tuple[int, Counts]]) -> _Hosts:
+def _as_arrays(listed: Mapping[Any, tuple[int, Counts]]) -> _Hosts:
     sorts, patterns = zip(*listed.values(), strict=True)
     return np.array(sorts, dtype=np.intp), np.array(patterns)
 
 
-def _cut(counts: Counts, wanted: Counts) -> Counts:
+def _without_surplus(counts: Counts, wanted: Counts) -> Counts:
     """Remove servers beyond the wanted number of each kind."""
     over = counts.sum(axis=0) - wanted
     for each in counts:

@@ -10,7 +10,7 @@ from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import rules as rules_module
 from nova_fairness.planners.consolidation import waves
 
-_ALONE = waves.AtOnce(1, 1)
+_ALONE = waves.MoveConcurrency(1, 1)
 
 
 def consolidate(
@@ -18,11 +18,13 @@ def consolidate(
     rules: rules_module.ConsolidationRules = rules_module.USUAL,
 ) -> rules_module.ConsolidationPlan:
     """Plan moves that empty hosts, the least used first (Baadal)."""
-    emptying = _Emptying(layout_module.HostLayout(snapshot, rules.rule), rules)
+    emptying = _EmptyingSearch(
+        layout_module.HostLayout(snapshot, rules.rule), rules
+    )
     return emptying.plan()
 
 
-class _Emptying:
+class _EmptyingSearch:
     """Empties hosts until no further host can be emptied."""
 
     def __init__(
@@ -35,23 +37,27 @@ class _Emptying:
 
     def plan(self) -> rules_module.ConsolidationPlan:
         """Return the moves that empty hosts."""
-        while self._pass():
+        while self._try_each_host():
             pass
-        found = rules_module.made(self._layout, self._rules, self._parts)
+        found = rules_module.plan_from_layout(
+            self._layout, self._rules, self._parts
+        )
         return found or rules_module.ConsolidationPlan((), (0, 0))
 
-    def _pass(self) -> bool:
+    def _try_each_host(self) -> bool:
         """Try to empty each host once.
 
         :returns: whether any server was moved.
         """
-        emptied = [self._empty(row) for row in self._victims()]
+        emptied = [self._try_to_empty(row) for row in self._emptiable_hosts()]
         if any(emptied) or not self._rules.partial:
             return any(emptied)
-        given = [self._give(row) for row in self._victims()]
+        given = [
+            self._move_to_fuller_hosts(row) for row in self._emptiable_hosts()
+        ]
         return any(given)
 
-    def _victims(self) -> list[int]:
+    def _emptiable_hosts(self) -> list[int]:
         """Return the rows of hosts that may be emptied, the least used first.
 
         Hosts are sorted by their use plus the average use of their servers,
@@ -65,7 +71,7 @@ class _Emptying:
         order = np.argsort(weight[rows], kind='stable')
         return [int(row) for row in rows[order]]
 
-    def _empty(self, row: int) -> bool:
+    def _try_to_empty(self, row: int) -> bool:
         """Empty a host if other hosts have room for all its servers.
 
         :returns: whether it was emptied.
@@ -85,15 +91,15 @@ class _Emptying:
         before, mark = layout.at.copy(), layout.mark()
         for n in items:
             layout.put(int(n), layout_module.NOWHERE)
-        settled = displacement.settle(
+        settled = displacement.place_with_displacement(
             layout, map(int, items), others, self._rules.depth
         )
         if not settled:
             layout.back(mark)
             return False
-        return self._kept(mark, before)
+        return self._keep_if_cheap(mark, before)
 
-    def _give(self, row: int) -> bool:
+    def _move_to_fuller_hosts(self, row: int) -> bool:
         """Move servers off a host to hosts with a higher load that have room
         for them.
 
@@ -109,19 +115,19 @@ class _Emptying:
             target = layout.find(int(n), fuller)
             if target != layout_module.NOWHERE:
                 layout.put(int(n), target)
-        return self._kept(mark, before)
+        return self._keep_if_cheap(mark, before)
 
-    def _kept(self, mark: int, before: layout_module.Rows) -> bool:
+    def _keep_if_cheap(self, mark: int, before: layout_module.Rows) -> bool:
         """Keep the changes of the layout if they are cheap enough and can
         be executed; otherwise undo them.
         """
         layout = self._layout
-        steps = waves.changed(before, layout.at)
+        steps = waves.steps_between(before, layout.at)
         cost = sum(int(layout.cost[n]) for n, _ in steps)
         layout.back(mark)
         if not steps or self._rules.is_dear(cost):
             return False
-        if waves.waves(layout, steps, _ALONE) is None:
+        if waves.plan_waves(layout, steps, _ALONE) is None:
             return False
         for n, row in steps:
             layout.put(n, row)

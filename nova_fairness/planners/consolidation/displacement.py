@@ -45,7 +45,7 @@ class Depth:
     tight: int = 0
 
 
-def settle(
+def place_with_displacement(
     layout: layout_module.HostLayout,
     items: Iterable[int],
     allowed: Marks,
@@ -66,7 +66,7 @@ def settle(
     return False
 
 
-def crowd(
+def repack_freest_hosts(
     layout: layout_module.HostLayout,
     items: Iterable[int],
     allowed: Marks,
@@ -118,7 +118,7 @@ def largest_first(
 
 
 class _Search:
-    """Search for hosts of items; see :func:`settle`."""
+    """Search for hosts of items; see :func:`place_with_displacement`."""
 
     def __init__(
         self, layout: layout_module.HostLayout, allowed: Marks, depth: Depth
@@ -139,7 +139,7 @@ class _Search:
         shape = layout.items[n].shape
         if level >= self._depth.levels or shape is None:
             return False
-        for where, others in self._ways(n, shape):
+        for where, others in self._displacements(n, shape):
             mark = layout.mark()
             for other in others:
                 layout.put(other, layout_module.NOWHERE)
@@ -153,7 +153,9 @@ class _Search:
             layout.back(mark)
         return False
 
-    def _ways(self, n: int, shape: hosts_module.Shape) -> list[_Displaced]:
+    def _displacements(
+        self, n: int, shape: hosts_module.Shape
+    ) -> list[_Displaced]:
         """Return displacements that make room for an item, the smallest
         displaced item first.
         """
@@ -175,9 +177,9 @@ class _Search:
                 (int(layout.at[one]), np.array([one], dtype=np.intp))
                 for one in chosen
             ]
-        return self._several(shape, smaller)
+        return self._larger_displacements(shape, smaller)
 
-    def _several(
+    def _larger_displacements(
         self, shape: hosts_module.Shape, smaller: Rows
     ) -> list[_Displaced]:
         """Return displacements of several items each, on the hosts that
@@ -197,11 +199,14 @@ class _Search:
         lacks = (missing / shape.amounts).sum(axis=0)
         nearest = rows[np.argsort(lacks, kind='stable')]
         return [
-            (int(row), self._fewest(shape, smaller[at == row], int(row)))
+            (
+                int(row),
+                self._items_to_displace(shape, smaller[at == row], int(row)),
+            )
             for row in nearest[: self._depth.breadth]
         ]
 
-    def _fewest(
+    def _items_to_displace(
         self, shape: hosts_module.Shape, items: Rows, row: int
     ) -> Rows:
         """Return items whose removal makes enough room on a host: few and

@@ -24,23 +24,23 @@ def empty(
     row = layout.hosts.names.index(host)
     for allowed in (layout.targets, layout.hosts.takes.copy()):
         allowed[row] = False
-        if _settled(layout, row, allowed, rules):
-            found = rules_module.made(layout, rules)
+        if _place_all(layout, row, allowed, rules):
+            found = rules_module.plan_from_layout(layout, rules)
             if found is not None:
                 return found
         layout.back(0)
     for make_room in (True, False):
-        _give(layout, row, allowed)
+        _move_fitting(layout, row, allowed)
         if make_room:
-            _crowd_out(layout, row, allowed, rules)
-        found = rules_module.made(layout, rules)
+            _move_by_displacement(layout, row, allowed, rules)
+        found = rules_module.plan_from_layout(layout, rules)
         if found is not None:
             return found
         layout.back(0)
     return rules_module.ConsolidationPlan((), (busy, busy))
 
 
-def _settled(
+def _place_all(
     layout: layout_module.HostLayout,
     row: int,
     allowed: layout_module.Marks,
@@ -53,10 +53,12 @@ def _settled(
     items = [int(n) for n in layout.on(row) if layout.may_move[n]]
     for n in items:
         layout.put(n, layout_module.NOWHERE)
-    return displacement.settle(layout, items, allowed, rules.depth)
+    return displacement.place_with_displacement(
+        layout, items, allowed, rules.depth
+    )
 
 
-def _give(
+def _move_fitting(
     layout: layout_module.HostLayout, row: int, allowed: layout_module.Marks
 ) -> None:
     """Move each item off a host for which another host has room, the
@@ -69,7 +71,7 @@ def _give(
             layout.put(n, target)
 
 
-def _crowd_out(
+def _move_by_displacement(
     layout: layout_module.HostLayout,
     row: int,
     allowed: layout_module.Marks,
@@ -82,5 +84,7 @@ def _crowd_out(
     for n in displacement.largest_first(layout, items, allowed):
         mark = layout.mark()
         layout.put(n, layout_module.NOWHERE)
-        if not displacement.settle(layout, [n], allowed, rules.depth):
+        if not displacement.place_with_displacement(
+            layout, [n], allowed, rules.depth
+        ):
             layout.back(mark)

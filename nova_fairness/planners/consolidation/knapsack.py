@@ -37,7 +37,7 @@ class KnapsackHost:
     def __init__(self, sizes: Counts, room: Counts, most: Counts) -> None:
         fits = np.where(sizes > 0, room // np.maximum(sizes, 1), most[:, None])
         self.most = np.minimum(most, fits.min(axis=1, initial=most.max()))
-        scarce = _scarce(sizes, room, self.most)
+        scarce = _limiting_classes(sizes, room, self.most)
         self._sizes, self._room = _in_units(
             sizes[:, scarce], room[scarce], self.most > 0
         )
@@ -68,11 +68,13 @@ class KnapsackHost:
         taken: list[tuple[int, int, npt.NDArray[np.bool_]]] = []
         most = np.where(price > _SAME, np.minimum(self.most, counts), 0)
         for k in map(int, np.flatnonzero(most)):
-            for count in _doubled(int(most[k])):
+            for count in _doubling_counts(int(most[k])):
                 used = count * self._sizes[k]
                 if (used > self._room).any():
                     break
-                taken.append((k, count, _put(best, used, count * price[k])))
+                taken.append(
+                    (k, count, _add_servers(best, used, count * price[k]))
+                )
         pattern = np.zeros(len(price), dtype=np.int64)
         at = self._room.copy()
         for k, count, is_better in reversed(taken):
@@ -88,7 +90,7 @@ class KnapsackHost:
         self._sizes[:, c] = -(-self._sizes[:, c] // 2)
 
 
-def _scarce(sizes: Counts, room: Counts, most: Counts) -> list[int]:
+def _limiting_classes(sizes: Counts, room: Counts, most: Counts) -> list[int]:
     """Return the classes that can limit the number of servers on a host."""
     sizes = sizes[most > 0]
     # Other classes have enough for all servers that could come.
@@ -112,7 +114,7 @@ def _in_units(
     return -(-sizes // unit), room // unit
 
 
-def _doubled(count: int) -> Iterator[int]:
+def _doubling_counts(count: int) -> Iterator[int]:
     """Yield numbers whose sums reach each number up to ``count``: 1, 2, 4
     and so on, and the rest.
     """
@@ -124,7 +126,9 @@ def _doubled(count: int) -> Iterator[int]:
     yield count
 
 
-def _put(best: Fractions, used: Counts, worth: float) -> npt.NDArray[np.bool_]:
+def _add_servers(
+    best: Fractions, used: Counts, worth: float
+) -> npt.NDArray[np.bool_]:
     """Add servers in all cells of the table in which that increases the worth.
 
     :returns: marks of these cells.

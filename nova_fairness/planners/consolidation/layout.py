@@ -92,7 +92,7 @@ class HostLayout(free_amounts.FreeAmounts):
             for each in listed
             if each.bound and each.bound.rule is request.Rule.TOGETHER
         )
-        self.items = [self._item(each, together) for each in listed]
+        self.items = [self._build_item(each, together) for each in listed]
         self.at = np.array([row[each.host] for each in listed], dtype=np.intp)
         shape = (len(self.items), len(self._classes))
         amounts = [each.amounts for each in self.items]
@@ -109,7 +109,7 @@ class HostLayout(free_amounts.FreeAmounts):
             self.cost = np.maximum(sent, 1)
         self._apart: dict[str, cluster.Amounts] = {}
         for n, row in enumerate(self.at):
-            self._count(n, int(row), 1)
+            self._count_group_member(n, int(row), 1)
 
     @property
     def used(self) -> cluster.Amounts:
@@ -198,7 +198,9 @@ class HostLayout(free_amounts.FreeAmounts):
         if shape is None:
             return np.zeros(0, dtype=np.intp)
         allowed = self.permitted(n, allowed)
-        return shape.rows[hosts_module.fitting(self.free, shape, allowed)]
+        return shape.rows[
+            hosts_module.fitting_hosts(self.free, shape, allowed)
+        ]
 
     def find(self, n: int, allowed: Marks) -> int:
         """Return the row of the host that the rule chooses for an item, or
@@ -209,7 +211,7 @@ class HostLayout(free_amounts.FreeAmounts):
         item = self.items[n]
         if item.shape is None:
             return NOWHERE
-        found = weighers.chosen(
+        found = weighers.choose_host(
             self.hosts,
             self.free,
             item.shape,
@@ -271,7 +273,7 @@ class HostLayout(free_amounts.FreeAmounts):
         """Put an item on a host, or on no host with :data:`NOWHERE`."""
         before = int(self.at[n])
         self._changes.append((n, before))
-        self._set(n, before, row)
+        self._move_item(n, before, row)
 
     def expect(self, n: int, row: int) -> None:
         """Count an item also on the host to which it is moving.
@@ -280,7 +282,7 @@ class HostLayout(free_amounts.FreeAmounts):
         this.
         """
         self.take(row, self.amounts[n])
-        self._count(n, row, 1)
+        self._count_group_member(n, row, 1)
 
     def mark(self) -> int:
         """Return a mark of the present state, to which :meth:`back` can
@@ -292,7 +294,7 @@ class HostLayout(free_amounts.FreeAmounts):
         """Undo all changes since a mark."""
         while len(self._changes) > mark:
             n, before = self._changes.pop()
-            self._set(n, int(self.at[n]), before)
+            self._move_item(n, int(self.at[n]), before)
 
     def add(self, item: Item) -> int:
         """Add an item that is on no host.
@@ -307,38 +309,38 @@ class HostLayout(free_amounts.FreeAmounts):
         self.cost = np.append(self.cost, 0)
         return len(self.items) - 1
 
-    def _set(self, n: int, before: int, row: int) -> None:
+    def _move_item(self, n: int, before: int, row: int) -> None:
         amounts = self.amounts[n]
         if before != NOWHERE:
             self.give_back(before, amounts)
-            self._count(n, before, -1)
+            self._count_group_member(n, before, -1)
         if row != NOWHERE:
             self.take(row, amounts)
-            self._count(n, row, 1)
+            self._count_group_member(n, row, 1)
         self.at[n] = row
 
-    def _count(self, n: int, row: int, sign: int) -> None:
+    def _count_group_member(self, n: int, row: int, sign: int) -> None:
         group = self.items[n].apart
         if group is not None:
             nothing = np.zeros(len(self.hosts.names), dtype=np.int64)
             counts = self._apart.setdefault(group.uuid, nothing)
             counts[row] += sign
 
-    def _item(
+    def _build_item(
         self, each: cluster.Running, together: Mapping[str, int]
     ) -> Item:
         group = each.bound
         is_bound = group is not None and together[group.uuid] > 1
-        amounts = cluster.vector(dict(each.amounts), self._classes)
+        amounts = cluster.amounts_vector(dict(each.amounts), self._classes)
         is_apart = group is not None and group.rule is request.Rule.APART
         return Item(
             each.uuid,
-            None if is_bound else self._shape(each),
+            None if is_bound else self._shape_of(each),
             group if is_apart else None,
             amounts,
         )
 
-    def _shape(self, each: cluster.Running) -> hosts_module.Shape | None:
+    def _shape_of(self, each: cluster.Running) -> hosts_module.Shape | None:
         is_known = set(self._classes) >= dict(each.amounts).keys()
         if each.demand is None or not each.amounts or not is_known:
             return None

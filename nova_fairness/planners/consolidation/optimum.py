@@ -20,7 +20,7 @@ Rows = layout_module.Rows
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Fewest:
+class FewestHosts:
     """The fewest hosts in use, as far as the search found them.
 
     :ivar found: number of hosts of the best packing; ``None`` if no packing
@@ -37,24 +37,24 @@ class Fewest:
 
 def fewest(
     snapshot: cluster.ClusterSnapshot, longest_s: float | None = None
-) -> Fewest:
+) -> FewestHosts:
     """Find the fewest hosts for all servers.
 
     :param longest_s: time limit of the search, seconds; ``None`` for no limit.
     """
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     program = _Program(layout)
-    found = programs.choose(
+    found = programs.solve_integer_program(
         program.cost, program.most, program.rows, longest_s
     )
-    least = bound(layout)
+    least = lower_bound(layout)
     if found is None:
-        return Fewest(None, least)
+        return FewestHosts(None, least)
     at_least = max(least, int(np.ceil(found.bound - 1e-6)))
-    return Fewest(round(found.cost), at_least, program.at(found.chosen))
+    return FewestHosts(round(found.cost), at_least, program.at(found.chosen))
 
 
-def bound(layout: layout_module.HostLayout) -> int:
+def lower_bound(layout: layout_module.HostLayout) -> int:
     """Return a lower bound of the number of hosts that can run all servers.
 
     For each class, hosts are counted from the largest down until their
@@ -80,9 +80,9 @@ class _Program:
         self._count = len(layout.hosts.names)
         self._entries: list[tuple[int, int, float]] = []
         self._bounds: list[tuple[float, float]] = []
-        self._listed = pairs = self._pairs()
-        self._capacity(pairs)
-        self._alike()
+        self._listed = pairs = self._item_host_pairs()
+        self._add_capacity_rows(pairs)
+        self._add_symmetry_rows()
         self.cost = np.zeros(self._count + len(pairs))
         self.cost[: self._count] = 1.0
         self.most = np.ones(len(self.cost))
@@ -106,14 +106,14 @@ class _Program:
                 at[n] = row
         return at
 
-    def _row(
+    def _add_row(
         self, entries: list[tuple[int, float]], lower: float, upper: float
     ) -> None:
         number = len(self._bounds)
         self._entries += [(number, column, value) for column, value in entries]
         self._bounds.append((lower, upper))
 
-    def _pairs(self) -> list[tuple[int, int]]:
+    def _item_host_pairs(self) -> list[tuple[int, int]]:
         """Return pairs of an item and the row of a host that can run it."""
         layout, takes = self._layout, self._layout.hosts.takes
         pairs: list[tuple[int, int]] = []
@@ -125,10 +125,10 @@ class _Program:
             first = len(pairs)
             pairs += [(int(n), int(row)) for row in sorted(rows | {at})]
             columns = range(first, len(pairs))
-            self._row([(self._count + k, 1.0) for k in columns], 1, 1)
+            self._add_row([(self._count + k, 1.0) for k in columns], 1, 1)
         return pairs
 
-    def _capacity(self, pairs: list[tuple[int, int]]) -> None:
+    def _add_capacity_rows(self, pairs: list[tuple[int, int]]) -> None:
         layout = self._layout
         stay = layout.stay
         on: dict[int, list[tuple[int, int]]] = {}
@@ -137,16 +137,16 @@ class _Program:
         for row in range(self._count):
             there = on.get(row, [])
             is_used = float(stay[:, row].any())
-            self._row([(row, 1.0)], is_used, 1)
+            self._add_row([(row, 1.0)], is_used, 1)
             for c in range(len(stay)):
                 room = max(
                     int(layout.hosts.capacity[c, row] - stay[c, row]), 0
                 )
                 entries = [(k, float(layout.amounts[n, c])) for k, n in there]
-                self._row([*entries, (row, -float(room))], -np.inf, 0)
-            self._apart(there)
+                self._add_row([*entries, (row, -float(room))], -np.inf, 0)
+            self._add_group_rows(there)
 
-    def _apart(self, there: list[tuple[int, int]]) -> None:
+    def _add_group_rows(self, there: list[tuple[int, int]]) -> None:
         groups: dict[str, list[tuple[int, float]]] = {}
         limits = {}
         for k, n in there:
@@ -155,12 +155,12 @@ class _Program:
                 groups.setdefault(group.uuid, []).append((k, 1.0))
                 limits[group.uuid] = group.per_host
         for uuid, entries in groups.items():
-            self._row(entries, 0, limits[uuid])
+            self._add_row(entries, 0, limits[uuid])
 
-    def _alike(self) -> None:
+    def _add_symmetry_rows(self) -> None:
         """Require that among equal empty hosts the first one is used first."""
         kinds, empty = self._layout.hosts.kinds, ~self._layout.stay.any(axis=0)
         for kind in np.unique(kinds):
             rows = np.flatnonzero((kinds == kind) & empty)
             for one, other in itertools.pairwise(rows):
-                self._row([(int(one), 1.0), (int(other), -1.0)], 0, 1)
+                self._add_row([(int(one), 1.0), (int(other), -1.0)], 0, 1)

@@ -35,17 +35,17 @@ def fill(
     :returns: whether all items are on a host; otherwise some of them may be.
     """
     listed = list(items)
-    kinds = _kinds(layout, listed)
-    sorts, rare = _sorts(layout, kinds, np.array(rows, dtype=np.intp))
+    kinds = _largest_kinds(layout, listed)
+    sorts, rare = _frequent_sorts(layout, kinds, np.array(rows, dtype=np.intp))
     busy = layout.busy
     in_use = [row for row in rare if busy[row]]
     bin_filling.fill(layout, listed, in_use)
-    _pack(layout, _left(layout, kinds), sorts)
+    _pack_all_or_none(layout, _unplaced_items(layout, kinds), sorts)
     left = [n for n in listed if layout.at[n] == layout_module.NOWHERE]
     return bin_filling.fill(layout, left, rows)
 
 
-def _kinds(
+def _largest_kinds(
     layout: layout_module.HostLayout, items: list[int]
 ) -> list[list[int]]:
     """Return the items by kind, for the kinds with the largest total size.
@@ -70,7 +70,7 @@ def _kinds(
     return [one[k] for k in order[:_KINDS]]
 
 
-def _left(
+def _unplaced_items(
     layout: layout_module.HostLayout, kinds: list[list[int]]
 ) -> list[list[int]]:
     """Return the items of each kind that are on no host."""
@@ -80,7 +80,7 @@ def _left(
     ]
 
 
-def _sorts(
+def _frequent_sorts(
     layout: layout_module.HostLayout, kinds: list[list[int]], rows: Rows
 ) -> tuple[list[Rows], Rows]:
     """Return the rows of the hosts of each frequent sort, and the rows of
@@ -97,7 +97,7 @@ def _sorts(
     return found[:_SORTS], rare
 
 
-def _pack(
+def _pack_all_or_none(
     layout: layout_module.HostLayout, kinds: list[list[int]], sorts: list[Rows]
 ) -> None:
     """Put all items that fit on hosts of these sorts, or none."""
@@ -115,8 +115,8 @@ def _pack(
     if not fits:
         return
     one = [each[0] for each in fits]
-    found = columns.packed(
-        columns.Task(
+    found = columns.pack(
+        columns.PackingTask(
             layout.amounts[one],
             np.array([len(each) for each in fits], dtype=np.int64),
             room,
@@ -128,14 +128,14 @@ def _pack(
         )
     )
     if found is not None:
-        _put(layout, fits, sorts, found)
+        _apply_packing(layout, fits, sorts, found)
 
 
-def _put(
+def _apply_packing(
     layout: layout_module.HostLayout,
     kinds: list[list[int]],
     sorts: list[Rows],
-    packed: columns.Packed,
+    packed: columns.Packing,
 ) -> None:
     """Put items on the hosts of a packing."""
     hosts = [iter(rows.tolist()) for rows in sorts]

@@ -63,9 +63,9 @@ def rescue(
     item = layout_module.item_of(asked.uuid, shape, apart, snapshot.classes)
     new = [layout.add(item) for _ in range(count)]
     first, mark = None, layout.mark()
-    for is_settled in _settling(layout, new, allowed, rules.depth):
+    for is_settled in _placements(layout, new, allowed, rules.depth):
         plan = (
-            rules_module.made(layout, rules, detours=True)
+            rules_module.plan_from_layout(layout, rules, detours=True)
             if is_settled
             else None
         )
@@ -75,11 +75,11 @@ def rescue(
         layout.back(mark)
     if first is not None and not first.moves:
         return first
-    best = _cheaper(layout, new, allowed, rules, first)
+    best = _cheaper_plan(layout, new, allowed, rules, first)
     return None if best is None or rules.is_dear(best.cost_mb) else best
 
 
-def _cheaper(
+def _cheaper_plan(
     layout: layout_module.HostLayout,
     new: list[int],
     allowed: layout_module.Marks,
@@ -94,16 +94,16 @@ def _cheaper(
     if len(new) > 1 or levels < 1:
         return best
     depth = dataclasses.replace(rules.depth, levels=levels)
-    for cost in swap.ways(layout, new[0], allowed, depth):
+    for cost in swap.place_by_swap(layout, new[0], allowed, depth):
         if best is not None and cost >= best.cost_mb:
             continue
-        plan = rules_module.made(layout, rules, detours=True)
+        plan = rules_module.plan_from_layout(layout, rules, detours=True)
         if plan and (best is None or plan.cost_mb < best.cost_mb):
             best = plan
     return best
 
 
-def _settling(
+def _placements(
     layout: layout_module.HostLayout,
     new: list[int],
     allowed: layout_module.Marks,
@@ -113,10 +113,10 @@ def _settling(
 
     :returns: for each placement: whether it found hosts for all items.
     """
-    yield displacement.settle(layout, new, allowed, depth)
+    yield displacement.place_with_displacement(layout, new, allowed, depth)
     for hosts in range(2, depth.repacked + 1):
-        yield displacement.crowd(layout, new, allowed, hosts)
+        yield displacement.repack_freest_hosts(layout, new, allowed, hosts)
     # Patterns exchange hosts that are alike. An item that must be beside other
     # servers cannot be exchanged to another host.
     if depth.tight and (allowed == layout.hosts.takes).all():
-        yield repack.tighten(layout, new, allowed, depth.tight)
+        yield repack.repack_by_patterns(layout, new, allowed, depth.tight)

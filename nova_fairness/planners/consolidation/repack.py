@@ -53,34 +53,36 @@ def repack(
         counts, and the plan is not whole.
     """
     layout = layout_module.HostLayout(snapshot, rules.rule)
-    before, least = int(layout.busy.sum()), optimum.bound(layout)
-    nothing = rules_module.made(
+    before, least = int(layout.busy.sum()), optimum.lower_bound(layout)
+    nothing = rules_module.plan_from_layout(
         layout, rules
     ) or rules_module.ConsolidationPlan((), (before, before))
     packed = list(_packings(snapshot, rules)) if before > least else []
     fewest = min((count for count, _ in packed), default=before)
     is_whole = True
     if search_s and min(fewest, before) > least:
-        searched, is_whole = _searched(snapshot, search_s)
+        searched, is_whole = _packings_by_program(snapshot, search_s)
         packed += searched
         fewest = min((count for count, _ in packed), default=before)
     packed = [
-        (count, _at_home(layout, at)) for count, at in packed if count < before
+        (count, _with_more_staying(layout, at))
+        for count, at in packed
+        if count < before
     ]
-    packed += _emptied(snapshot, rules, min(fewest, before - 1))
-    best = _cheapest(layout, rules, packed) or nothing
+    packed += _packing_by_emptying(snapshot, rules, min(fewest, before - 1))
+    best = _cheapest_plan(layout, rules, packed) or nothing
     best = dataclasses.replace(best, is_whole=is_whole)
     if not best.moves:
         return best
-    after = utilisation.after(snapshot, best.moves)
+    after = utilisation.snapshot_after_moves(snapshot, best.moves)
     is_fewest = best.busy[1] <= fewest
-    if is_fewest and not _emptied(after, rules, best.busy[1] - 1):
+    if is_fewest and not _packing_by_emptying(after, rules, best.busy[1] - 1):
         return best
     # Fewer hosts may have an order from there on.
-    return _joined(best, repack(after, rules, search_s))
+    return _joined_plan(best, repack(after, rules, search_s))
 
 
-def _at_home(layout: layout_module.HostLayout, at: Rows) -> Rows:
+def _with_more_staying(layout: layout_module.HostLayout, at: Rows) -> Rows:
     """Return a packing on the same hosts in which more servers stay on their
     present hosts.
 
@@ -91,7 +93,7 @@ def _at_home(layout: layout_module.HostLayout, at: Rows) -> Rows:
     :param at: (n,) rows of the hosts of items in the packing.
     """
     mark, home = layout.mark(), layout.at.copy()
-    _put(layout, at)
+    _apply_packing(layout, at)
     busy = layout.targets
     moved = np.flatnonzero((at != home) & busy[home])
     for n in map(int, moved[np.argsort(-layout.cost[moved], kind='stable')]):
@@ -104,7 +106,7 @@ def _at_home(layout: layout_module.HostLayout, at: Rows) -> Rows:
     return found
 
 
-def _emptied(
+def _packing_by_emptying(
     snapshot: cluster.ClusterSnapshot,
     rules: rules_module.ConsolidationRules,
     fewest: int,
@@ -129,7 +131,7 @@ def _emptied(
     return [(found.busy[1], at)]
 
 
-def _joined(
+def _joined_plan(
     first: rules_module.ConsolidationPlan, then: rules_module.ConsolidationPlan
 ) -> rules_module.ConsolidationPlan:
     """Return one plan that executes a plan after another; a server may move
@@ -148,7 +150,7 @@ def _joined(
     )
 
 
-def _cheapest(
+def _cheapest_plan(
     layout: layout_module.HostLayout,
     rules: rules_module.ConsolidationRules,
     packed: list[tuple[int, Rows]],
@@ -170,8 +172,8 @@ def _cheapest(
         for cost_mb, at in sorted(sent, key=lambda each: each[0]):
             if best is not None and cost_mb >= best.cost_mb:
                 break
-            _put(layout, at)
-            plan = rules_module.made(layout, rules, detours=True)
+            _apply_packing(layout, at)
+            plan = rules_module.plan_from_layout(layout, rules, detours=True)
             if plan and (best is None or plan.cost_mb < best.cost_mb):
                 best = plan
         if best is not None:
@@ -179,7 +181,7 @@ def _cheapest(
     return None
 
 
-def tighten(
+def repack_by_patterns(
     layout: layout_module.HostLayout,
     new: list[int],
     allowed: Marks,
@@ -195,14 +197,16 @@ def tighten(
     :param hosts: number of hosts that are repacked.
     :returns: whether all items are on a host.
     """
-    if not displacement.crowd(layout, new, allowed, hosts, [patterns.fill]):
+    if not displacement.repack_freest_hosts(
+        layout, new, allowed, hosts, [patterns.fill]
+    ):
         return False
-    _, at = _named(layout)
-    _put(layout, at)
+    _, at = _packing_of_layout(layout)
+    _apply_packing(layout, at)
     return True
 
 
-def _put(layout: layout_module.HostLayout, at: Rows) -> None:
+def _apply_packing(layout: layout_module.HostLayout, at: Rows) -> None:
     """Put items on the hosts of a packing.
 
     :param at: (n,) rows of the hosts.
@@ -228,16 +232,16 @@ def _packings(
         total = np.maximum(layout.hosts.capacity.sum(axis=1), 1)
         largest = (layout.amounts / total).max(axis=1, initial=0.0)
         for size in (layout.size, largest):
-            if _pack(layout, _taken_off_hosts(layout), size):
-                yield _named(layout)
+            if _pack(layout, _remove_from_hosts(layout), size):
+                yield _packing_of_layout(layout)
             layout.back(0)
     for fill in _FILLS:
-        if fill(layout, _taken_off_hosts(layout), _opening(layout)):
-            yield _named(layout)
+        if fill(layout, _remove_from_hosts(layout), _host_order(layout)):
+            yield _packing_of_layout(layout)
         layout.back(0)
 
 
-def _searched(
+def _packings_by_program(
     snapshot: cluster.ClusterSnapshot, longest_s: float
 ) -> tuple[list[tuple[int, Rows]], bool]:
     """Return packings of an integer program, and whether they are optimal."""
@@ -248,11 +252,11 @@ def _searched(
         return [], False
     if found.at is None:
         return [], False
-    _put(layout, found.at)
-    return [_named(layout)], found.found == found.bound
+    _apply_packing(layout, found.at)
+    return [_packing_of_layout(layout)], found.found == found.bound
 
 
-def _taken_off_hosts(layout: layout_module.HostLayout) -> list[int]:
+def _remove_from_hosts(layout: layout_module.HostLayout) -> list[int]:
     """Remove all movable items from their hosts.
 
     :returns: these items.
@@ -263,7 +267,7 @@ def _taken_off_hosts(layout: layout_module.HostLayout) -> list[int]:
     return items
 
 
-def _opening(layout: layout_module.HostLayout) -> list[int]:
+def _host_order(layout: layout_module.HostLayout) -> list[int]:
     """Return the rows of hosts: hosts in use first, then by size, the
     largest first.
     """
@@ -284,14 +288,16 @@ def _pack(
     for n in sorted(items, key=lambda n: (-size[n], n)):
         row = layout.find(n, layout.targets)
         if row == layout_module.NOWHERE:
-            row = _opened(layout, n, worth)
+            row = _largest_unused_host(layout, n, worth)
         if row == layout_module.NOWHERE:
             return False
         layout.put(n, row)
     return True
 
 
-def _opened(layout: layout_module.HostLayout, n: int, worth: Fractions) -> int:
+def _largest_unused_host(
+    layout: layout_module.HostLayout, n: int, worth: Fractions
+) -> int:
     """Return the row of the largest unused host with room for an item; -1
     if there is none.
     """
@@ -299,7 +305,7 @@ def _opened(layout: layout_module.HostLayout, n: int, worth: Fractions) -> int:
     return int(rows[worth[rows].argmax()]) if len(rows) else -1
 
 
-def _named(layout: layout_module.HostLayout) -> tuple[int, Rows]:
+def _packing_of_layout(layout: layout_module.HostLayout) -> tuple[int, Rows]:
     """Return the number of hosts in use, and the row of the host of each item,
     in a layout.
 
@@ -310,15 +316,15 @@ def _named(layout: layout_module.HostLayout) -> tuple[int, Rows]:
     layout.back(0)
     is_empty = np.asarray(~layout.stay.any(axis=0))
     alike = layout.alike(map(int, np.flatnonzero(layout.may_move)))
-    new = _exchanged(layout, alike, packed, is_empty)[packed]
+    new = _exchange_hosts(layout, alike, packed, is_empty)[packed]
     for items in alike:
-        new[items] = _staying(layout.at[items], new[items])
+        new[items] = _assign_hosts(layout.at[items], new[items])
     busy = np.asarray(~is_empty)
     busy[new] = True
     return int(busy.sum()), new
 
 
-def _exchanged(
+def _exchange_hosts(
     layout: layout_module.HostLayout,
     alike: list[list[int]],
     packed: Rows,
@@ -340,14 +346,14 @@ def _exchanged(
         same = np.minimum(arriving[:, np.newaxis], lying)
         kept[np.ix_(to, at)] += same * layout.cost[items[0]]
     new = np.arange(len(kinds))
-    is_free = is_empty & ~_bound(layout, alike, packed)
+    is_free = is_empty & ~_has_restricted_item(layout, alike, packed)
     for kind in np.unique(kinds[is_free]):
         rows = np.flatnonzero(is_free & (kinds == kind))
         new[rows] = rows[programs.assign(-kept[np.ix_(rows, rows)])]
     return new
 
 
-def _bound(
+def _has_restricted_item(
     layout: layout_module.HostLayout, alike: list[list[int]], packed: Rows
 ) -> Marks:
     """Return whether each host has an item that may not be on all hosts of
@@ -364,7 +370,7 @@ def _bound(
     return bound
 
 
-def _staying(at: Rows, new: Rows) -> Rows:
+def _assign_hosts(at: Rows, new: Rows) -> Rows:
     """Assign new hosts to interchangeable items, so that as many as possible
     stay on their host.
 

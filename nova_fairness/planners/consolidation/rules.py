@@ -16,7 +16,7 @@ from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import waves as waves_module
 
 _DEPTH = displacement.Depth()
-_AT_ONCE = waves_module.AtOnce()
+_AT_ONCE = waves_module.MoveConcurrency()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ConsolidationRules:
 
     rule: weighers.Rule = weighers.fullest
     depth: displacement.Depth = _DEPTH
-    at_once: waves_module.AtOnce = _AT_ONCE
+    at_once: waves_module.MoveConcurrency = _AT_ONCE
     dearest_mb: int | None = None
     partial: bool = False
     spare: int = 0
@@ -71,7 +71,7 @@ class ConsolidationPlan:
         return sum(each.cost_mb for each in self.moves)
 
 
-def made(
+def plan_from_layout(
     layout: layout_module.HostLayout,
     rules: ConsolidationRules,
     parts: Sequence[Sequence[waves_module.Step]] = (),
@@ -83,30 +83,32 @@ def made(
     :param layout: layout with changes; afterwards it is in its first state.
     :param parts: the same moves in an order in which each has room; a server
         may move twice in it.
-    :param detours: see :func:`.waves.waves`.
+    :param detours: see :func:`.waves.plan_waves`.
     :returns: ``None`` if no order of the moves is found.
     """
     after, busy_after = layout.at.copy(), int(layout.busy.sum())
-    off = _off(layout, rules.spare)
+    off = _hosts_to_power_off(layout, rules.spare)
     layout.back(0)
-    steps = waves_module.changed(layout.at, after)
-    found = waves_module.waves(layout, steps, rules.at_once, detours)
+    steps = waves_module.steps_between(layout.at, after)
+    found = waves_module.plan_waves(layout, steps, rules.at_once, detours)
     if found is None:
-        found = _in_parts(layout, parts, rules)
+        found = _waves_of_parts(layout, parts, rules)
     if found is None:
         return None
     busy = int(layout.busy.sum()), busy_after
-    return ConsolidationPlan(waves_module.named(layout, found), busy, off)
+    return ConsolidationPlan(
+        waves_module.moves_of_waves(layout, found), busy, off
+    )
 
 
-def _in_parts(
+def _waves_of_parts(
     layout: layout_module.HostLayout,
     parts: Sequence[Sequence[waves_module.Step]],
     rules: ConsolidationRules,
 ) -> list[list[waves_module.Step]] | None:
     found: list[list[waves_module.Step]] = []
     for steps in parts:
-        waves = waves_module.waves(layout, steps, rules.at_once)
+        waves = waves_module.plan_waves(layout, steps, rules.at_once)
         if waves is None:
             break
         found += waves
@@ -117,10 +119,12 @@ def _in_parts(
     if not is_whole:
         return None
     # The best steps, one by one, may move a server back to its first host.
-    return waves_module.straight(layout, found, rules.at_once)
+    return waves_module.without_detours(layout, found, rules.at_once)
 
 
-def _off(layout: layout_module.HostLayout, spare: int) -> tuple[str, ...]:
+def _hosts_to_power_off(
+    layout: layout_module.HostLayout, spare: int
+) -> tuple[str, ...]:
     empty = np.flatnonzero(~layout.busy & layout.hosts.takes)
     # The largest hosts are kept ready: most requests fit on them.
     size = layout.hosts.capacity[:, empty].sum(axis=0)

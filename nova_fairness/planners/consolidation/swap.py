@@ -26,7 +26,7 @@ cheapest ones.
 """
 
 
-def ways(
+def place_by_swap(
     layout: layout_module.HostLayout,
     new: int,
     allowed: Marks,
@@ -42,21 +42,23 @@ def ways(
     :returns: memory that the servers which leave the host send, MB.
     """
     mark = layout.mark()
-    for row in _nearest(layout, new, allowed):
-        for items, cost in _sets(layout, new, row):
+    for row in _hosts_by_lack(layout, new, allowed):
+        for items, cost in _swap_sets(layout, new, row):
             for n in items:
                 layout.put(n, layout_module.NOWHERE)
             layout.put(new, row)
             others = layout.hosts.takes.copy()
             others[row] = False
-            if displacement.settle(layout, items, others, depth):
+            if displacement.place_with_displacement(
+                layout, items, others, depth
+            ):
                 yield cost
                 layout.back(mark)
                 break
             layout.back(mark)
 
 
-def _nearest(
+def _hosts_by_lack(
     layout: layout_module.HostLayout, new: int, allowed: Marks
 ) -> list[int]:
     """Return rows of hosts that can run an item when empty, the host with
@@ -72,7 +74,7 @@ def _nearest(
     return [int(row) for row in rows[order][:_HOSTS]]
 
 
-def _sets(
+def _swap_sets(
     layout: layout_module.HostLayout, new: int, row: int
 ) -> list[tuple[tuple[int, ...], int]]:
     """Return sets of servers whose moves make enough room, and their cost in

@@ -14,7 +14,7 @@ from nova_fairness.planners.consolidation import layout as layout_module
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Figures:
+class UtilisationFigures:
     """Hosts in use, and the inequality of their use.
 
     :ivar busy: names of hosts in use.
@@ -27,20 +27,22 @@ class Figures:
     spread: float
 
 
-def figures(snapshot: cluster.ClusterSnapshot) -> Figures:
+def utilisation_figures(
+    snapshot: cluster.ClusterSnapshot,
+) -> UtilisationFigures:
     """Return the hosts in use, and how much the most used host exceeds the
     average.
     """
     layout = layout_module.HostLayout(snapshot, weighers.fullest)
     names = layout.hosts.names
     busy = [names[row] for row in np.flatnonzero(layout.busy)]
-    return Figures(
+    return UtilisationFigures(
         frozenset(busy),
         max(float(layout.over().max(initial=0.0)), 0.0),
     )
 
 
-def after(
+def snapshot_after_moves(
     snapshot: cluster.ClusterSnapshot, moves: Iterable[plans.Move]
 ) -> cluster.ClusterSnapshot:
     """Return the snapshot after moves, in their order."""
@@ -49,7 +51,9 @@ def after(
     used = snapshot.inventory.used.copy()
     for move in moves:
         server = at[move.server]
-        amounts = cluster.vector(dict(server.amounts), snapshot.classes)
+        amounts = cluster.amounts_vector(
+            dict(server.amounts), snapshot.classes
+        )
         used[rows[server.host]] -= amounts
         used[rows[move.target]] += amounts
         at[move.server] = dataclasses.replace(server, host=move.target)

@@ -27,7 +27,7 @@ _DETOURS, _IN_ALL = 2, 2000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class AtOnce:
+class MoveConcurrency:
     """Largest number of simultaneous moves.
 
     :ivar cloud: largest number of moves in the whole cloud, >= 1.
@@ -42,7 +42,7 @@ Step = tuple[int, int]
 """An item, and the row of its new host."""
 
 
-def changed(before: Rows, after: Rows) -> list[Step]:
+def steps_between(before: Rows, after: Rows) -> list[Step]:
     """Return the items that have another host afterwards; new items are left
     out.
 
@@ -53,10 +53,10 @@ def changed(before: Rows, after: Rows) -> list[Step]:
     return [(int(n), int(after[n])) for n in np.flatnonzero(moved)]
 
 
-def waves(
+def plan_waves(
     layout: layout_module.HostLayout,
     steps: Sequence[Step],
-    at_once: AtOnce,
+    at_once: MoveConcurrency,
     detours: bool = False,
 ) -> list[list[Step]] | None:
     """Put moves into waves, so that each move has room.
@@ -71,10 +71,14 @@ def waves(
     may = layout.may_move & (layout.at != layout_module.NOWHERE) & detours
     left, count = np.where(may, _DETOURS, 0), _IN_ALL
     while len(pending):
-        chosen = _wave(layout, pending, at_once)
+        chosen = _next_wave(layout, pending, at_once)
         wave = [(int(n), int(row)) for n, row in pending[chosen]]
         pending = np.delete(pending, chosen, axis=0)
-        if not wave and count and (step := _detour(layout, pending, left)):
+        if (
+            not wave
+            and count
+            and (step := _cheapest_detour(layout, pending, left))
+        ):
             count -= 1
             wave, left[step[0]] = [step], left[step[0]] - 1
             if step[0] not in pending[:, 0]:
@@ -87,13 +91,13 @@ def waves(
         for n, row in wave:
             layout.put(n, row)
     layout.back(mark)
-    return straight(layout, found, at_once)
+    return without_detours(layout, found, at_once)
 
 
-def straight(
+def without_detours(
     layout: layout_module.HostLayout,
     found: list[list[Step]],
-    at_once: AtOnce,
+    at_once: MoveConcurrency,
 ) -> list[list[Step]]:
     """Remove detours and double moves that no other move needs.
 
@@ -122,13 +126,13 @@ def straight(
 def _can_be_made(
     layout: layout_module.HostLayout,
     found: Sequence[Sequence[Step]],
-    at_once: AtOnce,
+    at_once: MoveConcurrency,
 ) -> bool:
     """Whether all moves of each wave can run at the same time."""
     mark, can = layout.mark(), True
     for wave in found:
         pending = np.array(wave, dtype=np.intp).reshape(len(wave), 2)
-        can = len(_wave(layout, pending, at_once)) == len(wave)
+        can = len(_next_wave(layout, pending, at_once)) == len(wave)
         if not can:
             break
         for n, row in wave:
@@ -137,7 +141,7 @@ def _can_be_made(
     return can
 
 
-def _detour(
+def _cheapest_detour(
     layout: layout_module.HostLayout, pending: Rows, left: Rows
 ) -> Step | None:
     """Return the cheapest move that frees enough room on a host for another
@@ -149,7 +153,7 @@ def _detour(
     :param left: (n,) detours that each item may still make.
     """
     moves = np.isin(np.arange(len(left)), pending[:, 0])
-    frees = _frees(layout, pending)
+    frees = _frees_enough(layout, pending)
     order = np.lexsort((layout.cost, ~moves, ~frees))
     for n in map(int, order[(left > 0)[order] & (frees | moves)[order]]):
         others = layout.hosts.takes.copy()
@@ -160,7 +164,7 @@ def _detour(
     return None
 
 
-def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
+def _frees_enough(layout: layout_module.HostLayout, pending: Rows) -> Marks:
     """Return whether each item frees enough room for a pending move, (n,).
 
     The pending move is that of the smallest item bound for the same host.
@@ -175,8 +179,8 @@ def _frees(layout: layout_module.HostLayout, pending: Rows) -> Marks:
     return np.asarray(frees & (layout.at != layout_module.NOWHERE))
 
 
-def _wave(
-    layout: layout_module.HostLayout, pending: Rows, at_once: AtOnce
+def _next_wave(
+    layout: layout_module.HostLayout, pending: Rows, at_once: MoveConcurrency
 ) -> list[int]:
     """Return the indices of the pending moves that can run now."""
     items, rows = pending.T
@@ -206,7 +210,7 @@ def _wave(
     return wave
 
 
-def named(
+def moves_of_waves(
     layout: layout_module.HostLayout, found: Sequence[Sequence[Step]]
 ) -> tuple[plans.Move, ...]:
     """Return the moves of servers, wave by wave."""

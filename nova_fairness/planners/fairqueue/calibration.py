@@ -89,8 +89,8 @@ class Calibration:
         off_50, off_90 = self.corrections()
         told = {}
         for uuid, each in estimates.items():
-            p50 = now + _corrected(each.p50 - now, off_50)
-            p90 = now + _corrected(each.p90 - now, off_90)
+            p50 = now + _corrected_wait(each.p50 - now, off_50)
+            p90 = now + _corrected_wait(each.p90 - now, off_90)
             told[uuid] = cluster.Estimate(p50, max(p50, p90))
         return told
 
@@ -154,11 +154,17 @@ class Calibration:
             return 0.0, 0.0
         return (
             _quantile(
-                [_off(each.took_s, each.raw_p50_s) for each in self.past],
+                [
+                    _relative_error(each.took_s, each.raw_p50_s)
+                    for each in self.past
+                ],
                 expected_ends.MEDIAN,
             ),
             _quantile(
-                [_off(each.took_s, each.raw_p90_s) for each in self.past],
+                [
+                    _relative_error(each.took_s, each.raw_p90_s)
+                    for each in self.past
+                ],
                 expected_ends.LATE,
             ),
         )
@@ -181,12 +187,12 @@ class Calibration:
         )
 
 
-def _off(took_s: float, wait_s: float) -> float:
+def _relative_error(took_s: float, wait_s: float) -> float:
     """Return the error of an estimated wait, as a part of this wait."""
     return (took_s - wait_s) / max(wait_s, _SHORT_S)
 
 
-def _corrected(wait_s: float, off: float) -> float:
+def _corrected_wait(wait_s: float, off: float) -> float:
     """Return an estimated wait plus an error, which is a part of the wait."""
     return max(wait_s + off * max(wait_s, _SHORT_S), 0.0)
 

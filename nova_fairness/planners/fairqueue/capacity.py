@@ -72,7 +72,7 @@ class FreeRoom:
         self._open: dict[int, cluster.Amounts] = {}
         self._kept = 0
         self._members = {
-            group: self._counted(self._hosts.rows(names))
+            group: self._counts_by_host(self._hosts.rows(names))
             for group, names in snapshot.members.items()
         }
         self._running = snapshot.running
@@ -96,28 +96,28 @@ class FreeRoom:
             why = self._hosts.shape(each.demand).never
             if why:
                 return why
-        if _plain(unit):
+        if _single_demand(unit):
             return None
-        found = self._in_empty(unit)
+        found = self._search_empty_cloud(unit)
         if found.rows is not None or not found.is_known:
             return None
-        return too_many(unit, found.fit)
+        return too_many_servers_reason(unit, found.fit)
 
-    def full_group(self, unit: order.Unit) -> reason.Why | None:
+    def full_group_reason_of(self, unit: order.Unit) -> reason.Why | None:
         """Return why a unit could not start if only members of its server
         group ran.
 
         :returns: ``None`` if it could, if no member runs, or if the answer is
             not known.
         """
-        if unit.group is None or not self._present(unit.group).any():
+        if unit.group is None or not self._members_by_host(unit.group).any():
             return None
-        found = self._among_members(unit)
+        found = self._search_among_members(unit)
         if found.rows is not None or not found.is_known:
             return None
-        return group_is_full(unit, found.fit)
+        return full_group_reason(unit, found.fit)
 
-    def may_hold(self, unit: order.Unit) -> bool:
+    def fits_with_own_group(self, unit: order.Unit) -> bool:
         """Whether a unit fits if only members of its server group run.
 
         Members of its server group limit its hosts as long as they run. A unit
@@ -125,9 +125,9 @@ class FreeRoom:
         """
         if unit.group is None:
             return True
-        if not self._present(unit.group).any():
-            return self._in_empty(unit).rows is not None
-        return self._emptied(unit) is not None
+        if not self._members_by_host(unit.group).any():
+            return self._search_empty_cloud(unit).rows is not None
+        return self._find_in_empty_cloud(unit) is not None
 
     def is_blocked_by_own_project(self, unit: order.Unit) -> bool:
         """Whether servers of its own project leave no room for a unit.
@@ -135,39 +135,50 @@ class FreeRoom:
         Only servers without a known end count: they leave only if their owner
         ends them.
         """
-        empty = self._capacity - self._beside(unit.group) - self._own(unit)
-        return self._placed(unit, empty, self._limit(unit)).rows is None
+        empty = (
+            self._capacity - self._beside(unit.group) - self._own_amounts(unit)
+        )
+        return (
+            self._place_jobs(unit, empty, self._limit_per_host(unit)).rows
+            is None
+        )
 
-    def _in_empty(self, unit: order.Unit) -> groups.FoundHosts:
+    def _search_empty_cloud(self, unit: order.Unit) -> groups.FoundHosts:
         """Search room in an empty cloud, without members of the server group.
 
         For a single job the result tells only whether it fits, not where.
         """
-        limit = self._limit(unit, np.zeros(len(self._hosts.names), np.int64))
-        jobs = self._jobs(unit)
+        limit = self._limit_per_host(
+            unit, np.zeros(len(self._hosts.names), np.int64)
+        )
+        jobs = self._jobs_of_unit(unit)
         if len(jobs) > 1:
-            return self._placed(unit, self._capacity, limit)
+            return self._place_jobs(unit, self._capacity, limit)
         shape, count = jobs[0].shape, jobs[0].count
         whole = np.minimum(shape.count_when_empty, limit[shape.rows])
         fit = min(int(np.minimum(whole, count).sum()), count)
         if fit == count:
             return groups.FoundHosts((), unit.count)
-        return groups.FoundHosts(None, 0 if _together(unit) else fit)
+        return groups.FoundHosts(None, 0 if _is_together(unit) else fit)
 
-    def _emptied(
+    def _find_in_empty_cloud(
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> Placement | None:
         """Return hosts for a unit if only members of its server group run."""
-        return self._spread(unit, self._among_members(unit, prefer))
+        return self._hosts_by_request(
+            unit, self._search_among_members(unit, prefer)
+        )
 
-    def _among_members(
+    def _search_among_members(
         self, unit: order.Unit, prefer: groups.Preference | None = None
     ) -> groups.FoundHosts:
         """Search room in a cloud with only the members of the unit's server
         group.
         """
         empty = self._capacity - self._beside(unit.group)
-        return self._placed(unit, empty, self._limit(unit), prefer)
+        return self._place_jobs(
+            unit, empty, self._limit_per_host(unit), prefer
+        )
 
     def find(self, unit: order.Unit, binds: int = BOTH) -> Placement | None:
         """Return hosts for all servers of a unit; ``None`` if there is no
@@ -176,10 +187,10 @@ class FreeRoom:
         :param binds: bits of reserved room that the unit may not use, because
             it does not end before this room is needed.
         """
-        demand, binds = _plain(unit), binds & self._kept
+        demand, binds = _single_demand(unit), binds & self._kept
         if demand in self._too_small or (demand, binds) in self._behind:
             return None
-        return self._search(unit, self._left(binds))[0]
+        return self._find_and_count(unit, self._free_for(binds))[0]
 
     def find_later(
         self,
@@ -193,7 +204,7 @@ class FreeRoom:
         :param returned: (c, p) amounts of these servers.
         :param gone: (p,) number of members of its group among them.
         """
-        return self._search(unit, self._later(returned), gone)[0]
+        return self._find_and_count(unit, self._free_later(returned), gone)[0]
 
     def lacking(
         self, unit: order.Unit, binds: int = BOTH
@@ -205,12 +216,12 @@ class FreeRoom:
         :returns: a function that makes the reason; it is valid until more room
             is taken. ``None`` if the unit lacks only room kept for others.
         """
-        demand, binds = _plain(unit), binds & self._kept
+        demand, binds = _single_demand(unit), binds & self._kept
         if demand and (demand, binds) in self._behind:
             return None
         if demand and demand in self._too_small:
-            return functools.partial(self._closest, demand)
-        placement, fit = self._search(unit, self._free)
+            return functools.partial(self._cached_lack_reason, demand)
+        placement, fit = self._find_and_count(unit, self._free)
         if placement is not None:
             self._behind.update({(demand, binds)} if demand else ())
             return None
@@ -223,21 +234,21 @@ class FreeRoom:
             )
         # Room only gets less, so later units need not search again.
         self._too_small.add(demand)
-        return functools.partial(self._closest, demand)
+        return functools.partial(self._cached_lack_reason, demand)
 
     def take(
         self, unit: order.Unit, placement: Placement, binds: int = BOTH
     ) -> None:
         """Use room of hosts for a unit that starts; see :meth:`find`."""
-        self._change(unit, placement, binds, 1)
+        self._change_free(unit, placement, binds, 1)
 
     def give_back(self, unit: order.Unit, placement: Placement) -> None:
         """Free the room of a unit that no longer needs it."""
-        self._change(unit, placement, BOTH, -1)
+        self._change_free(unit, placement, BOTH, -1)
         self._too_small.clear()
         self._behind.clear()
 
-    def _change(
+    def _change_free(
         self,
         unit: order.Unit,
         placement: Placement,
@@ -252,13 +263,13 @@ class FreeRoom:
         for each, rows in zip(unit.requests, placement, strict=True):
             shape = self._hosts.shape(each.demand)
             for left in those:
-                groups.subtract(left, shape, rows, times)
+                groups.subtract_amounts(left, shape, rows, times)
             for bits in self._open:
-                self._reopen(bits, rows)
+                self._refresh_free(bits, rows)
         if unit.group:
-            self._count_in(unit, unit.group, placement, times)
+            self._count_members(unit, unit.group, placement, times)
 
-    def _count_in(
+    def _count_members(
         self,
         unit: order.Unit,
         group: request.Group,
@@ -269,13 +280,13 @@ class FreeRoom:
         beside = self._beside(group).copy()
         for each, rows in zip(unit.requests, placement, strict=True):
             shape = self._hosts.shape(each.demand)
-            groups.subtract(beside, shape, rows, -times)
-        self._used_by[group.uuid] = beside
-        self._members[group.uuid] = self._present(
+            groups.subtract_amounts(beside, shape, rows, -times)
+        self._used_by_group[group.uuid] = beside
+        self._members[group.uuid] = self._members_by_host(
             group
-        ) + times * self._counted(np.concatenate(placement))
+        ) + times * self._counts_by_host(np.concatenate(placement))
 
-    def _left(self, binds: int) -> cluster.Amounts:
+    def _free_for(self, binds: int) -> cluster.Amounts:
         """Return the free amounts for units that may not use some reserved
         room.
         """
@@ -283,10 +294,10 @@ class FreeRoom:
             return self._free
         if binds not in self._open:
             self._open[binds] = self._free.copy()
-            self._reopen(binds, np.arange(len(self._hosts.names)))
+            self._refresh_free(binds, np.arange(len(self._hosts.names)))
         return self._open[binds]
 
-    def _reopen(self, binds: int, rows: hosts_module.Rows) -> None:
+    def _refresh_free(self, binds: int, rows: hosts_module.Rows) -> None:
         left = self._free[:, rows]
         for bit, spare in self._spare.items():
             if bit & binds:
@@ -300,7 +311,7 @@ class FreeRoom:
         """
         left = self._free.copy()
         for each, rows in zip(unit.requests, placement, strict=True):
-            groups.subtract(left, self._hosts.shape(each.demand), rows)
+            groups.subtract_amounts(left, self._hosts.shape(each.demand), rows)
         where = np.concatenate(placement)
         rows = np.unique(where)
         taken = left[:, rows] < self._free[:, rows]
@@ -308,17 +319,17 @@ class FreeRoom:
         return bool(
             takes
             and (left[:, rows] >= 0)[taken].all()
-            and self._may_lie(unit, where)
+            and self._group_allows(unit, where)
         )
 
-    def _may_lie(self, unit: order.Unit, rows: hosts_module.Rows) -> bool:
+    def _group_allows(self, unit: order.Unit, rows: hosts_module.Rows) -> bool:
         """Whether the policy of the unit's server group allows these hosts."""
         if unit.group is None or not len(rows):
             return True
-        limit = self._limit(unit)
-        if _together(unit):
+        limit = self._limit_per_host(unit)
+        if _is_together(unit):
             return len(np.unique(rows)) == 1 and bool(limit[rows[0]])
-        return bool((self._counted(rows) <= limit).all())
+        return bool((self._counts_by_host(rows) <= limit).all())
 
     def reserve(
         self,
@@ -333,11 +344,13 @@ class FreeRoom:
         :param kind: :data:`FIRM` or :data:`LOOSE`.
         :returns: rows of the hosts of the unit.
         """
-        later = self._later(returned)
+        later = self._free_later(returned)
         for each, rows in zip(unit.requests, placement, strict=True):
-            groups.subtract(later, self._hosts.shape(each.demand), rows)
+            groups.subtract_amounts(
+                later, self._hosts.shape(each.demand), rows
+            )
         rows = np.unique(np.concatenate(placement))
-        self._keep(kind, rows, later[:, rows])
+        self._store_reservation(kind, rows, later[:, rows])
         return rows
 
     def keep(
@@ -350,8 +363,8 @@ class FreeRoom:
         :param returned: (c, p) amounts of servers with known ends.
         :returns: rows of the hosts; empty if no hosts would hold the unit.
         """
-        first = functools.partial(self._nearness, returned)
-        demand = _plain(unit)
+        first = functools.partial(self._rank_by_lack, returned)
+        demand = _single_demand(unit)
         if demand:
             shape = self._hosts.shape(demand)
             every = np.arange(len(shape.rows))
@@ -360,14 +373,14 @@ class FreeRoom:
             )
             rows = shape.rows[order_of[:1]]
         else:
-            found = self._emptied(unit, first)
+            found = self._find_in_empty_cloud(unit, first)
             rows = np.unique(np.concatenate(found)) if found else np.array([])
         rows = rows.astype(np.intp)
         none = np.zeros((len(self._classes), len(rows)), dtype=np.int64)
-        self._keep(LOOSE, rows, none)
+        self._store_reservation(LOOSE, rows, none)
         return rows
 
-    def _keep(
+    def _store_reservation(
         self, kind: int, rows: hosts_module.Rows, left: cluster.Amounts
     ) -> None:
         spare = np.full_like(self._free, _UNLIMITED)
@@ -376,7 +389,7 @@ class FreeRoom:
         self._kept |= kind
         self._open.clear()
 
-    def _nearness(
+    def _rank_by_lack(
         self,
         returned: cluster.Amounts | None,
         job: groups.AlikeServers,
@@ -389,11 +402,11 @@ class FreeRoom:
         :param index: indices of the hosts in the rows of the job's shape.
         """
         shape = job.shape
-        lack = self._missing(shape)[:, index].max(axis=0, initial=-np.inf)
+        lack = self._lack_by_host(shape)[:, index].max(axis=0, initial=-np.inf)
         lasting = np.zeros_like(lack)
         if returned is not None:
             back = returned[shape.columns][:, shape.rows[index]]
-            later = self._missing(shape)[:, index]
+            later = self._lack_by_host(shape)[:, index]
             later = later - back * shape.inverse[:, index]
             lasting = np.maximum(later.max(axis=0, initial=-np.inf), 0.0)
         ranks: hosts_module.Fractions = np.empty(len(index))
@@ -411,18 +424,18 @@ class FreeRoom:
         """Return the names of hosts by their rows."""
         return tuple(self._hosts.names[row] for row in rows)
 
-    def _jobs(self, unit: order.Unit) -> list[groups.AlikeServers]:
+    def _jobs_of_unit(self, unit: order.Unit) -> list[groups.AlikeServers]:
         """Return the jobs of a unit, the largest first."""
-        if _together(unit):
-            shape = self._hosts.together(_counts(unit).items())
+        if _is_together(unit):
+            shape = self._hosts.together(_counts_by_demand(unit).items())
             return [groups.AlikeServers(shape, 1)]
         jobs = [
             groups.AlikeServers(self._hosts.shape(demand), count)
-            for demand, count in _counts(unit).items()
+            for demand, count in _counts_by_demand(unit).items()
         ]
         return sorted(jobs, key=lambda job: tuple(-job.shape.amounts[:, 0]))
 
-    def _limit(
+    def _limit_per_host(
         self, unit: order.Unit, present: cluster.Amounts | None = None
     ) -> cluster.Amounts:
         """Return the largest number of servers of a unit that each host may
@@ -434,15 +447,15 @@ class FreeRoom:
         if not unit.group:
             return np.full(len(self._hosts.names), unit.count)
         if present is None:
-            present = self._present(unit.group)
-        if not _together(unit):
+            present = self._members_by_host(unit.group)
+        if not _is_together(unit):
             most = min(unit.group.per_host, _MOST)
             return np.maximum(most - present, 0)
         if present.any():
             return np.minimum(present, 1)
         return np.ones_like(present)
 
-    def _search(
+    def _find_and_count(
         self,
         unit: order.Unit,
         free: cluster.Amounts,
@@ -453,21 +466,21 @@ class FreeRoom:
         :param free: (c, p) free amounts of hosts.
         :param gone: see :meth:`find_later`.
         """
-        demand = _plain(unit)
+        demand = _single_demand(unit)
         if demand:
             shape = self._hosts.shape(demand)
-            rows = weighers.chosen(
-                self._hosts, free, shape, self._rule, _salt(unit)
+            rows = weighers.choose_host(
+                self._hosts, free, shape, self._rule, _salt_of_unit(unit)
             )
             return ((rows,) if len(rows) else None), len(rows)
-        limit = self._limit(unit)
+        limit = self._limit_per_host(unit)
         if gone is not None and unit.group:
-            left = np.maximum(self._present(unit.group) - gone, 0)
-            limit = self._limit(unit, left)
-        found = self._placed(unit, free, limit)
-        return self._spread(unit, found), found.fit
+            left = np.maximum(self._members_by_host(unit.group) - gone, 0)
+            limit = self._limit_per_host(unit, left)
+        found = self._place_jobs(unit, free, limit)
+        return self._hosts_by_request(unit, found), found.fit
 
-    def _placed(
+    def _place_jobs(
         self,
         unit: order.Unit,
         free: cluster.Amounts,
@@ -475,28 +488,33 @@ class FreeRoom:
         prefer: groups.Preference | None = None,
     ) -> groups.FoundHosts:
         """Return hosts for the jobs of a unit; see :mod:`.groups`."""
-        jobs = self._jobs(unit)
-        first = prefer or self._by_rule(unit, free)
-        found = groups.in_turn(free, jobs, limit, first)
+        jobs = self._jobs_of_unit(unit)
+        first = prefer or self._preference_of_rule(unit, free)
+        found = groups.place_in_turn(free, jobs, limit, first)
         if found.rows is None and not found.is_known:
             may_solve = functools.partial(self._may_solve, unit.project)
-            best = groups.exactly(free, jobs, limit, first, may_solve)
+            best = groups.solve_exactly(free, jobs, limit, first, may_solve)
             if best.rows is not None:
                 return best
             fit = min(max(found.fit, best.fit), unit.count - 1)
             found = groups.FoundHosts(None, fit, best.is_known)
-        if _together(unit):
+        if _is_together(unit):
             return dataclasses.replace(found, fit=found.fit * unit.count)
         return found
 
-    def _by_rule(
+    def _preference_of_rule(
         self, unit: order.Unit, free: cluster.Amounts
     ) -> groups.Preference:
         def prefer(
             job: groups.AlikeServers, index: hosts_module.Rows
         ) -> hosts_module.Fractions:
-            return weighers.ranked(
-                self._hosts, free, job.shape, index, self._rule, _salt(unit)
+            return weighers.host_scores(
+                self._hosts,
+                free,
+                job.shape,
+                index,
+                self._rule,
+                _salt_of_unit(unit),
             )
 
         return prefer
@@ -510,18 +528,20 @@ class FreeRoom:
         self._solved[project] += pairs if is_left else 0
         return is_left
 
-    def _spread(
+    def _hosts_by_request(
         self, unit: order.Unit, found: groups.FoundHosts
     ) -> Placement | None:
         """Convert the hosts of jobs to the hosts of requests."""
         if found.rows is None:
             return None
-        if _together(unit):
+        if _is_together(unit):
             sizes = [len(each.servers) for each in unit.requests]
             return tuple(np.repeat(found.rows[0], n) for n in sizes)
         rows = {
             id(job.shape): rows
-            for job, rows in zip(self._jobs(unit), found.rows, strict=True)
+            for job, rows in zip(
+                self._jobs_of_unit(unit), found.rows, strict=True
+            )
         }
         placement = []
         for each in unit.requests:
@@ -530,7 +550,9 @@ class FreeRoom:
             rows[key] = rows[key][n:]
         return tuple(placement)
 
-    def _missing(self, shape: hosts_module.Shape) -> hosts_module.Fractions:
+    def _lack_by_host(
+        self, shape: hosts_module.Shape
+    ) -> hosts_module.Fractions:
         """Return the lack of each host, as a part of the host, (k, m);
         negative if it has enough.
         """
@@ -540,14 +562,14 @@ class FreeRoom:
         ) * shape.inverse
         return missing
 
-    def _closest(self, demand: request.Demand) -> reason.Why:
+    def _cached_lack_reason(self, demand: request.Demand) -> reason.Why:
         if demand not in self._reasons:
-            self._reasons[demand] = self._nearest(demand)
+            self._reasons[demand] = self._lack_reason(demand)
         return self._reasons[demand]
 
-    def _nearest(self, demand: request.Demand) -> reason.Why:
+    def _lack_reason(self, demand: request.Demand) -> reason.Why:
         shape = self._hosts.shape(demand)
-        missing = self._missing(shape)
+        missing = self._lack_by_host(shape)
         m = int(missing.max(axis=0).argmin())
         k = int(missing[:, m].argmax())
         free = self._free[shape.columns[k], shape.rows[m]]
@@ -558,7 +580,7 @@ class FreeRoom:
             free=float(max(free, 0)),
         )
 
-    def _present(self, group: request.Group) -> cluster.Amounts:
+    def _members_by_host(self, group: request.Group) -> cluster.Amounts:
         return self._members.get(
             group.uuid, np.zeros(len(self._hosts.names), dtype=np.int64)
         )
@@ -567,10 +589,10 @@ class FreeRoom:
         """Return the amounts of the members of a server group on each host,
         (c, p).
         """
-        found = self._used_by.get(group.uuid) if group else None
+        found = self._used_by_group.get(group.uuid) if group else None
         return np.zeros_like(self._free) if found is None else found
 
-    def _own(self, unit: order.Unit) -> cluster.Amounts:
+    def _own_amounts(self, unit: order.Unit) -> cluster.Amounts:
         """Return the amounts of servers of a unit's project without a known
         end, (c, p).
 
@@ -578,7 +600,7 @@ class FreeRoom:
         servers, which can be evicted.
         """
         group = unit.group.uuid if unit.group else None
-        found = self._had(
+        found = self._amounts_by_host(
             each
             for each in self._running
             if each.project == unit.project
@@ -589,10 +611,10 @@ class FreeRoom:
         for other, placement, times in self._begun:
             is_own = other.project == unit.project
             if is_own and (not unit.group or other.group != unit.group):
-                self._add_lasting(found, other, placement, times)
+                self._add_lasting_use(found, other, placement, times)
         return found
 
-    def _add_lasting(
+    def _add_lasting_use(
         self,
         found: cluster.Amounts,
         unit: order.Unit,
@@ -605,10 +627,10 @@ class FreeRoom:
         for each, rows in zip(unit.requests, placement, strict=True):
             if each.time_limit_s is None and not unit.is_preemptible:
                 shape = self._hosts.shape(each.demand)
-                groups.subtract(found, shape, rows, -times)
+                groups.subtract_amounts(found, shape, rows, -times)
 
     @functools.cached_property
-    def _used_by(self) -> dict[str, cluster.Amounts]:
+    def _used_by_group(self) -> dict[str, cluster.Amounts]:
         """Return the amounts of members on each host, (c, p), by UUID of
         the server group.
         """
@@ -617,7 +639,10 @@ class FreeRoom:
             group = self._group_of(each)
             if group in self._members:
                 members.setdefault(group, []).append(each)
-        return {group: self._had(those) for group, those in members.items()}
+        return {
+            group: self._amounts_by_host(those)
+            for group, those in members.items()
+        }
 
     def _group_of(self, server: cluster.Running) -> str:
         """Return the UUID of the server group of a server; '' without a
@@ -625,40 +650,44 @@ class FreeRoom:
         """
         return server.group or self._groups.get(server.uuid, '')
 
-    def _had(self, servers: Iterable[cluster.Running]) -> cluster.Amounts:
+    def _amounts_by_host(
+        self, servers: Iterable[cluster.Running]
+    ) -> cluster.Amounts:
         """Return the amounts of servers on each host, (c, p)."""
         row = {name: at for at, name in enumerate(self._hosts.names)}
         found = np.zeros_like(self._free)
         for each in servers:
             if each.host in row:
-                amounts = cluster.vector(dict(each.amounts), self._classes)
+                amounts = cluster.amounts_vector(
+                    dict(each.amounts), self._classes
+                )
                 found[:, row[each.host]] += amounts
         return found
 
-    def _later(self, returned: cluster.Amounts) -> cluster.Amounts:
+    def _free_later(self, returned: cluster.Amounts) -> cluster.Amounts:
         # The flavor of a server with a volume has more disk than is allocated.
         later: cluster.Amounts = np.minimum(
             self._free + returned, self._capacity
         )
         return later
 
-    def _counted(self, rows: hosts_module.Rows) -> cluster.Amounts:
+    def _counts_by_host(self, rows: hosts_module.Rows) -> cluster.Amounts:
         return np.bincount(rows, minlength=len(self._hosts.names))
 
 
-def too_many(unit: order.Unit, most: int) -> reason.Why:
+def too_many_servers_reason(unit: order.Unit, most: int) -> reason.Why:
     """Return the reason that an empty cloud has no room for all servers of
     a unit.
     """
     return reason.why(
         reason.Reason.GROUP_TOO_LARGE,
-        _where(unit),
+        _place_text(unit),
         asked=float(unit.count),
         most=float(most),
     )
 
 
-def group_is_full(unit: order.Unit, most: int) -> reason.Why:
+def full_group_reason(unit: order.Unit, most: int) -> reason.Why:
     """Return the reason that a unit does not fit beside the members of its
     server group.
     """
@@ -669,7 +698,7 @@ def group_is_full(unit: order.Unit, most: int) -> reason.Why:
     )
 
 
-def _counts(unit: order.Unit) -> dict[request.Demand, int]:
+def _counts_by_demand(unit: order.Unit) -> dict[request.Demand, int]:
     """Return the number of servers of a unit, by demand."""
     found: dict[request.Demand, int] = {}
     for each in unit.requests:
@@ -677,25 +706,25 @@ def _counts(unit: order.Unit) -> dict[request.Demand, int]:
     return found
 
 
-def _salt(unit: order.Unit) -> int:
+def _salt_of_unit(unit: order.Unit) -> int:
     return weighers.salt_of(unit.requests[0].uuid)
 
 
-def _where(unit: order.Unit) -> str:
+def _place_text(unit: order.Unit) -> str:
     """Return a text that describes on which hosts the servers of a unit
     must be.
     """
     if not unit.group:
         return 'on any hosts'
-    return 'on one host' if _together(unit) else 'on different hosts'
+    return 'on one host' if _is_together(unit) else 'on different hosts'
 
 
-def _together(unit: order.Unit) -> bool:
+def _is_together(unit: order.Unit) -> bool:
     group = unit.group
     return group is not None and group.rule is request.Rule.TOGETHER
 
 
-def _plain(unit: order.Unit) -> request.Demand | None:
+def _single_demand(unit: order.Unit) -> request.Demand | None:
     """Return the demand of a unit that is a single server without group;
     ``None`` for other units.
     """

@@ -31,7 +31,7 @@ _Reasons = dict[str, reason.Why]
 _Requests = list[request_model.Request]
 
 
-def divided(
+def divide_units(
     units: Iterable[order.Unit], never: Never, beside: Never
 ) -> tuple[list[order.Unit], _Reasons]:
     """Return units that could start, each followed by its requests that are
@@ -64,7 +64,7 @@ def _reasons(unit: order.Unit, never: Never, beside: Never) -> _Reasons:
     stay = [each for each in unit.requests if each.uuid not in both]
     if not stay:
         return alone
-    full = capacity.group_is_full(unit, sum(len(e.servers) for e in stay))
+    full = capacity.full_group_reason(unit, sum(len(e.servers) for e in stay))
     return {uuid: alone.get(uuid, full) for uuid in both}
 
 
@@ -85,16 +85,16 @@ def _left_out(unit: order.Unit, never: Never) -> _Reasons:
     there = order.oldest_first(
         each for each in unit.requests if each.uuid not in alone
     )
-    stay = _held(there, never)
+    stay = _oldest_that_fit(there, never)
     most = sum(len(each.servers) for each in stay)
     kept = {each.uuid for each in stay}
     why = never(order.Unit(tuple(there))) if there else None
     if why is None or why.reason is reason.Reason.GROUP_TOO_LARGE:
-        why = capacity.too_many(unit, most)
+        why = capacity.too_many_servers_reason(unit, most)
     return alone | {e.uuid: why for e in there if e.uuid not in kept}
 
 
-def _held(there: _Requests, never: Never) -> _Requests:
+def _oldest_that_fit(there: _Requests, never: Never) -> _Requests:
     """Return the oldest requests for which an empty cloud has room together.
 
     If one request does not fit, all requests with the same demand and at least
@@ -102,7 +102,7 @@ def _held(there: _Requests, never: Never) -> _Requests:
     """
     stay: _Requests = []
     while there:
-        fit = _longest(stay, there, never)
+        fit = _longest_prefix(stay, there, never)
         stay = stay + there[:fit]
         if fit == len(there):
             break
@@ -116,7 +116,7 @@ def _held(there: _Requests, never: Never) -> _Requests:
     return stay
 
 
-def _longest(
+def _longest_prefix(
     stay: Sequence[request_model.Request], there: _Requests, never: Never
 ) -> int:
     """Return the largest number of requests, from the first one on, that

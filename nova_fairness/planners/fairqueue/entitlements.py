@@ -35,7 +35,7 @@ _EVERY = -1
 """All bits: no reserved room may be used."""
 
 
-class _Kept(NamedTuple):
+class _ReservedAmounts(NamedTuple):
     """Amounts that units may use beside the first unit that does not fit.
 
     :ivar slack: (c,) amounts of the shared part that other units may take.
@@ -105,10 +105,10 @@ class Entitlements:
         self._column = {name: c for c, name in enumerate(snapshot.classes)}
         self._limits = snapshot.limits
         self._used = {name: use.copy() for name, use in snapshot.used.items()}
-        self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
+        self._ceilings: dict[tuple[str, bool], cluster.Amounts] = {}
         self._asking: dict[str, _ProjectRequests] = {}
         self._owed: dict[str, int] = {}
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _ReservedAmounts] = {}
         self._lent: dict[str, cluster.Amounts] = {}
         for (project, _), use in snapshot.preemptible.items():
             self._lent[project] = self._lent.get(project, 0) + use
@@ -119,7 +119,7 @@ class Entitlements:
                 for project, limits in snapshot.limits.items()
             },
             snapshot.used,
-            _supply(snapshot),
+            _cloud_supply(snapshot),
             snapshot.classes,
         )
 
@@ -131,10 +131,10 @@ class Entitlements:
         asked: dict[str, dict[str, list[int]]] = {}
         for each in units:
             key = each.requests[0].uuid
-            asked.setdefault(each.project, {})[key] = self._sum_up(each)
+            asked.setdefault(each.project, {})[key] = self._compute_asked(each)
         for project, rows in asked.items():
             known = self._asking.setdefault(
-                project, _ProjectRequests(self._none())
+                project, _ProjectRequests(self._zero_amounts())
             )
             known.add(rows)
 
@@ -153,23 +153,23 @@ class Entitlements:
             yield from units
             return
         waiting = [
-            (each.is_preemptible, self._steps(each), place)
+            (each.is_preemptible, self._owner_distance(each), place)
             for place, each in enumerate(units)
         ]
         heapq.heapify(waiting)
         while waiting:
             is_preemptible, before, place = waiting[0]
-            steps = self._steps(units[place])
+            steps = self._owner_distance(units[place])
             if steps > before:
                 heapq.heapreplace(waiting, (is_preemptible, steps, place))
             else:
                 heapq.heappop(waiting)
                 yield units[place]
 
-    def _steps(self, unit: order.Unit) -> int:
+    def _owner_distance(self, unit: order.Unit) -> int:
         if unit.is_preemptible:
             return 0
-        known, row = self._known(unit)
+        known, row = self._cached_results(unit)
         if known.steps is None:
             steps = self._quotas.steps(unit.project, known.asked)
             known.steps = steps.tolist()
@@ -186,7 +186,7 @@ class Entitlements:
         """
         if unit.is_preemptible or not self._quotas.has_owners:
             return False
-        asked, steps = self._sum(unit), self._steps(unit)
+        asked, steps = self._asked_amounts(unit), self._owner_distance(unit)
         passed, before = (
             self._quotas.passed(unit.project, asked),
             {**self._owed},
@@ -200,17 +200,19 @@ class Entitlements:
         """Whether a unit would borrow amounts that an earlier unit owns."""
         if unit.is_preemptible or not self._owed:
             return False
-        steps = self._steps(unit)
+        steps = self._owner_distance(unit)
         return any(
             steps > self._owed.get(name, steps)
-            for _, name in self._quotas.above(unit.project, self._sum(unit))
+            for _, name in self._quotas.above(
+                unit.project, self._asked_amounts(unit)
+            )
         )
 
     def guaranteed(self, unit: order.Unit) -> bool:
         """Whether a unit fits into the guaranteed part of its project."""
         if unit.is_preemptible:
             return False
-        known, row = self._known(unit)
+        known, row = self._cached_results(unit)
         if known.beyond is None:
             excess = self._excess_of(unit.project, known)
             known.beyond = np.logical_or.reduce(excess, axis=1).tolist()
@@ -220,31 +222,36 @@ class Entitlements:
         """Return the limit that a unit exceeds, regardless of the use of
         other projects.
         """
-        known, row = self._known(unit)
+        known, row = self._cached_results(unit)
         if unit.is_preemptible:
-            over = self._over_ceiling(*_kind(unit), self._sum(unit))
+            over = self._exceeds_ceiling(
+                *_project_and_class(unit), self._asked_amounts(unit)
+            )
             passes = bool(over.any())
         else:
             if known.over is None:
-                known.over = self._over(unit.project, known)
+                known.over = self._exceeds_limits(unit.project, known)
                 passed = np.logical_or.reduce(known.over, axis=1)
                 known.passes = passed.tolist()
             over, passes = known.over[row], known.passes[row]
         if not passes:
             return None
         if row not in known.why:
-            known.why[row] = self._limit(unit, int(over.argmax()))
+            known.why[row] = self._limit_reason(unit, int(over.argmax()))
         return known.why[row]
 
     def too_large(self, unit: order.Unit) -> reason.Why | None:
         """Return the ceiling of its project that a unit alone exceeds."""
-        asked, top = np.array(self._sum_up(unit)), self._top(*_kind(unit))
+        asked, top = (
+            np.array(self._compute_asked(unit)),
+            self._ceiling(*_project_and_class(unit)),
+        )
         over = np.flatnonzero((asked > 0) & (asked > top))
         if not len(over):
             return None
-        return self._ceiling_passed(unit, int(over[0]), asked)
+        return self._ceiling_reason(unit, int(over[0]), asked)
 
-    def _over(
+    def _exceeds_limits(
         self, project: str, known: _ProjectRequests
     ) -> hosts_module.Marks:
         """Return whether units of a project exceed each limit, (n, 2c + 1).
@@ -256,27 +263,34 @@ class Entitlements:
         within = self._quotas.within(project, asked)
         return np.column_stack(
             [
-                self._over_ceiling(project, False, asked),
+                self._exceeds_ceiling(project, False, asked),
                 excess > self._quotas.shared,
                 ~within,
             ]
         )
 
-    def _over_ceiling(
+    def _exceeds_ceiling(
         self, project: str, is_preemptible: bool, asked: cluster.Amounts
     ) -> hosts_module.Marks:
         # Not use + asked: an unlimited ceiling is the largest number.
-        use = self._own(project, is_preemptible)
+        use = self._own_use(project, is_preemptible)
         over: hosts_module.Marks = (
-            asked > self._top(project, is_preemptible) - use
+            asked > self._ceiling(project, is_preemptible) - use
         ) & (asked > 0)
         return over
 
-    def _limit(self, unit: order.Unit, column: int) -> reason.Why | None:
-        """Return the reason for a limit, by its column of :meth:`_over`."""
-        asked, (which, c) = self._sum(unit), divmod(column, len(self._classes))
+    def _limit_reason(
+        self, unit: order.Unit, column: int
+    ) -> reason.Why | None:
+        """Return the reason for the limit in a column of
+        :meth:`_exceeds_limits`.
+        """
+        asked, (which, c) = (
+            self._asked_amounts(unit),
+            divmod(column, len(self._classes)),
+        )
         if which == 0:
-            return self._ceiling_passed(unit, c, asked)
+            return self._ceiling_reason(unit, c, asked)
         if which == 1:
             return reason.why(
                 reason.Reason.OVER_SHARED_PART,
@@ -292,15 +306,15 @@ class Entitlements:
             limit=float(passed.limit),
         )
 
-    def _ceiling_passed(
+    def _ceiling_reason(
         self, unit: order.Unit, c: int, asked: cluster.Amounts
     ) -> reason.Why:
         return reason.why(
             reason.Reason.OVER_CEILING,
             self._classes[c],
             asked=float(asked[c]),
-            used=float(self._own(*_kind(unit))[c]),
-            ceiling=float(self._top(*_kind(unit))[c]),
+            used=float(self._own_use(*_project_and_class(unit))[c]),
+            ceiling=float(self._ceiling(*_project_and_class(unit))[c]),
         )
 
     def lacking(self, unit: order.Unit) -> reason.Lazy | None:
@@ -314,16 +328,18 @@ class Entitlements:
         over = excess > left
         for c in np.flatnonzero(over & (excess > 0)) if over.any() else ():
             return functools.partial(
-                self._taken, unit.project, int(c), int(excess[c])
+                self._shared_part_reason, unit.project, int(c), int(excess[c])
             )
         return None
 
-    def _taken(self, project: str, c: int, excess: int) -> reason.Why:
+    def _shared_part_reason(
+        self, project: str, c: int, excess: int
+    ) -> reason.Why:
         numbers = {
             'asked': float(excess),
             'free': float(max(self._quotas.left[c], 0)),
         }
-        one = self._none()
+        one = self._zero_amounts()
         one[c] = excess
         owner = self._quotas.owner(project, one)
         if owner:
@@ -344,13 +360,15 @@ class Entitlements:
         if not self._kept or unit.is_preemptible:
             return False
         return any(
-            self._lacks(unit, kept)
+            self._lacks_amounts(unit, kept)
             for bit, kept in self._kept.items()
             if bit & binds
         )
 
-    def _lacks(self, unit: order.Unit, kept: '_Kept') -> bool:
-        asked, excess = self._sum(unit), self._excess(unit)
+    def _lacks_amounts(
+        self, unit: order.Unit, kept: '_ReservedAmounts'
+    ) -> bool:
+        asked, excess = self._asked_amounts(unit), self._excess(unit)
         if ((excess > 0) & (excess > kept.slack)).any():
             return True
         return unit.project == kept.project and bool(
@@ -362,19 +380,21 @@ class Entitlements:
 
         :param binds: see :meth:`.FreeRoom.find`.
         """
-        asked, excess = self._sum(unit), self._excess(unit)
+        asked, excess = self._asked_amounts(unit), self._excess(unit)
         self._asking[unit.project].looked = None
         if unit.is_preemptible:
-            self._lent[unit.project] = self._own(*_kind(unit)) + asked
+            self._lent[unit.project] = (
+                self._own_use(*_project_and_class(unit)) + asked
+            )
             return
         for bit, kept in self._kept.items():
             if bit & binds:
                 is_own = unit.project == kept.project
                 room = kept.room - asked if is_own else kept.room
-                self._kept[bit] = _Kept(
+                self._kept[bit] = _ReservedAmounts(
                     kept.slack - excess, kept.project, room
                 )
-        self._used[unit.project] = self._use(unit.project) + asked
+        self._used[unit.project] = self._use_of_project(unit.project) + asked
         self._quotas.take(unit.project, asked)
 
     def fits_later(
@@ -384,7 +404,7 @@ class Entitlements:
 
         :param returned: (c,) amounts of these servers, by project.
         """
-        left, room = self._later(unit, returned)
+        left, room = self._free_later(unit, returned)
         return bool((left >= 0).all() and (room >= 0).all())
 
     def keep(
@@ -400,15 +420,15 @@ class Entitlements:
             starts, by project.
         :param kind: see :meth:`.FreeRoom.reserve`.
         """
-        slack, room = self._later(unit, returned)
-        self._kept[kind] = _Kept(slack, unit.project, room)
+        slack, room = self._free_later(unit, returned)
+        self._kept[kind] = _ReservedAmounts(slack, unit.project, room)
 
     def forget(self) -> None:
         """Remove all reservations."""
         self._kept = {}
         self._owed = {}
 
-    def _later(
+    def _free_later(
         self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
     ) -> tuple[cluster.Amounts, cluster.Amounts]:
         """Return the amounts that stay free beside a unit that starts later.
@@ -418,34 +438,37 @@ class Entitlements:
         """
         later = self._quotas.after(
             {
-                name: np.minimum(back, self._use(name))
+                name: np.minimum(back, self._use_of_project(name))
                 for name, back in returned.items()
                 # Amounts of preemptible servers belong to no project's part.
                 if name
             }
         )
-        left, asked = later.left, self._sum(unit)
-        own, excess = self._own(*_kind(unit)), self._none()
+        left, asked = later.left, self._asked_amounts(unit)
+        own, excess = (
+            self._own_use(*_project_and_class(unit)),
+            self._zero_amounts(),
+        )
         if not unit.is_preemptible:
-            back = returned.get(unit.project, self._none())
+            back = returned.get(unit.project, self._zero_amounts())
             own = np.maximum(own - back, 0)
             excess = self._quotas.excess(unit.project, asked, later)
-        room = self._top(*_kind(unit)) - own - asked
+        room = self._ceiling(*_project_and_class(unit)) - own - asked
         # Classes that others overuse do not stop a unit that needs none.
         return (
             np.where(excess > 0, left - excess, np.maximum(left, 0)),
             np.where(asked > 0, room, np.maximum(room, 0)),
         )
 
-    def _sum(self, unit: order.Unit) -> cluster.Amounts:
+    def _asked_amounts(self, unit: order.Unit) -> cluster.Amounts:
         """Return the amounts of a unit, without classes that no host has,
         (c,).
         """
-        known, row = self._known(unit)
+        known, row = self._cached_results(unit)
         one: cluster.Amounts = known.asked[row]
         return one
 
-    def _sum_up(self, unit: order.Unit) -> list[int]:
+    def _compute_asked(self, unit: order.Unit) -> list[int]:
         total = [0] * len(self._classes)
         for each in unit.requests:
             for name, amount in each.demand.amounts:
@@ -458,8 +481,8 @@ class Entitlements:
         (c,).
         """
         if unit.is_preemptible:
-            return self._none()
-        known, row = self._known(unit)
+            return self._zero_amounts()
+        known, row = self._cached_results(unit)
         one: cluster.Amounts = self._excess_of(unit.project, known)[row]
         return one
 
@@ -473,7 +496,9 @@ class Entitlements:
             known.excess = self._quotas.excess(project, known.asked)
         return known.excess
 
-    def _known(self, unit: order.Unit) -> tuple[_ProjectRequests, int]:
+    def _cached_results(
+        self, unit: order.Unit
+    ) -> tuple[_ProjectRequests, int]:
         """Return the cached results for the project of a unit, and the row
         of the unit.
         """
@@ -490,29 +515,29 @@ class Entitlements:
             known.looked, known.changes = takes, changes
         return known, known.rows[key]
 
-    def _use(self, project: str) -> cluster.Amounts:
+    def _use_of_project(self, project: str) -> cluster.Amounts:
         if project not in self._used:
-            self._used[project] = self._none()
+            self._used[project] = self._zero_amounts()
         return self._used[project]
 
-    def _own(self, project: str, is_preemptible: bool) -> cluster.Amounts:
+    def _own_use(self, project: str, is_preemptible: bool) -> cluster.Amounts:
         """Return the use of a project by its preemptible servers, or by all
         others, (c,).
         """
         if is_preemptible:
-            return self._lent.get(project, self._none())
-        return self._use(project)
+            return self._lent.get(project, self._zero_amounts())
+        return self._use_of_project(project)
 
-    def _top(self, project: str, is_preemptible: bool) -> cluster.Amounts:
+    def _ceiling(self, project: str, is_preemptible: bool) -> cluster.Amounts:
         """Return the ceiling of a project for preemptible servers, or for
         all others, (c,).
         """
         key = project, is_preemptible
-        if key not in self._ceiling:
+        if key not in self._ceilings:
             limits = self._limits.get(project, cluster.NO_LIMITS)
             ceiling = limits.preemptible if is_preemptible else limits.ceiling
-            self._ceiling[key] = self._vector(ceiling, UNLIMITED)
-        return self._ceiling[key]
+            self._ceilings[key] = self._vector(ceiling, UNLIMITED)
+        return self._ceilings[key]
 
     def _vector(
         self, amounts: Mapping[str, int], others: int
@@ -520,11 +545,11 @@ class Entitlements:
         named = [amounts.get(name, others) for name in self._classes]
         return np.array(named, dtype=np.int64)
 
-    def _none(self) -> cluster.Amounts:
+    def _zero_amounts(self) -> cluster.Amounts:
         return np.zeros(len(self._classes), dtype=np.int64)
 
 
-def _supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
+def _cloud_supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
     """Return the amounts of the cloud, (c,); a host that accepts no servers
     adds its used amounts.
     """
@@ -538,5 +563,5 @@ def _supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
     return supply
 
 
-def _kind(unit: order.Unit) -> tuple[str, bool]:
+def _project_and_class(unit: order.Unit) -> tuple[str, bool]:
     return unit.project, unit.is_preemptible

@@ -23,7 +23,7 @@ because it differs for each unit.
 """
 
 
-class Alike:
+class UnitKinds:
     """Kinds of units, and why units of a kind do not start.
 
     :param units: waiting units.
@@ -40,7 +40,7 @@ class Alike:
         units: Iterable[order.Unit],
         accounts: Iterable[cluster.Account],
     ) -> None:
-        self._kinds = _kinds(units, accounts)
+        self._kinds = _kind_numbers(units, accounts)
         self.held_back: dict[int, Failed] = {}
         self.failed: dict[int, Failed] = {}
         self.sharing: set[int] = set()
@@ -58,7 +58,7 @@ class Alike:
         return self._kinds[unit.requests[0].uuid]
 
 
-def _kinds(
+def _kind_numbers(
     units: Iterable[order.Unit], accounts: Iterable[cluster.Account]
 ) -> dict[str, int]:
     """Return the number of the kind of each unit, by UUID of its first

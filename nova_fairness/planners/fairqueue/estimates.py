@@ -89,7 +89,7 @@ simulation does not model this. The reason of a closed window says itself when
 the window opens."""
 
 
-def forward(
+def estimate_starts(
     snapshot: cluster.ClusterSnapshot,
     plan: cluster.Plan,
     now: float,
@@ -112,10 +112,12 @@ def forward(
     :param samples: number of simulated futures, >= 1.
     :raises PluginMisbehaved: if the planner raises it.
     """
-    followed = _followed(snapshot, plan)
+    followed = _front_requests(snapshot, plan)
     began: dict[str, list[float]] = {each.uuid: [] for each in followed}
     for _ in range(samples if followed else 0):
-        course = _Course(snapshot, followed, now, kept, chance, delays)
+        course = _SimulatedFuture(
+            snapshot, followed, now, kept, chance, delays
+        )
         course.carry_out(plan, now)
         yield from course.run(planner)
         for uuid, at in course.began.items():
@@ -132,7 +134,7 @@ def forward(
     }
 
 
-def _followed(
+def _front_requests(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
 ) -> list[request_model.Request]:
     """Return the requests at the front of the queue.
@@ -162,7 +164,7 @@ def _quantile(times: Sequence[float], part: float) -> float:
     return sorted(times)[math.ceil(part * len(times)) - 1]
 
 
-class _Course:
+class _SimulatedFuture:
     """One simulated future of the cloud.
 
     :param snapshot: state of the cloud.
@@ -206,7 +208,9 @@ class _Course:
         users |= {(each.project, each.user) for each in snapshot.requests}
         self._parents = {
             each.name: each.parent
-            for each in tree_module.completed(snapshot.accounts, (), users)
+            for each in tree_module.with_missing_accounts(
+                snapshot.accounts, (), users
+            )
         }
         self._running: dict[int, cluster.Running] = {}
         self._count = 0
@@ -218,17 +222,17 @@ class _Course:
         heapq.heapify(self._ends)
         self.began = dict.fromkeys(self._held, math.inf)
         for each in snapshot.running:
-            self._run(each, now)
+            self._add_running(each, now)
 
     def run(self, planner: Planner) -> Generator[None, None, None]:
         """Simulate at most :data:`PLANS` plans, until all requests have
         started.
         """
         for _ in range(PLANS):
-            at = self._next()
+            at = self._advance_to_next_end()
             if at is None:
                 return
-            self.carry_out(planner(self._now(), at), at)
+            self.carry_out(planner(self._current_snapshot(), at), at)
             yield
 
     def carry_out(self, plan: cluster.Plan, at: float) -> None:
@@ -242,9 +246,9 @@ class _Course:
                 self.began[request.uuid] = at + self._delays.build_s
                 self._spending.take(request, at)
             for host in action.hosts:
-                self._start(request, host, at)
+                self._start_server(request, host, at)
 
-    def _next(self) -> float | None:
+    def _advance_to_next_end(self) -> float | None:
         """Let servers end until a request may start.
 
         :returns: seconds of the epoch; ``None`` if no further server ends.
@@ -257,7 +261,7 @@ class _Course:
                     ended = self._running.pop(number)
                     # Only the part of its charge that has not become history
                     # is given back.
-                    self._change(ended, -1, self._kept(at - ended.since))
+                    self._change_free(ended, -1, self._kept(at - ended.since))
             if self._has_room():
                 return at
         return None
@@ -271,7 +275,7 @@ class _Course:
             for each in wanted
         )
 
-    def _now(self) -> cluster.ClusterSnapshot:
+    def _current_snapshot(self) -> cluster.ClusterSnapshot:
         inventory = self._snapshot.inventory
         return dataclasses.replace(
             self._snapshot,
@@ -284,27 +288,31 @@ class _Course:
             budgets=self._spending.left(),
         )
 
-    def _start(
+    def _start_server(
         self, request: request_model.Request, host: str, at: float
     ) -> None:
         begin = at + self._delays.build_s
-        started = expected_ends.started(request, host, begin)
-        self._change(started, 1, 1.0)
-        self._run(started, at)
+        started = expected_ends.started_server(request, host, begin)
+        self._change_free(started, 1, 1.0)
+        self._add_running(started, at)
         if request.group:
             group = request.group.uuid
             self._members[group] = (*self._members.get(group, ()), host)
 
-    def _run(self, each: cluster.Running, now: float) -> None:
+    def _add_running(self, each: cluster.Running, now: float) -> None:
         """Add a running server, and draw its end."""
         number, self._count = self._count, self._count + 1
         self._running[number] = each
         quantile = 1.0 - self._chance.random()
-        at = expected_ends.end(each, self._snapshot.lifetimes, now, quantile)
+        at = expected_ends.expected_end(
+            each, self._snapshot.lifetimes, now, quantile
+        )
         if at is not None and each.host in self._rows:
             heapq.heappush(self._ends, (at + self._delays.seen_s, number))
 
-    def _change(self, each: cluster.Running, sign: int, counts: float) -> None:
+    def _change_free(
+        self, each: cluster.Running, sign: int, counts: float
+    ) -> None:
         """Subtract the amounts of a server from the free amounts, or add them
         back.
 
@@ -319,7 +327,7 @@ class _Course:
             return
         used = self._projects.get(each.project, np.zeros_like(amounts))
         self._projects[each.project] = np.maximum(used + amounts, 0)
-        part = ledger.parts(
+        part = ledger.parts_of_capacity(
             counts * amounts.astype(np.float64), self._capacity
         )
         name: str | None
@@ -330,4 +338,4 @@ class _Course:
             name = self._parents[name]
 
     def _vector(self, amounts: tuple[tuple[str, int], ...]) -> cluster.Amounts:
-        return cluster.vector(dict(amounts), self._snapshot.classes)
+        return cluster.amounts_vector(dict(amounts), self._snapshot.classes)

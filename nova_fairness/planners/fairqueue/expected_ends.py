@@ -44,7 +44,7 @@ LATE = 0.9
 """Quantile by which nine of ten servers have ended."""
 
 
-def expected(
+def expected_lifetime(
     lifetimes: Sequence[float], age_s: float, quantile: float
 ) -> float | None:
     """Return the expected lifetime of a server of some age, seconds.
@@ -63,7 +63,7 @@ def expected(
     return lifetimes[younger + math.ceil(quantile * older) - 1]
 
 
-def end(
+def expected_end(
     each: cluster.Running,
     lifetimes: Mapping[cluster.Kind, Sequence[float]],
     now: float,
@@ -75,20 +75,20 @@ def end(
 
     :param lifetimes: seconds by kind, the shortest first.
     :param now: seconds of the epoch.
-    :param quantile: see :func:`expected`.
+    :param quantile: see :func:`expected_lifetime`.
     :returns: ``None`` if it is unknown.
     """
     kind = cluster.kind_of(each.project, each.amounts)
     lasted = lifetimes.get(kind, ())
-    lasts = expected(lasted, max(now - each.since, 0.0), quantile)
+    lasts = expected_lifetime(lasted, max(now - each.since, 0.0), quantile)
     at = None if lasts is None else each.since + lasts
-    latest = firm(each, now)
+    latest = firm_end(each, now)
     if latest is None:
         return at
     return latest if at is None else min(at, latest)
 
 
-def firm(each: cluster.Running, now: float) -> float | None:
+def firm_end(each: cluster.Running, now: float) -> float | None:
     """Return the firm end of a server, seconds of the epoch.
 
     A server after its known end ends now, for up to :data:`OVERDUE_S`.
@@ -101,7 +101,7 @@ def firm(each: cluster.Running, now: float) -> float | None:
     return max(each.ends_at, now)
 
 
-def started(
+def started_server(
     each: request_model.Request, host: str, now: float
 ) -> cluster.Running:
     """Build the server of a request that starts on a host."""
@@ -117,7 +117,7 @@ def started(
     )
 
 
-class _Table(NamedTuple):
+class _EndTable(NamedTuple):
     """Ends of servers, with their hosts and amounts.
 
     :ivar at: (n,) times, seconds of the epoch.
@@ -132,18 +132,18 @@ class _Table(NamedTuple):
     amounts: cluster.Amounts
 
 
-def _nothing(classes: int) -> _Table:
+def _empty_table(classes: int) -> _EndTable:
     none = np.zeros(0, dtype=np.intp)
-    return _Table(
+    return _EndTable(
         np.zeros(0), none, none, np.zeros((0, classes), dtype=np.int64)
     )
 
 
-def _joined(tables: Sequence[_Table]) -> _Table:
+def _join_tables(tables: Sequence[_EndTable]) -> _EndTable:
     """Join several tables, sorted by time, the next end first."""
     at = np.concatenate([each.at for each in tables])
     first = np.argsort(at, kind='stable')
-    return _Table(
+    return _EndTable(
         at[first],
         np.concatenate([each.rows for each in tables])[first],
         np.concatenate([each.owners for each in tables])[first],
@@ -151,7 +151,7 @@ def _joined(tables: Sequence[_Table]) -> _Table:
     )
 
 
-class _Alike(NamedTuple):
+class _LifetimeKey(NamedTuple):
     """Key of servers with the same expected lifetime."""
 
     project: str
@@ -178,8 +178,8 @@ class ExpectedEnds:
         self._now = now
         self._names = hosts.names
         self._owners: dict[str, int] = {}
-        self._sorted: dict[bool, _Table] = {}
-        none = _nothing(len(snapshot.classes))
+        self._sorted: dict[bool, _EndTable] = {}
+        none = _empty_table(len(snapshot.classes))
         self._tables = {True: [none], False: [none]}
         # Ends are computed when a plan needs them: most plans need few.
         self._new: dict[bool, list[_Placed]] = {True: [], False: []}
@@ -197,11 +197,11 @@ class ExpectedEnds:
         """
         latest = self._now
         for each in unit.requests:
-            one = started(each, '', self._now)
+            one = started_server(each, '', self._now)
             if is_firm:
-                at = firm(one, self._now)
+                at = firm_end(one, self._now)
             else:
-                at = end(one, self._lifetimes, self._now, LATE)
+                at = expected_end(one, self._lifetimes, self._now, LATE)
             if at is None:
                 return None
             latest = max(latest, at)
@@ -214,7 +214,8 @@ class ExpectedEnds:
         self._sorted = {}
         for each, rows in zip(unit.requests, placement, strict=True):
             new = [
-                (started(each, '', self._now), row) for row in rows.tolist()
+                (started_server(each, '', self._now), row)
+                for row in rows.tolist()
             ]
             self._new[True] += new
             self._new[False] += new
@@ -225,7 +226,7 @@ class ExpectedEnds:
 
         :param is_firm: whether only firm ends count.
         """
-        return np.unique(self._table(is_firm).at)
+        return np.unique(self._sorted_table(is_firm).at)
 
     def until(
         self, at: float, *, is_firm: bool
@@ -236,7 +237,7 @@ class ExpectedEnds:
         :param is_firm: see :meth:`times`.
         :returns: (c, p) amounts by host, and (c,) amounts by project.
         """
-        table = self._table(is_firm)
+        table = self._sorted_table(is_firm)
         ended = int(np.searchsorted(table.at, at, side='right'))
         amounts = table.amounts[:ended]
         hosts = np.zeros(
@@ -263,27 +264,29 @@ class ExpectedEnds:
         return self._members.gone(
             unit.group.uuid,
             unit.project,
-            lambda each: self._ended(each, at, is_firm),
+            lambda each: self._has_ended(each, at, is_firm),
         )
 
-    def _ended(self, each: cluster.Running, at: float, is_firm: bool) -> bool:
+    def _has_ended(
+        self, each: cluster.Running, at: float, is_firm: bool
+    ) -> bool:
         if is_firm:
-            ends = firm(each, self._now)
+            ends = firm_end(each, self._now)
         else:
-            ends = end(each, self._lifetimes, self._now, MEDIAN)
+            ends = expected_end(each, self._lifetimes, self._now, MEDIAN)
         return ends is not None and ends <= at
 
-    def _table(self, is_firm: bool) -> _Table:
+    def _sorted_table(self, is_firm: bool) -> _EndTable:
         if is_firm not in self._sorted:
             if is_firm in self._left:
                 self._left.remove(is_firm)
-                self._add(self._placed(is_firm), is_firm)
-            self._add(self._new[is_firm], is_firm)
+                self._add_ends(self._running_with_rows(is_firm), is_firm)
+            self._add_ends(self._new[is_firm], is_firm)
             self._new[is_firm] = []
-            self._sorted[is_firm] = _joined(self._tables[is_firm])
+            self._sorted[is_firm] = _join_tables(self._tables[is_firm])
         return self._sorted[is_firm]
 
-    def _placed(self, is_firm: bool) -> Iterator[_Placed]:
+    def _running_with_rows(self, is_firm: bool) -> Iterator[_Placed]:
         """Yield running servers with the rows of their hosts; if firm, only
         those with a known end.
         """
@@ -292,9 +295,9 @@ class ExpectedEnds:
             if each.host in rows and not (is_firm and each.ends_at is None):
                 yield each, rows[each.host]
 
-    def _add(self, servers: Iterable[_Placed], is_firm: bool) -> None:
+    def _add_ends(self, servers: Iterable[_Placed], is_firm: bool) -> None:
         """Add the ends of servers to a table, one kind after another."""
-        found: dict[_Alike, list[tuple[float, float, int]]] = {}
+        found: dict[_LifetimeKey, list[tuple[float, float, int]]] = {}
         # Most servers share few amounts objects; comparing ids is fast.
         known: dict[tuple[str, int, bool], list[tuple[float, float, int]]] = {}
         for each, row in servers:
@@ -302,7 +305,9 @@ class ExpectedEnds:
             key = each.project, id(each.amounts), is_preemptible
             listed = known.get(key)
             if listed is None:
-                alike = _Alike(each.project, each.amounts, is_preemptible)
+                alike = _LifetimeKey(
+                    each.project, each.amounts, is_preemptible
+                )
                 listed = known[key] = found.setdefault(alike, [])
             latest = math.inf if each.ends_at is None else each.ends_at
             listed.append((each.since, latest, row))
@@ -313,15 +318,15 @@ class ExpectedEnds:
             if not is_firm:
                 kind = cluster.kind_of(alike.project, alike.amounts)
                 lasted = self._lifetimes.get(kind, ())
-                at = np.minimum(at, _medians(lasted, since, self._now))
-            self._tables[is_firm].append(self._ends_of_alike(alike, at, rows))
+                at = np.minimum(at, _median_ends(lasted, since, self._now))
+            self._tables[is_firm].append(self._ends_of_kind(alike, at, rows))
 
-    def _ends_of_alike(
+    def _ends_of_kind(
         self,
-        alike: _Alike,
+        alike: _LifetimeKey,
         at: npt.NDArray[np.float64],
         rows: npt.NDArray[np.float64],
-    ) -> _Table:
+    ) -> _EndTable:
         """Return the ends of servers of one kind; infinite ends are left
         out.
         """
@@ -329,9 +334,9 @@ class ExpectedEnds:
         # Amounts of preemptible servers belong to no project's part.
         project = '' if alike.is_preemptible else alike.project
         owner = self._owners.setdefault(project, len(self._owners))
-        one = cluster.vector(dict(alike.amounts), self._classes)
+        one = cluster.amounts_vector(dict(alike.amounts), self._classes)
         count = int(ends.sum())
-        return _Table(
+        return _EndTable(
             at[ends],
             rows[ends].astype(np.intp),
             np.full(count, owner),
@@ -339,11 +344,11 @@ class ExpectedEnds:
         )
 
 
-def _medians(
+def _median_ends(
     lifetimes: Sequence[float], since: npt.NDArray[np.float64], now: float
 ) -> npt.NDArray[np.float64]:
-    """Return ends by the median of :func:`expected`, (n,); infinite if
-    unknown.
+    """Return ends by the median of :func:`expected_lifetime`, (n,); infinite
+    if unknown.
     """
     if len(lifetimes) < LEAST:
         return np.full(len(since), math.inf)

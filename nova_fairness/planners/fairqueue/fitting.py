@@ -31,7 +31,7 @@ class Fit:
     why: reason.Why | None = None
 
 
-def fit(
+def find_fit(
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,
     kept: Mapping[str, Iterable[str]],
@@ -49,15 +49,17 @@ def fit(
         return Fit(why=never)
     if (lack := free.lacking(unit)) is not None:
         return Fit(why=lack())
-    beside = capacity.FreeRoom(_closed(snapshot, _others(kept, request)))
-    _take_promised(beside, snapshot, request)
+    beside = capacity.FreeRoom(
+        _with_closed_hosts(snapshot, _hosts_of_others(kept, request))
+    )
+    _take_reserved_room(beside, snapshot, request)
     found = None if beside.never(unit) else beside.find(unit)
     if found is None:
         return Fit()
     return Fit(tuple(n for rows in found for n in beside.names(rows)))
 
 
-def _others(
+def _hosts_of_others(
     kept: Mapping[str, Iterable[str]], request: request_model.Request
 ) -> frozenset[str]:
     """Return the hosts that are reserved for other requests, and not for
@@ -67,7 +69,7 @@ def _others(
     return frozenset(h for hosts in kept.values() for h in hosts) - own
 
 
-def _closed(
+def _with_closed_hosts(
     snapshot: cluster.ClusterSnapshot, names: frozenset[str]
 ) -> cluster.ClusterSnapshot:
     """Return a snapshot in which no servers start on some hosts."""
@@ -82,7 +84,7 @@ def _closed(
     )
 
 
-def _take_promised(
+def _take_reserved_room(
     room: capacity.FreeRoom,
     snapshot: cluster.ClusterSnapshot,
     request: request_model.Request,

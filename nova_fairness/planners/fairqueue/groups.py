@@ -73,7 +73,7 @@ class FoundHosts:
     is_known: bool = True
 
 
-def fill(
+def fill_hosts(
     free: cluster.Amounts,
     job: AlikeServers,
     limit: cluster.Amounts,
@@ -93,7 +93,9 @@ def fill(
         found = np.flatnonzero((have >= shape.amounts).all(axis=0))
         fit = np.ones_like(found)
     else:
-        whole = hosts_module.smallest(have // shape.amounts, len(chosen))
+        whole = hosts_module.smallest_by_column(
+            have // shape.amounts, len(chosen)
+        )
         found = np.flatnonzero(whole > 0)
         fit = np.minimum(whole, limit[chosen])[found]
     chosen = chosen[found]
@@ -111,7 +113,7 @@ def fill(
     return rows
 
 
-def in_turn(
+def place_in_turn(
     free: cluster.Amounts,
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
@@ -119,27 +121,27 @@ def in_turn(
 ) -> FoundHosts:
     """Place one job after another, until one lacks room.
 
-    :param free: see :func:`fill`.
+    :param free: see :func:`fill_hosts`.
     :param jobs: the largest first.
     :param limit: (p,) most servers of all jobs that each host may take.
-    :param prefer: see :func:`fill`.
+    :param prefer: see :func:`fill_hosts`.
     """
     free = free if len(jobs) == 1 else free.copy()
     found: list[Rows] = []
     fit = 0
     for job in jobs:
-        rows = fill(free, job, limit, prefer)
+        rows = fill_hosts(free, job, limit, prefer)
         found.append(rows)
         fit += len(rows)
         if len(rows) < job.count:
             return FoundHosts(None, fit, len(jobs) == 1)
         if len(jobs) > 1:
-            subtract(free, job.shape, rows)
+            subtract_amounts(free, job.shape, rows)
             limit = limit - np.bincount(rows, minlength=len(limit))
     return FoundHosts(tuple(found), fit)
 
 
-def subtract(
+def subtract_amounts(
     free: cluster.Amounts,
     shape: hosts_module.Shape,
     rows: Rows,
@@ -150,7 +152,7 @@ def subtract(
         np.subtract.at(free[column], rows, amount * times)
 
 
-def exactly(
+def solve_exactly(
     free: cluster.Amounts,
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
@@ -159,10 +161,10 @@ def exactly(
 ) -> FoundHosts:
     """Find hosts for all jobs by a network flow or an integer program.
 
-    :param free: see :func:`fill`.
+    :param free: see :func:`fill_hosts`.
     :param jobs: several jobs.
-    :param limit: see :func:`in_turn`.
-    :param prefer: see :func:`fill`.
+    :param limit: see :func:`place_in_turn`.
+    :param prefer: see :func:`fill_hosts`.
     :param may_solve: returns whether an integer program with this number of
         pairs may be solved.
     """
@@ -175,10 +177,10 @@ def exactly(
     if (each < counts).any() or upper < total:
         most = int(min(np.minimum(each, counts).sum(), upper))
         return FoundHosts(None, min(most, total - 1))
-    found = _one_each(whole > 0, jobs, prefer)
+    found = _assign_different_hosts(whole > 0, jobs, prefer)
     if found.rows is not None or (limit[whole.any(axis=0)] <= 1).all():
         return found
-    return _solved(free, jobs, limit, whole, may_solve) or FoundHosts(
+    return _solve_program(free, jobs, limit, whole, may_solve) or FoundHosts(
         None, found.fit, False
     )
 
@@ -191,14 +193,16 @@ def _fit_per_host(
     """
     shape, found = job.shape, np.zeros_like(limit)
     have = np.maximum(free[shape.columns][:, shape.rows], 0)
-    most = hosts_module.smallest(have // shape.amounts, len(shape.rows))
+    most = hosts_module.smallest_by_column(
+        have // shape.amounts, len(shape.rows)
+    )
     found[shape.rows] = np.minimum(
         np.minimum(most, limit[shape.rows]), job.count
     )
     return found
 
 
-def _one_each(
+def _assign_different_hosts(
     fits: hosts_module.Marks, jobs: Sequence[AlikeServers], prefer: Preference
 ) -> FoundHosts:
     """Find a different host for each server, by a network flow.
@@ -231,7 +235,7 @@ def _one_each(
     return FoundHosts(tuple(found), fit)
 
 
-def _solved(
+def _solve_program(
     free: cluster.Amounts,
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,
@@ -242,11 +246,11 @@ def _solved(
 
     :param whole: (j, p) number of servers of each job that each host takes
         alone.
-    :param may_solve: see :func:`exactly`.
+    :param may_solve: see :func:`solve_exactly`.
     :returns: ``None`` if the program may not be solved, or gives no answer.
     """
     counts = np.array([job.count for job in jobs])
-    hosts = _few_of_each(free, jobs, limit, whole)
+    hosts = _hosts_per_kind(free, jobs, limit, whole)
     is_all = len(hosts) * len(jobs) <= PAIRS
     if len(jobs) > PAIRS:
         return None
@@ -262,7 +266,7 @@ def _solved(
         return None
     lines = _constraints(free, jobs, limit, job, row)
     try:
-        choice = programs.choose(
+        choice = programs.solve_integer_program(
             np.zeros(len(job)),
             whole[job, row].astype(np.float64),
             lines,
@@ -277,7 +281,7 @@ def _solved(
         np.repeat(row[job == n], choice.chosen[job == n])
         for n in range(len(jobs))
     )
-    return _checked(found, free, jobs, limit)
+    return _check_solution(found, free, jobs, limit)
 
 
 def _constraints(
@@ -309,7 +313,7 @@ def _constraints(
     return lines.rows()
 
 
-def _checked(
+def _check_solution(
     found: tuple[Rows, ...],
     free: cluster.Amounts,
     jobs: Sequence[AlikeServers],
@@ -323,15 +327,15 @@ def _checked(
     for job, rows in zip(jobs, found, strict=True):
         if len(rows) != job.count:
             return None
-        subtract(left, job.shape, rows)
-        subtract(taken, job.shape, rows, -1)
+        subtract_amounts(left, job.shape, rows)
+        subtract_amounts(taken, job.shape, rows, -1)
     on = np.bincount(np.concatenate(found), minlength=len(limit))
     if (on > limit).any() or ((left < 0) & (taken > 0)).any():
         return None
     return FoundHosts(found, int(on.sum()))
 
 
-def _few_of_each(
+def _hosts_per_kind(
     free: cluster.Amounts,
     jobs: Sequence[AlikeServers],
     limit: cluster.Amounts,

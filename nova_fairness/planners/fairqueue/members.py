@@ -56,17 +56,17 @@ class GroupMembers:
         added = self._added.get(group, [])
         if not added and not self._snapshot.members.get(group):
             return None
-        servers, others = self._of(group)
+        servers, others = self._known_members(group)
         found = np.zeros(len(self._hosts.names), dtype=np.int64)
         for each, row in (*servers, *added):
             found[row] += ended(each)
         for row, count in others.items():
-            there = self._may_be(row, project)
+            there = self._possible_members(row, project)
             if there and all(ended(each) for each in there):
                 found[row] += count
         return found
 
-    def _of(self, group: str) -> tuple[_Servers, dict[int, int]]:
+    def _known_members(self, group: str) -> tuple[_Servers, dict[int, int]]:
         """Return the known members, and the number of unknown members by
         row of host.
         """
@@ -75,7 +75,7 @@ class GroupMembers:
             rows = self._hosts.rows(names)
             left = dict(zip(*np.unique(rows, return_counts=True), strict=True))
             servers = []
-            for each in self._index.get((group, ''), ()):
+            for each in self._servers_by_group.get((group, ''), ()):
                 for row in self._hosts.rows([each.host]).tolist():
                     # A member must not be counted twice as ended.
                     if left.get(row, 0) > 0:
@@ -84,22 +84,26 @@ class GroupMembers:
             self._known[group] = servers, {r: n for r, n in left.items() if n}
         return self._known[group]
 
-    def _may_be(self, row: int, project: str) -> list[cluster.Running]:
+    def _possible_members(
+        self, row: int, project: str
+    ) -> list[cluster.Running]:
         """Return servers on a host whose group is unknown, so that they may
         be members.
         """
-        there = self._index.get(('', self._hosts.names[row]), ())
+        there = self._servers_by_group.get(('', self._hosts.names[row]), ())
         return [each for each in there if each.project == project]
 
     @functools.cached_property
-    def _index(self) -> dict[tuple[str, str], list[cluster.Running]]:
+    def _servers_by_group(
+        self,
+    ) -> dict[tuple[str, str], list[cluster.Running]]:
         """Return servers by group, or by host if their group is unknown."""
         found: dict[tuple[str, str], list[cluster.Running]] = {}
         for each in self._snapshot.running:
-            group = self._group(each)
+            group = self._group_of_server(each)
             key = (group, '') if group else ('', each.host)
             found.setdefault(key, []).append(each)
         return found
 
-    def _group(self, each: cluster.Running) -> str:
+    def _group_of_server(self, each: cluster.Running) -> str:
         return each.group or self._snapshot.belongs.get(each.uuid, '')

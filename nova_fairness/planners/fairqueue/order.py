@@ -54,19 +54,19 @@ class Unit:
         return sum(len(each.servers) for each in self.requests)
 
 
-def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
+def group_into_units(arranged: Iterable[request_model.Request]) -> list[Unit]:
     """Return units of requests; a group has the position of its first request.
 
     :param arranged: waiting requests, the next one first.
     """
     together: dict[tuple[str, ...], list[request_model.Request]] = {}
     for each in arranged:
-        key = key_of(each) if each.group else (each.uuid,)
+        key = start_key(each) if each.group else (each.uuid,)
         together.setdefault(key, []).append(each)
     return [Unit(tuple(requests)) for requests in together.values()]
 
 
-def first(
+def put_first_ahead(
     arranged: Iterable[request_model.Request],
 ) -> list[request_model.Request]:
     """Move requests that operators put first to the front.
@@ -80,7 +80,7 @@ def first(
     return sorted(arranged, key=turn)
 
 
-def key_of(each: request_model.Request) -> tuple[str, ...]:
+def start_key(each: request_model.Request) -> tuple[str, ...]:
     """Return a key that requests share if they start together."""
     if each.group is None:
         return (each.uuid,)
@@ -167,13 +167,13 @@ class OldestFirst(Order):
         }
 
 
-def factors(
+def checked_factors(
     waiting: Sequence[request_model.Request],
     snapshot: cluster.ClusterSnapshot,
     now: float,
     order: Order,
 ) -> Mapping[str, cluster.Factors]:
-    """Call :meth:`Order.factors`, and check the result.
+    """Call :meth:`Order.checked_factors`, and check the result.
 
     :raises PluginMisbehaved: if the order failed, or a factor is not a finite
         number.

@@ -65,14 +65,16 @@ class WaitingAccounts:
 
     def asked(self, request: request_model.Request) -> Floats:
         """Return the amounts of all servers of a request, (c,)."""
-        each = cluster.vector(dict(request.demand.amounts), self.classes)
+        each = cluster.amounts_vector(
+            dict(request.demand.amounts), self.classes
+        )
         return each.astype(np.float64) * len(request.servers)
 
     def asked_part(self, request: request_model.Request) -> Floats:
         """Return the amounts of a request as weighted parts of the cloud,
         (c,).
         """
-        asked = ledger.parts(self.asked(request), self.capacity)
+        asked = ledger.parts_of_capacity(self.asked(request), self.capacity)
         return asked * self._counts
 
     def uses(self, request: request_model.Request) -> cluster.Factors:

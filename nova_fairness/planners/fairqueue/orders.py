@@ -57,7 +57,7 @@ class FairTree(order_module.Order):
     charge: float = 1.0
 
     def __post_init__(self) -> None:
-        _check(self, charge=(0.0, 1.0))
+        _check_ranges(self, charge=(0.0, 1.0))
 
     def arrange(
         self,
@@ -76,12 +76,12 @@ class FairTree(order_module.Order):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         """Return the use per share, and Slurm's rank; see
-        :func:`.factors.fair_tree`.
+        :func:`.factors.fair_tree_rank`.
         """
         standing = order_inputs.WaitingAccounts(waiting, snapshot, self.charge)
         tree = standing.tree
         use = standing.history.max(axis=1, initial=0.0)
-        rank = factors.fair_tree(tree, use, standing.wants)
+        rank = factors.fair_tree_rank(tree, use, standing.wants)
         return {
             each.uuid: {
                 **standing.uses(each),
@@ -134,26 +134,26 @@ class _TreeOfTurns:
             self._queues.setdefault(place, []).append(each)
         self._heaps: dict[int, list[_Entry]] = {}
         for at in range(len(tree) - 1, -1, -1):
-            self._push(at)
+            self._push_branch(at)
 
     def __iter__(self) -> Iterator[request_model.Request]:
         while self._heaps.get(tree_module.ROOT):
-            yield self._next()
+            yield self._take_next()
 
-    def _next(self) -> request_model.Request:
+    def _take_next(self) -> request_model.Request:
         path, at = [], tree_module.ROOT
         while at not in self._queues or not self._queues[at]:
             at = self._heaps[at][0][2]
             path.append(at)
         taken = self._queues[at].pop()
-        part = self._part(taken)
+        part = self._charge_of_start(taken)
         for below in reversed(path):
             self._use[below] = list(map(operator.add, self._use[below], part))
             heapq.heappop(self._heaps[self._parent[below]])
-            self._push(below)
+            self._push_branch(below)
         return taken
 
-    def _part(self, taken: request_model.Request) -> list[float]:
+    def _charge_of_start(self, taken: request_model.Request) -> list[float]:
         """Return the charge of a start, as parts of the cloud, (c,)."""
         key = taken.demand.amounts, len(taken.servers)
         if key not in self._asked:
@@ -161,17 +161,17 @@ class _TreeOfTurns:
             self._asked[key] = part.tolist()
         return self._asked[key]
 
-    def _push(self, at: int) -> None:
+    def _push_branch(self, at: int) -> None:
         """Put a branch into the heap above it, if it still has requests."""
         key = self._key_below(at)
         if key is None:
             return
-        share, use = self._share[at], self._used(at)
+        share, use = self._share[at], self._largest_use(at)
         level = _rounded(use / share) if share else math.inf
         entry = (level, key, at)
         heapq.heappush(self._heaps.setdefault(self._parent[at], []), entry)
 
-    def _used(self, at: int) -> float:
+    def _largest_use(self, at: int) -> float:
         return max(0.0, *self._use[at])
 
     def _key_below(self, at: int) -> _Key | None:
@@ -186,7 +186,7 @@ class _TreeOfTurns:
         level, below, child = heap[0]
         # Compared with children of other accounts, a child counts by its part
         # of the use of its own parent.
-        used = self._used(at)
+        used = self._largest_use(at)
         if math.isfinite(level):
             level *= self._among[child] / used if used else 0.0
         return _rounded(level), *below
@@ -199,7 +199,7 @@ def _rounded(level: float) -> float:
     return float(f'{level:.12g}')
 
 
-class _ByPriority(order_module.Order):
+class _PriorityOrder(order_module.Order):
     """Sorts requests by a priority for each request, the largest first."""
 
     def arrange(
@@ -249,11 +249,11 @@ class _ByPriority(order_module.Order):
 
 
 @dataclasses.dataclass(frozen=True)
-class Multifactor(_ByPriority):
+class Multifactor(_PriorityOrder):
     """Priority that is a sum of factors from 0 to 1 (Slurm).
 
-    :ivar fair_share: weight of ``2^(-U_E / S)``, see :func:`.factors.classic`;
-        >= 0.
+    :ivar fair_share: weight of ``2^(-U_E / S)``, see
+        :func:`.factors.classic_factor`; >= 0.
     :ivar age: weight of the time waited, 1 after ``longest_s``; >= 0.
     :ivar size: weight of the largest part of the cloud for which the request
         asks; >= 0.
@@ -273,8 +273,10 @@ class Multifactor(_ByPriority):
 
     def __post_init__(self) -> None:
         any_weight = (0.0, _LARGEST_WEIGHT)
-        _check(self, fair_share=any_weight, age=any_weight, size=any_weight)
-        _check(self, longest_s=(1.0, _LARGEST_WEIGHT))
+        _check_ranges(
+            self, fair_share=any_weight, age=any_weight, size=any_weight
+        )
+        _check_ranges(self, longest_s=(1.0, _LARGEST_WEIGHT))
 
     def _summands(
         self,
@@ -283,8 +285,10 @@ class Multifactor(_ByPriority):
         now: float,
     ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
-        use = factors.normalised(tree, standing.history.max(axis=1, initial=0))
-        fair = factors.classic(tree, use, standing.part)
+        use = factors.normalised_use(
+            tree, standing.history.max(axis=1, initial=0)
+        )
+        fair = factors.classic_factor(tree, use, standing.part)
 
         def summands(request: request_model.Request) -> cluster.Factors:
             waited = (now - request.asked_at) / self.longest_s
@@ -300,7 +304,7 @@ class Multifactor(_ByPriority):
 
 
 @dataclasses.dataclass(frozen=True)
-class Synergy(_ByPriority):
+class Synergy(_PriorityOrder):
     """Priority ``vcpus x F_vcpus + memory x F_memory``, the largest first.
 
     :ivar vcpus: weight, >= 0; Synergy's code has 100.
@@ -316,7 +320,7 @@ class Synergy(_ByPriority):
 
     def __post_init__(self) -> None:
         any_weight = (0.0, _LARGEST_WEIGHT)
-        _check(self, vcpus=any_weight, memory=any_weight)
+        _check_ranges(self, vcpus=any_weight, memory=any_weight)
 
     def _summands(
         self,
@@ -333,8 +337,8 @@ class Synergy(_ByPriority):
         for column, each in enumerate(standing.classes):
             if each in weights:
                 name, weight = weights[each]
-                use = factors.normalised(tree, standing.history[:, column])
-                fair = factors.classic(tree, use, standing.part)
+                use = factors.normalised_use(tree, standing.history[:, column])
+                fair = factors.classic_factor(tree, use, standing.part)
                 summands[name] = weight * fair
         places = {each.uuid: tree.place(each.account) for each in waiting}
         return {
@@ -346,7 +350,7 @@ class Synergy(_ByPriority):
 
 
 @dataclasses.dataclass(frozen=True)
-class Fass(_ByPriority):
+class Fass(_PriorityOrder):
     """``2^(-use / use of all / share)`` of each user, the largest first.
 
     This is the order of FaSS. It compares users of all projects with each
@@ -390,7 +394,7 @@ class Fass(_ByPriority):
             total = use[standing.tree.parent == tree_module.ROOT].sum()
         # The ledger has one period, whose use has decayed already.
         periods = np.array([[1.0, 0.0, 0.0, 0.0]])
-        factor = factors.fass(
+        factor = factors.fass_factor(
             use[:, np.newaxis] * periods, total * periods[0], standing.part
         )
         return {
@@ -402,7 +406,7 @@ class Fass(_ByPriority):
         }
 
 
-class _ByProject(order_module.Order):
+class _ProjectOrder(order_module.Order):
     """Yields the oldest request of the project that is first, in turns."""
 
     def arrange(
@@ -499,11 +503,11 @@ class _Projects:
         owned = {each.name: dict(each.nominal) for each in snapshot.accounts}
         self.guaranteed: Floats = np.array(
             [
-                cluster.vector(
+                cluster.amounts_vector(
                     snapshot.limits.get(name, cluster.NO_LIMITS).guaranteed,
                     snapshot.classes,
                 )
-                + cluster.vector(owned.get(name, {}), snapshot.classes)
+                + cluster.amounts_vector(owned.get(name, {}), snapshot.classes)
                 for name in self.names
             ],
             dtype=np.float64,
@@ -538,7 +542,7 @@ class _Projects:
             self.age[p] = self._age[coming.uuid]
 
 
-class DominantShare(_ByProject):
+class DominantShare(_ProjectOrder):
     """Orders by the amount that a project would borrow with its request,
     the smallest first (Kueue).
     """
@@ -559,7 +563,7 @@ class DominantShare(_ByProject):
 
 
 @dataclasses.dataclass(frozen=True)
-class AdmissionFairSharing(_ByProject):
+class AdmissionFairSharing(_ProjectOrder):
     """First the project with the least decayed use per share (Kueue).
 
     The use is the sum over the classes (KEP-4136). A start counts at once with
@@ -579,7 +583,7 @@ class AdmissionFairSharing(_ByProject):
     penalty: float = 0.000344
 
     def __post_init__(self) -> None:
-        _check(self, penalty=(0.0, 1.0))
+        _check_ranges(self, penalty=(0.0, 1.0))
 
     def _ahead(self, turns: _Projects) -> Floats:
         use = turns.history + self.penalty * turns.taken
@@ -589,7 +593,7 @@ class AdmissionFairSharing(_ByProject):
 
 
 @dataclasses.dataclass(frozen=True)
-class Distribution(_ByProject):
+class Distribution(_ProjectOrder):
     """Orders by the distance to the desired part of a project, the project
     furthest below first (Cloud Scheduler).
 
@@ -615,7 +619,7 @@ class Distribution(_ByProject):
 
     def __post_init__(self) -> None:
         power = (0.0, 3.0)
-        _check(self, vcpus=power, memory=power, disk=power)
+        _check_ranges(self, vcpus=power, memory=power, disk=power)
 
     def _ahead(self, turns: _Projects) -> Floats:
         powers = {
@@ -626,11 +630,13 @@ class Distribution(_ByProject):
         power = np.array([powers.get(name, 0.0) for name in turns.classes])
         columns = power > 0
         amounts = turns.used[:, columns] ** power[columns]
-        over = factors.distribution(amounts, turns.part)
+        over = factors.excess_over_desired(amounts, turns.part)
         return np.where(turns.part > 0, over, np.inf)
 
 
-def _check(order: order_module.Order, **ranges: tuple[float, float]) -> None:
+def _check_ranges(
+    order: order_module.Order, **ranges: tuple[float, float]
+) -> None:
     """Raise ``ValueError`` for numbers that are out of their range."""
     for name, (least, most) in ranges.items():
         given = getattr(order, name)

@@ -133,7 +133,7 @@ def plan(
     :raises PluginMisbehaved: if the order failed, lost or doubled a request,
         or returned a factor that is not a finite number.
     """
-    snapshot = alternatives.chosen(snapshot)
+    snapshot = alternatives.with_chosen_alternatives(snapshot)
     held = [
         each
         for each in snapshot.requests
@@ -148,14 +148,14 @@ def plan(
     if stopped:
         waiting = [each for each in waiting if not each.hold]
         snapshot = _without_held(snapshot, stopped)
-    arranged, told = _by_bands(waiting, snapshot, now, order, tells)
-    expired = tuple(_expired(each, now) for each in late)
+    arranged, told = _arrange_by_class(waiting, snapshot, now, order, tells)
+    expired = tuple(_expire_action(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
     started, units = rounds.run(arranged)
     waits = [(each, why) for unit, why in units for each in unit.requests]
-    passed = alternatives.passed(waits, snapshot)
-    places = _positions(waits, passed, told, rounds.reserved)
-    places.update(_held(stopped, len(places)))
+    passed = alternatives.actions_for_passed_requests(waits, snapshot)
+    places = _waiting_positions(waits, passed, told, rounds.reserved)
+    places.update(_held_positions(stopped, len(places)))
     return cluster.Plan((*expired, *passed, *started), places)
 
 
@@ -171,7 +171,7 @@ def _without_held(
     )
 
 
-def _held(
+def _held_positions(
     stopped: Iterable[request_model.Request], before: int
 ) -> dict[str, cluster.Waiting]:
     """Return the positions of held requests: behind all others, the oldest
@@ -186,7 +186,7 @@ def _held(
     }
 
 
-def _by_bands(
+def _arrange_by_class(
     waiting: list[request_model.Request],
     snapshot: cluster.ClusterSnapshot,
     now: float,
@@ -206,9 +206,11 @@ def _by_bands(
         if band is request_model.Band.PREEMPTIBLE:
             seen = _with_preemptible(snapshot)
         found = order_module.arranged(those, seen, now, order)
-        arranged += order_module.first(found)
+        arranged += order_module.put_first_ahead(found)
         if tells:
-            factors.update(order_module.factors(those, seen, now, order))
+            factors.update(
+                order_module.checked_factors(those, seen, now, order)
+            )
     return arranged, factors
 
 
@@ -253,9 +255,11 @@ class _Rounds:
         self._spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         self._ceilings = ceilings.Ceilings(snapshot)
         self._openings = windows.Openings(snapshot.accounts, now)
-        self._promises = preemptor_reservations.Promises(snapshot, self._room)
+        self._promises = preemptor_reservations.PreemptorReservations(
+            snapshot, self._room
+        )
         self.reserved: dict[str, cluster.Reservation] = {}
-        self._alike = equivalence.Alike((), ())
+        self._alike = equivalence.UnitKinds((), ())
         self._never: dict[int, reason.Why | None] = {}
         self._actions: list[cluster.Action] = []
         self._reservation: cluster.Reservation | None = None
@@ -277,16 +281,16 @@ class _Rounds:
         """
         self._arranged = arranged
         self._place = {each.uuid: n for n, each in enumerate(arranged)}
-        units = self._promises.divided(order_module.units(arranged))
-        units = self._keep_promises(units)
-        units, self._left_out = self._divided(units)
-        units = self._in_order(units)
+        units = self._promises.divided(order_module.group_into_units(arranged))
+        units = self._start_reserved(units)
+        units, self._left_out = self._divide_units(units)
+        units = self._order_units(units)
         left_out = dict(self._left_out)
         self._parts.expect(units)
-        self._alike = equivalence.Alike(units, self._snapshot.accounts)
+        self._alike = equivalence.UnitKinds(units, self._snapshot.accounts)
         while True:
             self._begun = len(self._actions)
-            waiting = self._round(units)
+            waiting = self._run_round(units)
             if len(self._actions) == self._begun:
                 told = [
                     (each, self._final_reason(each, why, left_out))
@@ -296,13 +300,15 @@ class _Rounds:
                 return self._actions, [*self._promises.waiting(), *told]
             left = {each.requests[0].uuid for each, _ in waiting}
             units = [each for each in units if each.requests[0].uuid in left]
-            units = self._regrouped(units)
+            units = self._regroup(units)
 
-    def _divided(
+    def _divide_units(
         self, units: list[order_module.Unit]
     ) -> tuple[list[order_module.Unit], dict[str, reason.Why]]:
         """Return units that could start; see :mod:`.divisions`."""
-        return divisions.divided(units, self._too_large, self._room.full_group)
+        return divisions.divide_units(
+            units, self._too_large_reason, self._room.full_group_reason_of
+        )
 
     def _final_reason(
         self,
@@ -319,7 +325,7 @@ class _Rounds:
             return left_out[first]
         return why() if callable(why) else why
 
-    def _regrouped(
+    def _regroup(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
         """Return units as the next plan would form them, after starts in
@@ -339,25 +345,27 @@ class _Rounds:
         requests = [each for unit in those for each in unit.requests]
         names = {each.uuid for each in requests}
         requests.sort(key=lambda each: self._place[each.uuid])
-        again, left_out = self._divided(order_module.units(requests))
+        again, left_out = self._divide_units(
+            order_module.group_into_units(requests)
+        )
         kept = {u: w for u, w in self._left_out.items() if u not in names}
         self._left_out = {**kept, **left_out}
         self._parts.expect(again)
         self._never.clear()
         others = [e for e in units if e.requests[0].uuid not in names]
-        units = self._sorted([*others, *again])
-        self._alike = equivalence.Alike(units, self._snapshot.accounts)
+        units = self._sort_by_position([*others, *again])
+        self._alike = equivalence.UnitKinds(units, self._snapshot.accounts)
         return units
 
-    def _in_order(
+    def _order_units(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
         """Sort units after a division, as the next plan would do."""
         if not self._left_out and not self._snapshot.promised:
             return units
-        return self._sorted(units)
+        return self._sort_by_position(units)
 
-    def _sorted(
+    def _sort_by_position(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
         """Return units sorted by the position of their first request."""
@@ -365,7 +373,7 @@ class _Rounds:
             units, key=lambda unit: self._place[unit.requests[0].uuid]
         )
 
-    def _keep_promises(
+    def _start_reserved(
         self, units: list[order_module.Unit]
     ) -> list[order_module.Unit]:
         """Start preemptors whose hosts are free; the others wait.
@@ -382,11 +390,11 @@ class _Rounds:
             if placement is None:
                 others.append(unit)
             elif self._room.is_free(unit, placement):
-                self._start(unit, placement)
+                self._start_unit(unit, placement)
             else:
                 self._promises.keep(unit, placement)
                 self._parts.take(unit)
-                self._charge(unit)
+                self._charge_unit(unit)
         return others
 
     def _start_elsewhere(self, *, is_preemptible: bool) -> None:
@@ -394,9 +402,9 @@ class _Rounds:
         for unit, rows in self._promises.elsewhere(
             is_preemptible=is_preemptible
         ):
-            self._begin(unit, rows)
+            self._add_start_actions(unit, rows)
 
-    def _round(self, units: list[order_module.Unit]) -> list[_Judged]:
+    def _run_round(self, units: list[order_module.Unit]) -> list[_Judged]:
         self._parts.forget()
         self._room.forget()
         self._alike.forget()
@@ -410,7 +418,7 @@ class _Rounds:
         before = 0
         for unit in units:
             if unit.is_first and not unit.is_preemptible:
-                why = self._in_turn(unit, before)
+                why = self._start_in_turn(unit, before)
                 if why:
                     waiting.append((unit, why))
                     before += len(unit.requests)
@@ -425,7 +433,7 @@ class _Rounds:
             if is_normal and unit.is_preemptible:
                 is_normal = False
                 self._start_elsewhere(is_preemptible=False)
-            why = self._in_turn(unit, before)
+            why = self._start_in_turn(unit, before)
             if why:
                 waiting.append((unit, why))
                 before += len(unit.requests)
@@ -441,11 +449,11 @@ class _Rounds:
         if kind in self._alike.sharing:
             return False
         if self._parts.guaranteed(unit):
-            return not self._lasting_reason(unit) and self._started(unit)
+            return not self._lasting_reason(unit) and self._try_to_start(unit)
         self._alike.sharing.add(kind)
         return False
 
-    def _in_turn(
+    def _start_in_turn(
         self, unit: order_module.Unit, before: int
     ) -> reason.Why | reason.Lazy | None:
         """Start a unit, or return why it waits."""
@@ -457,7 +465,7 @@ class _Rounds:
         if is_beyond and len(self._actions) > self._begun:
             # No later unit starts, and only the last round reports reasons.
             return beyond
-        why = self._held_back(unit)
+        why = self._untried_reason(unit)
         if why is None and is_beyond:
             return beyond
         if why is None and self._reservation:
@@ -468,7 +476,9 @@ class _Rounds:
             return functools.partial(reason.why, why, before=before)
         return why
 
-    def _held_back(self, unit: order_module.Unit) -> equivalence.Failed | None:
+    def _untried_reason(
+        self, unit: order_module.Unit
+    ) -> equivalence.Failed | None:
         """Return why a unit is not tried at all; ``None`` if it is tried."""
         kind, known = self._alike.of(unit), self._alike.held_back
         if kind in known or kind in self._alike.tried:
@@ -493,21 +503,21 @@ class _Rounds:
         if kind in known:
             return known[kind]
         why: equivalence.Failed | None = self._parts.lacking(unit)
-        binds = self._binding(unit)
+        binds = self._binding_bits(unit)
         if not why and not self._is_behind(unit, binds):
-            if self._started(unit, binds):
+            if self._try_to_start(unit, binds):
                 return None
             why = self._room.lacking(unit, binds)
         why = why or equivalence.BEHIND
         if not self._reservation and why is not equivalence.BEHIND:
-            self._reservation = self._reserved(unit)
+            self._reservation = self._reserve_room(unit)
         if self._reservation and unit.requests[0].uuid in self.reserved:
             self._alike.forget()
         else:
             known[kind] = why
         return why
 
-    def _binding(self, unit: order_module.Unit) -> int:
+    def _binding_bits(self, unit: order_module.Unit) -> int:
         """Return the bits of reserved room that a unit may not use.
 
         These are the kinds of room that are needed before the unit ends.
@@ -537,19 +547,23 @@ class _Rounds:
             return True
         return self._parts.behind(unit, binds)
 
-    def _reserved(self, unit: order_module.Unit) -> cluster.Reservation | None:
+    def _reserve_room(
+        self, unit: order_module.Unit
+    ) -> cluster.Reservation | None:
         """Reserve room for a unit; ``None`` if no room can become free for
         it.
         """
-        may_be = self._room.may_hold(unit)
+        may_be = self._room.fits_with_own_group(unit)
         if not may_be:
             self._looked[unit.project] += 1
             if self._looked[unit.project] > _OWN_MEMBERS:
                 return None
-        found = self._kept_firmly(unit)
-        found += self._kept_loosely(unit, found[0][1] if found else None)
+        found = self._reserve_until_known(unit)
+        found += self._reserve_until_expected(
+            unit, found[0][1] if found else None
+        )
         if not found and may_be:
-            found = [self._kept_alone(unit, is_known=True)]
+            found = [self._reserve_alone(unit, is_known=True)]
         if not found:
             return None
         self._kept_group = unit.group
@@ -558,12 +572,16 @@ class _Rounds:
         self.reserved.update((each.uuid, reserved) for each in unit.requests)
         return reserved
 
-    def _kept_firmly(self, unit: order_module.Unit) -> list[_Kept]:
+    def _reserve_until_known(self, unit: order_module.Unit) -> list[_Kept]:
         """Reserve room until the time at which known ends make it free."""
-        found = self._first_fit(unit, is_firm=True)
-        return [self._keep(unit, found, capacity.FIRM)] if found else []
+        found = self._first_fitting_time(unit, is_firm=True)
+        return (
+            [self._reserve_until_enough(unit, found, capacity.FIRM)]
+            if found
+            else []
+        )
 
-    def _kept_loosely(
+    def _reserve_until_expected(
         self, unit: order_module.Unit, known: float | None
     ) -> list[_Kept]:
         """Reserve room until the time at which expected ends make it free.
@@ -579,19 +597,19 @@ class _Rounds:
             return []
         if known is not None and known - self._now <= _FAR_S:
             return []
-        found = self._first_fit(unit, is_firm=False)
+        found = self._first_fitting_time(unit, is_firm=False)
         if found is None or (known is not None and found[0] >= known):
             return []
         if is_patient:
-            return [self._keep(unit, found, capacity.LOOSE)]
-        if self._room.may_hold(unit):
-            return [self._kept_alone(unit, is_known=False)]
+            return [self._reserve_until_enough(unit, found, capacity.LOOSE)]
+        if self._room.fits_with_own_group(unit):
+            return [self._reserve_alone(unit, is_known=False)]
         return []
 
     def _waited_s(self, unit: order_module.Unit) -> float:
         return self._now - min(each.asked_at for each in unit.requests)
 
-    def _keep(
+    def _reserve_until_enough(
         self,
         unit: order_module.Unit,
         found: tuple[float, capacity.Placement],
@@ -605,7 +623,9 @@ class _Rounds:
         self._kept_until[kind] = at
         return self._room.reserve(unit, placement, hosts, kind), at
 
-    def _kept_alone(self, unit: order_module.Unit, *, is_known: bool) -> _Kept:
+    def _reserve_alone(
+        self, unit: order_module.Unit, *, is_known: bool
+    ) -> _Kept:
         """Reserve hosts for one unit alone.
 
         :param is_known: whether servers with known ends count as gone.
@@ -620,7 +640,7 @@ class _Rounds:
         self._kept_until[capacity.LOOSE] = None
         return self._room.keep(unit, returned), None
 
-    def _first_fit(
+    def _first_fitting_time(
         self, unit: order_module.Unit, *, is_firm: bool
     ) -> tuple[float, capacity.Placement] | None:
         """Return the first time at which a unit fits, and its hosts at this
@@ -635,21 +655,21 @@ class _Rounds:
         if not len(times):
             return None
         last = len(times) - 1
-        placement = self._placed_at(unit, float(times[last]), is_firm=is_firm)
+        placement = self._find_at(unit, float(times[last]), is_firm=is_firm)
         if placement is None:
             return None
         found, first = (float(times[last]), placement), 0
         while first < last:
             middle = (first + last) // 2
             at = float(times[middle])
-            placement = self._placed_at(unit, at, is_firm=is_firm)
+            placement = self._find_at(unit, at, is_firm=is_firm)
             if placement is None:
                 first = middle + 1
             else:
                 found, last = (at, placement), middle
         return found
 
-    def _placed_at(
+    def _find_at(
         self, unit: order_module.Unit, at: float, *, is_firm: bool
     ) -> capacity.Placement | None:
         """Return hosts that have room for a unit at a given time; ``None``
@@ -668,29 +688,31 @@ class _Rounds:
         kind = self._alike.of(unit)
         if kind not in self._never:
             # These reasons do not change while a plan is made.
-            self._never[kind] = _first(
+            self._never[kind] = _first_reason(
                 self._left_out.get(unit.requests[0].uuid),
                 self._room.never(unit),
-                self._closed_window(unit),
+                self._closed_window_reason(unit),
             )
-        return _first(
+        return _first_reason(
             self._never[kind],
             self._parts.never(unit),
-            self._over_ceiling(unit),
-            self._over_budget(unit),
+            self._ceiling_reason(unit),
+            self._budget_reason(unit),
         )
 
-    def _too_large(self, unit: order_module.Unit) -> reason.Why | None:
+    def _too_large_reason(self, unit: order_module.Unit) -> reason.Why | None:
         """Return why a unit could not start if no other server ran;
         ``None`` if it could.
         """
-        return _first(
+        return _first_reason(
             self._room.never(unit),
             self._parts.too_large(unit),
-            self._over_ceiling(unit, is_alone=True),
+            self._ceiling_reason(unit, is_alone=True),
         )
 
-    def _closed_window(self, unit: order_module.Unit) -> reason.Why | None:
+    def _closed_window_reason(
+        self, unit: order_module.Unit
+    ) -> reason.Why | None:
         """Return the closed window that opens last, as a reason; ``None``
         if all are open.
         """
@@ -712,7 +734,7 @@ class _Rounds:
         hours = math.ceil((at - self._now) / 360.0) / 10
         return reason.why(reason.Reason.WINDOW_CLOSED, name, opens_h=hours)
 
-    def _over_ceiling(
+    def _ceiling_reason(
         self, unit: order_module.Unit, *, is_alone: bool = False
     ) -> reason.Why | None:
         over = self._ceilings.passed(unit.requests, is_alone=is_alone)
@@ -726,7 +748,7 @@ class _Rounds:
             ceiling=over.ceiling,
         )
 
-    def _over_budget(self, unit: order_module.Unit) -> reason.Why | None:
+    def _budget_reason(self, unit: order_module.Unit) -> reason.Why | None:
         lack = self._spending.lacking(unit.requests, self._now)
         if lack is None:
             return None
@@ -737,21 +759,21 @@ class _Rounds:
             left=round(lack.left_s / budgets.HOUR_S, 1),
         )
 
-    def _charge(self, unit: order_module.Unit) -> None:
+    def _charge_unit(self, unit: order_module.Unit) -> None:
         for each in unit.requests:
             self._spending.take(each, self._now)
             self._ceilings.take(each)
 
-    def _started(
+    def _try_to_start(
         self, unit: order_module.Unit, binds: int = capacity.BOTH
     ) -> bool:
         placement = self._room.find(unit, binds)
         if placement is None:
             return False
-        self._start(unit, placement, binds)
+        self._start_unit(unit, placement, binds)
         return True
 
-    def _start(
+    def _start_unit(
         self,
         unit: order_module.Unit,
         placement: capacity.Placement,
@@ -759,10 +781,10 @@ class _Rounds:
     ) -> None:
         self._room.take(unit, placement, binds)
         self._parts.take(unit, binds)
-        self._charge(unit)
-        self._begin(unit, placement)
+        self._charge_unit(unit)
+        self._add_start_actions(unit, placement)
 
-    def _begin(
+    def _add_start_actions(
         self, unit: order_module.Unit, placement: capacity.Placement
     ) -> None:
         self._alike.tried.clear()
@@ -778,9 +800,9 @@ class _Rounds:
             self._actions.append(action)
 
 
-def _first(*found: reason.Why | None) -> reason.Why | None:
+def _first_reason(*found: reason.Why | None) -> reason.Why | None:
     reasons = [each for each in found if each]
-    return reason.first(reasons) if reasons else None
+    return reason.first_reason(reasons) if reasons else None
 
 
 def _is_expired(request: request_model.Request, now: float) -> bool:
@@ -792,7 +814,9 @@ def _is_expired(request: request_model.Request, now: float) -> bool:
     )
 
 
-def _expired(request: request_model.Request, now: float) -> cluster.Action:
+def _expire_action(
+    request: request_model.Request, now: float
+) -> cluster.Action:
     why = reason.why(
         reason.Reason.WAITED_TOO_LONG, waited_s=max(now - request.asked_at, 0)
     )
@@ -801,7 +825,7 @@ def _expired(request: request_model.Request, now: float) -> cluster.Action:
     )
 
 
-def _positions(
+def _waiting_positions(
     waiting: list[tuple[request_model.Request, reason.Why]],
     passed: list[cluster.Action],
     factors: Mapping[str, cluster.Factors],

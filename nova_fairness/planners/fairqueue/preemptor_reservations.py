@@ -19,7 +19,7 @@ from nova_fairness.planners.fairqueue import capacity
 from nova_fairness.planners.fairqueue import order
 
 
-class Promises:
+class PreemptorReservations:
     """Reservations of preemptors.
 
     :param snapshot: state of the cloud.
@@ -50,13 +50,13 @@ class Promises:
             kept: list[request_model.Request] = []
             left: list[request_model.Request] = []
             for each in unit.requests:
-                (kept if self._has(each) else left).append(each)
+                (kept if self._has_all_hosts(each) else left).append(each)
             found += [
                 order.Unit(tuple(those)) for those in (kept, left) if those
             ]
         return found
 
-    def _has(self, each: request_model.Request) -> bool:
+    def _has_all_hosts(self, each: request_model.Request) -> bool:
         """Whether all reserved hosts of a request exist."""
         rows = self._room.hosts.rows(self._promised.get(each.uuid, ()))
         return len(rows) == len(each.servers)
@@ -66,7 +66,7 @@ class Promises:
         a reservation.
         """
         # If one of the hosts is gone, the promise is void.
-        if not all(self._has(each) for each in unit.requests):
+        if not all(self._has_all_hosts(each) for each in unit.requests):
             return None
         return tuple(
             self._room.hosts.rows(self._promised[each.uuid])

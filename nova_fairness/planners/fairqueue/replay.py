@@ -53,7 +53,7 @@ class PastRequest:
     lasted_s: float
 
 
-def waits(
+def replay_waits(
     past: Sequence[PastRequest],
     snapshot: cluster.ClusterSnapshot,
     order: order_module.Order,
@@ -87,10 +87,12 @@ class _Replay:
     ) -> None:
         self._past, self._order, self._kept = past, order, kept
         users = {(e.request.project, e.request.user) for e in past}
-        named = tree_module.completed(snapshot.accounts, (), users)
+        named = tree_module.with_missing_accounts(snapshot.accounts, (), users)
         self._parents = {each.name: each.parent for each in named}
         above = {
-            name for each in past for name in self._above(each.request.account)
+            name
+            for each in past
+            for name in self._accounts_above(each.request.account)
         }
         # Accounts without requests change no result, and cost time.
         self._cloud = dataclasses.replace(
@@ -104,9 +106,9 @@ class _Replay:
         )
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
         self._parts = {
-            each.request.uuid: ledger.parts(
+            each.request.uuid: ledger.parts_of_capacity(
                 len(each.request.servers)
-                * cluster.vector(
+                * cluster.amounts_vector(
                     dict(each.request.demand.amounts), snapshot.classes
                 ).astype(np.float64),
                 capacity,
@@ -133,48 +135,48 @@ class _Replay:
             while arrivals and arrivals[-1].request.asked_at <= now:
                 each = arrivals.pop()
                 self._waiting[each.request.uuid] = each
-            self._room += self._size(slot.request.uuid)
-            while (uuid := self._next(now)) is not None:
+            self._room += self._request_size(slot.request.uuid)
+            while (uuid := self._take_next(now)) is not None:
                 started = self._waiting.pop(uuid)
                 found[uuid] = now - started.request.asked_at
-                self._room -= self._size(uuid)
-                self._charge(started)
+                self._room -= self._request_size(uuid)
+                self._charge_request(started)
                 yield
         return found
 
-    def _size(self, uuid: str) -> float:
+    def _request_size(self, uuid: str) -> float:
         """Return the part of the cloud that a request needs, in its largest
         class.
         """
         return float(self._parts[uuid].max(initial=0.0))
 
-    def _next(self, now: float) -> str | None:
+    def _take_next(self, now: float) -> str | None:
         """Return the first request if there is room for it; otherwise
         ``None``.
         """
         room = self._room + _ROUNDING
-        if not any(self._size(uuid) <= room for uuid in self._waiting):
+        if not any(self._request_size(uuid) <= room for uuid in self._waiting):
             return None
-        self._fade(now)
+        self._decay_use(now)
         waiting = [each.request for each in self._waiting.values()]
         seen = dataclasses.replace(self._cloud, history=dict(self._history))
         first = order_module.arranged(waiting, seen, now, self._order)[0]
-        return first.uuid if self._size(first.uuid) <= room else None
+        return first.uuid if self._request_size(first.uuid) <= room else None
 
-    def _fade(self, now: float) -> None:
+    def _decay_use(self, now: float) -> None:
         if self._history:
             part = self._kept(max(now - self._faded_at, 0.0))
             self._history = {n: part * e for n, e in self._history.items()}
         self._faded_at = now
 
-    def _charge(self, started: PastRequest) -> None:
+    def _charge_request(self, started: PastRequest) -> None:
         """Charge all use of a request, until its end, at its start."""
         part = 1.0 - self._kept(started.lasted_s)
         use = part * self._parts[started.request.uuid]
-        for name in self._above(started.request.account):
+        for name in self._accounts_above(started.request.account):
             self._history[name] = self._history.get(name, 0.0) + use
 
-    def _above(self, account: str) -> list[str]:
+    def _accounts_above(self, account: str) -> list[str]:
         found = []
         up: str | None = account
         while up is not None:

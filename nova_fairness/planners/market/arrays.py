@@ -24,7 +24,7 @@ Marks = hosts_module.Marks
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Type:
+class ServerType:
     """Interchangeable servers: they have the same needs and the same rate.
 
     :ivar rate: rate of each server.
@@ -77,7 +77,7 @@ class MarketArrays:
         self.cost = np.array([each.cost for each in self.bids])
         self.at = np.array([row[e.host] for e in self.running], dtype=np.intp)
         amounts = [
-            cluster.vector(dict(each.amounts), cloud.classes)
+            cluster.amounts_vector(dict(each.amounts), cloud.classes)
             for each in self.running
         ]
         shape = (len(self.running), len(cloud.classes))
@@ -90,7 +90,7 @@ class MarketArrays:
             self._shape(n, now, hold_s, {*cloud.classes})
             for n in range(len(self.running))
         ]
-        self.types = self._typed(shapes)
+        self.types = self._build_types(shapes)
         moving = np.array([each is not None for each in shapes], dtype=bool)
         self.room = self.hosts.free.copy()
         for n in np.flatnonzero(moving):
@@ -135,7 +135,7 @@ class MarketArrays:
 
         :param prices: (k, p).
         """
-        return level(prices, self.supply)
+        return price_level(prices, self.supply)
 
     def mean_level(self, at: Rows) -> float:
         """Return the mean level, weighted by rates, times number of hosts /
@@ -169,7 +169,9 @@ class MarketArrays:
         )
         return shape if self.at[n] in shape.rows else None
 
-    def _typed(self, shapes: list[hosts_module.Shape | None]) -> list[Type]:
+    def _build_types(
+        self, shapes: list[hosts_module.Shape | None]
+    ) -> list[ServerType]:
         found: dict[tuple[float, int], list[int]] = {}
         known: dict[int, hosts_module.Shape] = {}
         for n, shape in enumerate(shapes):
@@ -179,7 +181,7 @@ class MarketArrays:
                 key = (float(self.rate[n]), id(shape))
                 found.setdefault(key, []).append(n)
         types = [
-            Type(
+            ServerType(
                 rate,
                 known[which],
                 self.amounts[servers[0]],
@@ -199,7 +201,7 @@ class MarketArrays:
         )
 
 
-def level(prices: Floats, supply: Floats) -> Floats:
+def price_level(prices: Floats, supply: Floats) -> Floats:
     """Return the price per supply, in the most expensive class.
 
     Classes without supply do not count, because no server that needs them can

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 
-def assigned(
+def assign_cores(
     servers: Iterable[tuple[str, float, int]], cores: int
 ) -> dict[str, tuple[int, ...]]:
     """Assign a core to each VCPU.

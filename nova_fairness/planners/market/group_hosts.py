@@ -22,29 +22,31 @@ _SAME = 1e-9
 """Largest relative difference of levels by rounding."""
 
 
-def placed(
+def assign_groups(
     field: arrays.MarketArrays, counts: server_groups.Counts, slack: float
 ) -> Rows:
     """Assign groups to hosts, and return the new host of each server.
 
     :param counts: (g, t) servers of each type in each group, from
-        :func:`.server_groups.grouped`.
+        :func:`.server_groups.group_servers`.
     :param slack: part by which the level of a group may exceed its level at
         home, >= 0.
     :returns: (n,) rows of the new hosts of servers.
     """
     hosts = programs.assign(
-        costs(field, counts).T, permitted(field, counts, slack)
+        leaving_costs(field, counts).T, permitted_hosts(field, counts, slack)
     )
     there = np.zeros_like(counts)
     there[hosts] = counts
     at = field.at.copy()
     for t, kind in enumerate(field.types):
-        at[kind.servers] = _settled(field, kind.servers, there[:, t])
+        at[kind.servers] = _assign_rows(field, kind.servers, there[:, t])
     return at
 
 
-def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
+def leaving_costs(
+    field: arrays.MarketArrays, counts: server_groups.Counts
+) -> Floats:
     """Return the cost of the servers that leave each host if it gets each
     group, (p, g).
 
@@ -57,7 +59,7 @@ def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
     found = np.zeros((size, len(counts)))
     for t, kind in enumerate(field.types):
         groups = np.flatnonzero(counts[:, t])
-        for row, servers in _by_host(field, kind.servers):
+        for row, servers in _servers_by_host(field, kind.servers):
             # The dearest servers stay: sums of the first 0, 1, 2 ... of them.
             kept = np.concatenate(
                 [[0.0], np.cumsum(np.sort(field.cost[servers])[::-1])]
@@ -68,7 +70,7 @@ def costs(field: arrays.MarketArrays, counts: server_groups.Counts) -> Floats:
     return found
 
 
-def permitted(
+def permitted_hosts(
     field: arrays.MarketArrays, counts: server_groups.Counts, slack: float
 ) -> Marks:
     """Return whether each group fits on each host with a low enough level,
@@ -82,13 +84,13 @@ def permitted(
         found &= needs[:, [c]] <= room
     paid = np.array([each.rate * each.buys for each in field.types])
     prices = (counts @ paid.reshape(len(field.types), len(field.sold))).T
-    levels = arrays.level(
+    levels = arrays.price_level(
         prices[:, :, np.newaxis] + field.staying[:, np.newaxis],
         field.supply[:, np.newaxis],
     )
     home = np.diagonal(levels)[:, np.newaxis]
     found &= np.asarray(levels <= home * (1.0 + slack + _SAME))
-    for rows, types in _by_rows(field):
+    for rows, types in _types_by_hosts(field):
         forbidden = np.ones(len(field.hosts.names), dtype=bool)
         forbidden[rows] = False
         has = counts[:, types].any(axis=1)
@@ -96,16 +98,18 @@ def permitted(
     return found
 
 
-def _by_rows(field: arrays.MarketArrays) -> list[tuple[Rows, list[int]]]:
+def _types_by_hosts(
+    field: arrays.MarketArrays,
+) -> list[tuple[Rows, list[int]]]:
     """Return the types, grouped by the hosts that can run them."""
-    found: dict[bytes, tuple[Rows, list[int]]] = {}
+    types_by_hosts: dict[bytes, tuple[Rows, list[int]]] = {}
     for t, kind in enumerate(field.types):
         rows = kind.shape.rows
-        found.setdefault(rows.tobytes(), (rows, []))[1].append(t)
-    return list(found.values())
+        types_by_hosts.setdefault(rows.tobytes(), (rows, []))[1].append(t)
+    return list(types_by_hosts.values())
 
 
-def _by_host(
+def _servers_by_host(
     field: arrays.MarketArrays, servers: Rows
 ) -> list[tuple[int, Rows]]:
     """Return the hosts, and the given servers on each."""
@@ -116,7 +120,7 @@ def _by_host(
     return list(zip(rows.tolist(), parts, strict=True))
 
 
-def _settled(
+def _assign_rows(
     field: arrays.MarketArrays, servers: Rows, there: server_groups.Counts
 ) -> Rows:
     """Return the new rows of the servers of one type, with as few moves as
@@ -127,7 +131,7 @@ def _settled(
     found = field.at[servers].copy()
     place = {n: index for index, n in enumerate(servers.tolist())}
     leaving, lacks = [], there.copy()
-    for row, here in _by_host(field, servers):
+    for row, here in _servers_by_host(field, servers):
         # The servers with the dearest moves stay; of equal ones the first.
         order = np.lexsort((here, -field.cost[here]))
         stay = min(len(here), int(there[row]))

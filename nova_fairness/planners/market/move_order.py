@@ -29,7 +29,7 @@ _SAME = 1e-9
 """Largest relative difference of levels by rounding."""
 
 
-def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
+def order_moves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
     """Put moves into an order in which each has room.
 
     :param after: (n,) rows of the wanted hosts of servers.
@@ -37,9 +37,11 @@ def ordered(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
         that lead to other hosts.
     """
     waves = _waves(field, after)
-    if not (reached(field, waves) == after).all():
-        waves = _needed(field, _best(field, waves), after)
-    return straight(field, waves)
+    if not (hosts_after_waves(field, waves) == after).all():
+        waves = _without_useless_detours(
+            field, _best_prefix(field, waves), after
+        )
+    return without_double_moves(field, waves)
 
 
 def _waves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
@@ -54,19 +56,19 @@ def _waves(field: arrays.MarketArrays, after: Rows) -> list[Wave]:
     waves: list[Wave] = []
     detoured: set[int] = set()
     while pending:
-        wave, pending = _wave(field, free, pending)
+        wave, pending = _next_wave(field, free, pending)
         if not wave:
-            aside = _aside(field, at, free, pending, detoured)
+            aside = _best_detour(field, at, free, pending, detoured)
             if aside is None:
                 break
             detoured.add(aside[0])
             wave = [aside]
-        _make(field, at, free, wave)
+        _apply_wave(field, at, free, wave)
         waves.append(wave)
     return waves
 
 
-def _make(
+def _apply_wave(
     field: arrays.MarketArrays,
     at: Rows,
     free: free_amounts.FreeAmounts,
@@ -79,7 +81,9 @@ def _make(
         at[n] = row
 
 
-def reached(field: arrays.MarketArrays, waves: Iterable[Wave]) -> Rows:
+def hosts_after_waves(
+    field: arrays.MarketArrays, waves: Iterable[Wave]
+) -> Rows:
     """Return the row of the host of each server after the waves, (n,)."""
     at = field.at.copy()
     for wave in waves:
@@ -88,7 +92,7 @@ def reached(field: arrays.MarketArrays, waves: Iterable[Wave]) -> Rows:
     return at
 
 
-def _best(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
+def _best_prefix(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
     """Return the first waves, up to the wave after which the mean level is
     lowest.
     """
@@ -103,26 +107,30 @@ def _best(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
     return waves[:count]
 
 
-def _needed(
+def _without_useless_detours(
     field: arrays.MarketArrays, waves: list[Wave], after: Rows
 ) -> list[Wave]:
-    """Return the waves without detours that do not lower the mean level."""
+    """Remove the detours (moves via another host) that do not lower the mean
+    level, and return the other waves.
+    """
     stranded = np.flatnonzero(
-        (reached(field, waves) != after) & (after != field.at)
+        (hosts_after_waves(field, waves) != after) & (after != field.at)
     )
     moved = {n for wave in waves for n, _ in wave}
     for n in map(int, stranded):
         if n not in moved:
             continue
-        fewer = _without(waves, n)
-        now = field.mean_level(reached(field, waves))
-        then = field.mean_level(reached(field, fewer))
+        fewer = _without_server(waves, n)
+        now = field.mean_level(hosts_after_waves(field, waves))
+        then = field.mean_level(hosts_after_waves(field, fewer))
         if then <= now * (1 + _SAME) and _has_room(field, fewer):
             waves = fewer
     return waves
 
 
-def straight(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
+def without_double_moves(
+    field: arrays.MarketArrays, waves: list[Wave]
+) -> list[Wave]:
     """Return waves in which a server moves twice only if other moves need
     that.
     """
@@ -148,7 +156,7 @@ def straight(field: arrays.MarketArrays, waves: list[Wave]) -> list[Wave]:
     return [wave for wave in waves if wave]
 
 
-def _without(waves: Iterable[Wave], n: int) -> list[Wave]:
+def _without_server(waves: Iterable[Wave], n: int) -> list[Wave]:
     left = [[step for step in wave if step[0] != n] for wave in waves]
     return [wave for wave in left if wave]
 
@@ -158,14 +166,14 @@ def _has_room(field: arrays.MarketArrays, waves: Iterable[Wave]) -> bool:
     at = field.at.copy()
     free = free_amounts.FreeAmounts(field.hosts.free)
     for wave in waves:
-        fits, later = _wave(field, free, wave)
+        fits, later = _next_wave(field, free, wave)
         if later:
             return False
-        _make(field, at, free, fits)
+        _apply_wave(field, at, free, fits)
     return True
 
 
-def _wave(
+def _next_wave(
     field: arrays.MarketArrays,
     free: free_amounts.FreeAmounts,
     pending: Sequence[_Step],
@@ -182,7 +190,7 @@ def _wave(
     return wave, later
 
 
-def _aside(
+def _best_detour(
     field: arrays.MarketArrays,
     at: Rows,
     free: free_amounts.FreeAmounts,
@@ -199,7 +207,7 @@ def _aside(
     waiting = [n for n, _ in pending if n not in detoured]
 
     def rank(n: int) -> tuple[bool, float, int]:
-        return (not _frees(field, at, free, pending, n), field.cost[n], n)
+        return (not _frees_room(field, at, free, pending, n), field.cost[n], n)
 
     for n in sorted(waiting, key=rank):
         rows = field.types[field.index[n]].shape.rows
@@ -211,7 +219,7 @@ def _aside(
     return None
 
 
-def _frees(
+def _frees_room(
     field: arrays.MarketArrays,
     at: Rows,
     free: free_amounts.FreeAmounts,
@@ -228,7 +236,7 @@ def _frees(
     )
 
 
-def named(
+def moves_of_waves(
     field: arrays.MarketArrays, waves: Sequence[Wave]
 ) -> tuple[plans.Move, ...]:
     """Return the moves of servers, wave by wave."""

@@ -6,9 +6,9 @@ every host.
 This is the proportional-share market of Rajagopalan (2012), for hosts of
 different size and several resources. A plan depends on the market alone.
 Groups do not depend on the present hosts of servers, so the next plan for the
-state after a plan has no moves. If moves cannot reach the wanted state, the
-state that they do reach is judged: every plan lowers the mean level at least
-by the margin, so moves end at last.
+state after a plan has no moves. Not all wanted moves may be possible. Each
+plan must lower the mean level, which is the price of a resource, by at least
+the margin, with the moves that are possible. So the sequence of plans ends.
 """
 
 import dataclasses
@@ -62,27 +62,30 @@ def plan(
     waves: list[move_order.Wave] = []
     at, wanted, homeless = field.at, field.at, ''
     for _ in range(_PARTS):
-        wanted, homeless = _wanted(part, rules)
-        found = move_order.ordered(part, wanted)
-        reached = move_order.reached(part, found)
+        wanted, homeless = _wanted_hosts(part, rules)
+        found = move_order.order_moves(part, wanted)
+        reached = move_order.hosts_after_waves(part, found)
         if not _is_better(part, reached, rules.margin):
             # The wanted state cannot be reached, and the reachable state is
             # not better enough.
             break
-        waves, at = move_order.straight(field, [*waves, *found]), reached
+        waves, at = (
+            move_order.without_double_moves(field, [*waves, *found]),
+            reached,
+        )
         if (reached == wanted).all():
             break
         # More may find room from there on.
-        after = _after(given, field, reached)
+        after = _market_after(given, field, reached)
         part = arrays.MarketArrays(after, now, rules.hold_s)
     blocked = tuple(
         field.running[n].uuid for n in np.flatnonzero(at != wanted)
     )
-    moves = move_order.named(field, waves)
+    moves = move_order.moves_of_waves(field, waves)
     return _market_plan(field, given, at, moves, blocked, homeless)
 
 
-def _wanted(
+def _wanted_hosts(
     field: arrays.MarketArrays, rules: MarketRules
 ) -> tuple[arrays.Rows, str]:
     """Return the new hosts of servers, and the UUID of a server without room,
@@ -90,16 +93,16 @@ def _wanted(
 
     :returns: (n,) rows of hosts; the present ones if a change is not worth it.
     """
-    counts, homeless = server_groups.grouped(field)
+    counts, homeless = server_groups.group_servers(field)
     if homeless >= 0:
         first = field.types[homeless].servers[0]
         return field.at, field.running[int(first)].uuid
-    after = group_hosts.placed(field, counts, rules.slack)
+    after = group_hosts.assign_groups(field, counts, rules.slack)
     is_better = _is_better(field, after, rules.margin)
     return (after if is_better else field.at), ''
 
 
-def _after(
+def _market_after(
     given: market.MarketState, field: arrays.MarketArrays, at: arrays.Rows
 ) -> market.MarketState:
     """Return the market after servers have moved.
@@ -143,7 +146,7 @@ def _market_plan(
     prices = field.prices(at)
     return market.MarketPlan(
         moves,
-        _stands(field, given, at, prices),
+        _stands_by_uuid(field, given, at, prices),
         {
             host: dict(zip(given.sold, prices[:, row].tolist(), strict=True))
             for row, host in enumerate(field.hosts.names)
@@ -154,7 +157,7 @@ def _market_plan(
     )
 
 
-def _stands(
+def _stands_by_uuid(
     field: arrays.MarketArrays,
     given: market.MarketState,
     at: arrays.Rows,
@@ -164,7 +167,7 @@ def _stands(
     paid = field.buys * field.rate[:, np.newaxis]
     part = paid / np.where(paid > 0, prices[:, at].T, 1.0)
     shares = part * field.hosts.capacity[field.sold][:, at].T
-    pinned = _pinned(field, given, at)
+    pinned = _assigned_cores(field, given, at)
     return {
         each.uuid: market.Stand(
             field.hosts.names[at[n]],
@@ -175,7 +178,7 @@ def _stands(
     }
 
 
-def _pinned(
+def _assigned_cores(
     field: arrays.MarketArrays, given: market.MarketState, at: arrays.Rows
 ) -> dict[str, tuple[int, ...]]:
     """Return the cores of VCPUs, by UUID, on hosts whose cores are known."""
@@ -188,5 +191,5 @@ def _pinned(
     found: dict[str, tuple[int, ...]] = {}
     for host, servers in by_host.items():
         if host in given.cores:
-            found.update(cores.assigned(servers, given.cores[host]))
+            found.update(cores.assign_cores(servers, given.cores[host]))
     return found

@@ -20,7 +20,7 @@ Counts = npt.NDArray[np.int64]
 _TRIES = 16
 
 
-def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
+def group_servers(field: arrays.MarketArrays) -> tuple[Counts, int]:
     """Assign servers to groups, one group for each host.
 
     A type that finds no room because other types went first is put before
@@ -31,7 +31,7 @@ def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
     """
     order = list(range(len(field.types)))
     for _ in range(_TRIES):
-        counts, homeless = _dealt(field, order)
+        counts, homeless = _distribute(field, order)
         if homeless < 0:
             return counts, -1
         if order[0] == homeless:
@@ -41,7 +41,9 @@ def grouped(field: arrays.MarketArrays) -> tuple[Counts, int]:
     return counts, homeless
 
 
-def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
+def _distribute(
+    field: arrays.MarketArrays, order: list[int]
+) -> tuple[Counts, int]:
     """Distribute servers to groups, type by type.
 
     :returns: (p, t) counts, and the type that did not fit, or -1.
@@ -55,7 +57,9 @@ def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
         spent = paid[:, np.newaxis]
         # Only one host changes with every server.
         fits = room.having(rows, kind.amounts[:, np.newaxis])
-        levels = arrays.level(prices[:, rows] + spent, field.supply[:, rows])
+        levels = arrays.price_level(
+            prices[:, rows] + spent, field.supply[:, rows]
+        )
         levels[~fits] = np.inf
         for _ in kind.servers:
             index = int(levels.argmin()) if len(rows) else 0
@@ -66,7 +70,7 @@ def _dealt(field: arrays.MarketArrays, order: list[int]) -> tuple[Counts, int]:
             room.take(row, kind.amounts)
             prices[:, row] += paid
             if room.has(row, kind.amounts):
-                levels[index] = arrays.level(
+                levels[index] = arrays.price_level(
                     prices[:, row] + paid, field.supply[:, row]
                 )
             else:

@@ -18,7 +18,7 @@ result so far is used.
 """
 
 
-class OnHost(NamedTuple):
+class CandidatesOnHost(NamedTuple):
     """Candidates on one host, the one with the best ratio of use to price
     first.
 
@@ -55,12 +55,12 @@ class HostEntries(NamedTuple):
     amounts: candidates.Rows
     lack: candidates.Rows
 
-    def of(self, host: int) -> OnHost:
+    def of(self, host: int) -> CandidatesOnHost:
         """Return the candidates and the lack of one host, by its index in
         ``rows``.
         """
         some = slice(int(self.first[host]), int(self.first[host + 1]))
-        return OnHost(
+        return CandidatesOnHost(
             self.lack[some.start].tolist(),
             self.party[some].tolist(),
             self.price[some].tolist(),
@@ -68,7 +68,7 @@ class HostEntries(NamedTuple):
         )
 
 
-def entries(
+def host_entries(
     piece: candidates.Piece,
     rows: candidates.Marks,
     may: candidates.Marks,
@@ -143,7 +143,7 @@ def _bounds(
 class BranchAndBound:
     """Search for the cheapest victims on one host, by branch and bound."""
 
-    def __init__(self, here: OnHost, most: float) -> None:
+    def __init__(self, here: CandidatesOnHost, most: float) -> None:
         self._here = here
         self._least = most
         self._nodes = 0
@@ -167,12 +167,12 @@ class BranchAndBound:
         """Return the price and the candidates; ``None`` if no set costs at
         most ``most``.
         """
-        self._go(0, self._here.lack, 0.0, [])
+        self._branch(0, self._here.lack, 0.0, [])
         if self._found is None:
             return None
         return self._least, self._found
 
-    def _go(
+    def _branch(
         self, at: int, lack: list[int], paid: float, chosen: list[int]
     ) -> None:
         self._nodes += 1
@@ -193,5 +193,5 @@ class BranchAndBound:
             return
         amounts = self._here.amounts[at]
         rest = [n - each for n, each in zip(lack, amounts, strict=True)]
-        self._go(at + 1, rest, paid + self._here.price[at], [*chosen, at])
-        self._go(at + 1, lack, paid, chosen)
+        self._branch(at + 1, rest, paid + self._here.price[at], [*chosen, at])
+        self._branch(at + 1, lack, paid, chosen)

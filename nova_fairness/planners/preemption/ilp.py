@@ -24,7 +24,7 @@ _Row = tuple[list[_Entry], float, float]
 """Entries of a row, and the lower and upper bound of their sum."""
 
 
-def size(needs: Needs, field: candidates.VictimCandidates) -> int:
+def variable_count(needs: Needs, field: candidates.VictimCandidates) -> int:
     """Return the number of variables of the program."""
     spots = sum(
         int(piece.rows.sum()) for need in needs for piece in need.pieces
@@ -32,7 +32,7 @@ def size(needs: Needs, field: candidates.VictimCandidates) -> int:
     return len(field.servers) + spots
 
 
-def best(
+def cheapest_choices(
     needs: Needs, field: candidates.VictimCandidates
 ) -> list[candidates.VictimChoice] | None:
     """Return choices for all needs with the lowest possible price.
@@ -50,7 +50,7 @@ def best(
         for row in np.flatnonzero(piece.rows).tolist()
     ]
     parties = len(field.servers)
-    rows = list(_rows(needs, field, spots))
+    rows = list(_constraint_rows(needs, field, spots))
     scale = float(field.price.max(initial=1.0))
     cost = np.concatenate([field.price / scale, np.zeros(len(spots))])
     most = np.concatenate(
@@ -60,15 +60,17 @@ def best(
         ]
     )
     try:
-        found = programs.choose(cost, most, _table(rows))
+        found = programs.solve_integer_program(cost, most, _row_table(rows))
     except exception.SolverFailed:
         return None
     if found is None:
         return None
-    return _choices(needs, field, spots, found.chosen[:parties] > 0, found)
+    return _parse_choices(
+        needs, field, spots, found.chosen[:parties] > 0, found
+    )
 
 
-def _rows(
+def _constraint_rows(
     needs: Needs,
     field: candidates.VictimCandidates,
     spots: Sequence[tuple[int, int, int]],
@@ -107,7 +109,7 @@ def _rows(
             yield sums, -np.inf, float(field.free[c, row])
 
 
-def _table(rows: Sequence[_Row]) -> programs.ProgramRows:
+def _row_table(rows: Sequence[_Row]) -> programs.ProgramRows:
     entries = [
         (r, column, value)
         for r, (those, _, _) in enumerate(rows)
@@ -123,7 +125,7 @@ def _table(rows: Sequence[_Row]) -> programs.ProgramRows:
     )
 
 
-def _choices(
+def _parse_choices(
     needs: Needs,
     field: candidates.VictimCandidates,
     spots: Sequence[tuple[int, int, int]],

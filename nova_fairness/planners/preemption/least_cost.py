@@ -57,7 +57,9 @@ class Least(victims.OneByOne):
         """Choose victims for all needs at once if they are few; see the
         module.
         """
-        first = _without_needless(super().choose(needs, field), needs, field)
+        first = _without_unneeded_victims(
+            super().choose(needs, field), needs, field
+        )
         # If different parties may leave for different needs, the need of each
         # victim matters.
         if (
@@ -66,21 +68,23 @@ class Least(victims.OneByOne):
             or any((each.may != needs[0].may).any() for each in needs)
         ):
             return first
-        if ilp.size(needs, field) <= self.exact:
-            best = ilp.best(needs, field)
+        if ilp.variable_count(needs, field) <= self.exact:
+            best = ilp.cheapest_choices(needs, field)
             if best is not None:
                 return best
         begun = [[each for each in first if each]]
-        begun += self._from_last(needs, field)
+        begun += self._choose_from_last(needs, field)
         found = [
-            _without_needless(
-                local_search.improved(needs, field, choices), needs, field
+            _without_unneeded_victims(
+                local_search.improve_choices(needs, field, choices),
+                needs,
+                field,
             )
             for choices in begun
         ]
         return min(found, key=lambda each: candidates.price(field, each))
 
-    def _from_last(
+    def _choose_from_last(
         self,
         needs: Sequence[candidates.Need],
         field: candidates.VictimCandidates,
@@ -90,7 +94,9 @@ class Least(victims.OneByOne):
         :returns: a list with them, or an empty list if one is missing.
         """
         back = needs[::-1]
-        last = _without_needless(super().choose(back, field), back, field)
+        last = _without_unneeded_victims(
+            super().choose(back, field), back, field
+        )
         found = [each for each in reversed(last) if each]
         if len(found) < len(needs):
             return []
@@ -108,7 +114,7 @@ class Least(victims.OneByOne):
         """Choose victims for one server; the host with the lowest bound is
         tried first.
         """
-        found = bounds.entries(piece, rows, may, pool)
+        found = bounds.host_entries(piece, rows, may, pool)
         if found is None:
             return None
         best: tuple[float, int, float, int] | None = None
@@ -125,14 +131,14 @@ class Least(victims.OneByOne):
             if chosen is None:
                 continue
             price, left = chosen
-            over = _left_over(piece, int(found.rows[host]), left, pool)
+            over = _remaining_room(piece, int(found.rows[host]), left, pool)
             key = (price, len(left), over, int(found.rows[host]))
             if best is None or key < best:
                 best, parties = key, left
         return (best[3], sorted(parties)) if best else None
 
 
-def _left_over(
+def _remaining_room(
     piece: candidates.Piece,
     row: int,
     parties: Sequence[int],
@@ -150,7 +156,7 @@ def _left_over(
     return float(((left - piece.amounts)[asked] / piece.amounts[asked]).sum())
 
 
-def _without_needless(
+def _without_unneeded_victims(
     choices: Sequence[candidates.VictimChoice | None],
     needs: Sequence[candidates.Need],
     field: candidates.VictimCandidates,

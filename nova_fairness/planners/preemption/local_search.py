@@ -42,7 +42,7 @@ error.
 """
 
 
-def improved(
+def improve_choices(
     needs: Sequence[candidates.Need],
     field: candidates.VictimCandidates,
     choices: Sequence[candidates.VictimChoice],
@@ -95,22 +95,22 @@ class _Search:
         """Return the best layout that steps reach, and the candidates that
         are evicted for it.
         """
-        paid = self._price(layout)
+        paid = self._layout_price(layout)
         if paid is None:
             return None
         is_better = True
         while is_better and len(self._known) < LOOKS:
             is_better = False
-            for other in self._steps(layout):
-                cost = self._price(other)
+            for other in self._next_layouts(layout):
+                cost = self._layout_price(other)
                 if cost is not None and cost < paid * (1 - _LEAST_GAIN):
                     layout, paid, is_better = other, cost, True
                     break
                 if len(self._known) >= LOOKS:
                     break
         left = set[int]()
-        for row, those in self._by_row(layout).items():
-            found = self._at(row, those)
+        for row, those in self._servers_by_host(layout).items():
+            found = self._cached_price(row, those)
             left.update(found[1] if found else ())
         return layout, sorted(left)
 
@@ -125,27 +125,27 @@ class _Search:
             for need in self._needs
         ]
 
-    def _steps(self, layout: _Layout) -> Iterator[_Layout]:
+    def _next_layouts(self, layout: _Layout) -> Iterator[_Layout]:
         used = sorted(set(layout))
         places = [
-            list(dict.fromkeys([*used, *self._cheapest(n, k)]))
+            list(dict.fromkeys([*used, *self._cheapest_hosts(n, k)]))
             for n, k in self.servers
         ]
         for i, rows in enumerate(places):
             for row in rows:
                 if row != layout[i]:
-                    yield _moved(layout, {i: row})
+                    yield _with_moves(layout, {i: row})
         for i, j in itertools.combinations(range(len(layout)), 2):
             if layout[i] != layout[j] and self.servers[i] != self.servers[j]:
-                yield _moved(layout, {i: layout[j], j: layout[i]})
+                yield _with_moves(layout, {i: layout[j], j: layout[i]})
         if len(layout) > _PAIRS:
             return
         for i, j in itertools.combinations(range(len(layout)), 2):
             for row, other in itertools.product(places[i], places[j]):
                 if row != layout[i] and other != layout[j]:
-                    yield _moved(layout, {i: row, j: other})
+                    yield _with_moves(layout, {i: row, j: other})
 
-    def _cheapest(self, n: int, k: int) -> list[int]:
+    def _cheapest_hosts(self, n: int, k: int) -> list[int]:
         """Return the hosts with the lowest bound of the price for one
         server alone.
         """
@@ -153,14 +153,14 @@ class _Search:
             need, piece = self._needs[n], self._needs[n].pieces[k]
             rows = piece.rows & (need.limit > 0)
             free = self._pool.fits(piece, rows).tolist()
-            found = bounds.entries(piece, rows, need.may, self._pool)
+            found = bounds.host_entries(piece, rows, need.may, self._pool)
             if found is not None:
                 order = np.argsort(found.bound, kind='stable')
                 free += found.rows[order].tolist()
             self._near[n, k] = free[:_NEAR]
         return self._near[n, k]
 
-    def _by_row(self, layout: _Layout) -> dict[int, tuple[int, ...]]:
+    def _servers_by_host(self, layout: _Layout) -> dict[int, tuple[int, ...]]:
         """Return the servers on each host; equal servers have the same
         number.
         """
@@ -171,34 +171,34 @@ class _Search:
             )
         return {row: tuple(those) for row, those in found.items()}
 
-    def _price(self, layout: _Layout) -> float | None:
+    def _layout_price(self, layout: _Layout) -> float | None:
         """Return the price of a layout; ``None`` if the layout is not
         possible.
         """
         total = 0.0
-        for row, those in self._by_row(layout).items():
-            found = self._at(row, those)
+        for row, those in self._servers_by_host(layout).items():
+            found = self._cached_price(row, those)
             if found is None:
                 return None
             total += found[0]
         return total
 
-    def _at(
-        self, row: int, those: tuple[int, ...]
+    def _cached_price(
+        self, row: int, servers: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
         """Return the price of room for some servers on one host, and the
         candidates; ``None`` if impossible.
         """
-        key = row, those
+        key = row, servers
         if key not in self._known:
-            self._known[key] = self._evaluated(row, those)
+            self._known[key] = self._evaluate_host(row, servers)
         return self._known[key]
 
-    def _evaluated(
-        self, row: int, those: tuple[int, ...]
+    def _evaluate_host(
+        self, row: int, servers: tuple[int, ...]
     ) -> tuple[float, list[int]] | None:
-        placed = [self.servers[i] for i in those]
-        if not self._allowed(row, placed):
+        placed = [self.servers[i] for i in servers]
+        if not self._is_allowed(row, placed):
             return None
         only = np.arange(self._field.free.shape[1]) == row
         amounts = sum(self._needs[n].pieces[k].amounts for n, k in placed)
@@ -206,12 +206,12 @@ class _Search:
         if len(self._pool.fits(together, only)):
             return 0.0, []
         may = self._needs[0].may
-        found = bounds.entries(together, only, may, self._pool)
+        found = bounds.host_entries(together, only, may, self._pool)
         if found is None:
             return None
         return bounds.BranchAndBound(found.of(0), np.inf).run()
 
-    def _allowed(self, row: int, placed: Sequence[tuple[int, int]]) -> bool:
+    def _is_allowed(self, row: int, placed: Sequence[tuple[int, int]]) -> bool:
         counts: dict[int, int] = {}
         for n, k in placed:
             if not self._needs[n].pieces[k].rows[row]:
@@ -222,5 +222,5 @@ class _Search:
         )
 
 
-def _moved(layout: _Layout, rows: Mapping[int, int]) -> _Layout:
+def _with_moves(layout: _Layout, rows: Mapping[int, int]) -> _Layout:
     return tuple(rows.get(i, row) for i, row in enumerate(layout))

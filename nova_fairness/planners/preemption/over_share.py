@@ -4,8 +4,8 @@
 
 The use of an account is its ledger, its grants since, and the present amounts
 of its preemptible servers. Its level is this use divided by its part of the
-cloud by shares, in the class with the largest weighted use (:func:`counts`). A
-level of 1 is exactly its share.
+cloud by shares, in the class with the largest weighted use
+(:func:`class_weights`). A level of 1 is exactly its share.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _HIGHEST = 7
 """Largest grade of a level: 64 times the share or more."""
 
 
-def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
+def class_weights(snapshot: cluster.ClusterSnapshot) -> Floats:
     """Return the weights of the resource classes, 0 to 1, (c,).
 
     They are the weights by which use is charged, divided by the largest
@@ -37,7 +37,7 @@ def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
     return counted
 
 
-class Levels:
+class ShareLevels:
     """Levels of all accounts with servers or requests: their use divided by
     their share.
 
@@ -61,11 +61,11 @@ class Levels:
                 )
             ),
             np.zeros((len(self._tree), width)),
-        ) * counts(snapshot)
+        ) * class_weights(snapshot)
         wants = np.zeros(len(self._tree), dtype=bool)
         wants[[self.place(*each) for each in owners]] = True
         self._part = self._tree.part(wants)
-        self.level = self._over(self._use, self._part)
+        self.level = self._largest_excess(self._use, self._part)
 
     def place(self, project: str, user: str) -> int:
         """Return the row of the account of a user."""
@@ -116,16 +116,16 @@ class Levels:
 
         :param place: row of the account of the request.
         :param asked: (c,) weighted part of the cloud of the request; see
-            :func:`counts`.
+            :func:`class_weights`.
         :param owners: (v,) rows of the accounts of the victims.
         :param lost: (v, c) weighted part of the cloud that each victim's
             account would lose.
         :param margin: factor of the preemptor's level, >= 1.
         """
         mine, theirs = self._branches(place, owners)
-        after = self._over(self._use[mine] + asked, self._part[mine])
+        after = self._largest_excess(self._use[mine] + asked, self._part[mine])
         left = np.maximum(self._use[theirs] - lost, 0.0)
-        lower = margin * after < self._over(left, self._part[theirs])
+        lower = margin * after < self._largest_excess(left, self._part[theirs])
         may: Marks = lower & (owners != place)
         return may
 
@@ -133,10 +133,10 @@ class Levels:
         """Return the rows of the accounts just below the last common
         account.
         """
-        path = self._path(place)
+        path = self._path_from_top(place)
         found = {}
         for other in np.unique(owners).tolist():
-            both = zip(path, self._path(other), strict=False)
+            both = zip(path, self._path_from_top(other), strict=False)
             apart = [pair for pair in both if pair[0] != pair[1]]
             found[other] = apart[0] if apart else (place, int(other))
         pairs = np.array(
@@ -144,7 +144,7 @@ class Levels:
         ).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
-    def _path(self, place: int) -> Sequence[int]:
+    def _path_from_top(self, place: int) -> Sequence[int]:
         """Return the rows of the accounts from the top of the tree down to
         an account.
         """
@@ -155,7 +155,7 @@ class Levels:
         return path[::-1]
 
     @staticmethod
-    def _over(use: Floats, part: Floats) -> Floats:
+    def _largest_excess(use: Floats, part: Floats) -> Floats:
         """Return the largest use divided by the part; infinite without a
         part.
         """

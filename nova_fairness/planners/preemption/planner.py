@@ -112,14 +112,14 @@ def plan(
     :raises PluginMisbehaved: if the queue raises it, if the plugin failed, or
         if it chose victims that make no room.
     """
-    snapshot = alternatives.chosen(snapshot)
+    snapshot = alternatives.with_chosen_alternatives(snapshot)
     first = queue(snapshot, now)
     if not first.waiting or not snapshot.preemptible:
         return first
-    after = _after(snapshot, first, now)
+    after = _snapshot_after_plan(snapshot, first, now)
     runs = frozenset(each.uuid for each in snapshot.running)
     making = _RoomMaker(after, runs, now, victims, rules)
-    making.normal(_gained(after, now, queue, making.parties))
+    making.normal(_requests_gained(after, now, queue, making.parties))
     if rules.by_shares:
         making.by_shares(first)
     making.large()
@@ -149,9 +149,9 @@ class _RoomMaker:
     ) -> None:
         self._snapshot, self._runs, self._now = snapshot, runs, now
         self._victims, self._rules = victims, rules
-        self._levels = over_share.Levels(snapshot)
+        self._levels = over_share.ShareLevels(snapshot)
         self._hosts = hosts_module.Hosts(snapshot)
-        self.parties = self._listed()
+        self.parties = self._list_candidates()
         self._left: float = max(rules.per_hour - snapshot.evicted, 0)
         self._units = rules.at_once
         self._made = 0
@@ -166,14 +166,18 @@ class _RoomMaker:
         After a unit for which too many servers would leave, units are treated
         one after the other: their choices may use room of its victims.
         """
-        units = [e for e in order_module.units(requests) if self._is_due(e)]
+        units = [
+            e
+            for e in order_module.group_into_units(requests)
+            if self._is_due(e)
+        ]
         first, others = units[: self._units], units[self._units :]
-        done = self._make(first) if first else 0
+        done = self._make_room(first) if first else 0
         for unit in (*first[done:], *others):
             if self._is_tried_out:
                 break
             if self._failed.get(unit.project, 0) < _FAILED:
-                self._make([unit])
+                self._make_room([unit])
 
     def large(self) -> None:
         """After an hour without evictions, allow more victims than the hourly
@@ -186,7 +190,7 @@ class _RoomMaker:
         quiet = self._left == self._rules.per_hour and not self.actions
         for unit in self._large if quiet else ():
             self._left = math.inf
-            self._make([unit])
+            self._make_room([unit])
             if self.actions:
                 del self.told[unit.requests[0].uuid]
                 return
@@ -202,29 +206,29 @@ class _RoomMaker:
             and uuid in known
             and known[uuid].is_preemptible
         ]
-        for unit in order_module.units(lacking):
-            if self._is_tried_out or not (self._left and self._is_some):
+        for unit in order_module.group_into_units(lacking):
+            if self._is_tried_out or not (self._left and self._has_candidates):
                 return
             if self._failed.get(unit.project, 0) < _FAILED and (
                 self._is_due(unit)
             ):
-                self._by_shares(unit)
+                self._make_room_by_shares(unit)
 
-    def _by_shares(self, unit: order_module.Unit) -> None:
+    def _make_room_by_shares(self, unit: order_module.Unit) -> None:
         """Make room for a preemptible request, if victims may be evicted
         for it.
         """
-        asked, place = self._asked(unit), self._place(unit)
-        lost = pricing.lost(self._snapshot, self.parties)
+        asked, place = self._asked_part(unit), self._account_row(unit)
+        lost = pricing.lost_parts(self._snapshot, self.parties)
         owners = np.array([e.place for e in self.parties], dtype=np.intp)
-        may = self._may(place, asked, owners, lost)
+        may = self._allowed_victims(place, asked, owners, lost)
         if not (may.any() or self._snapshot.leaving):
             self._count_failed(unit)
             return
-        field, need = self._field(), self._need(unit, may)
+        field, need = self._build_field(), self._build_need(unit, may)
         choice = victims_module.chosen([need], field, self._victims)[0]
         if choice and self._is_fair(place, asked, owners, lost, choice):
-            self._take([unit], [need], [choice], field)
+            self._add_actions([unit], [need], [choice], field)
         else:
             self._count_failed(unit)
 
@@ -239,30 +243,32 @@ class _RoomMaker:
 
     def _is_due(self, unit: order_module.Unit) -> bool:
         """Whether room may be made for a unit now; if not, set the reason."""
-        if not self._waited(unit):
+        if not self._waited_enough(unit):
             return False
         until = self._snapshot.in_vain.get(unit.project, 0.0)
         if self._now >= until:
             return True
         # A finer number would change in every cycle.
         hours = math.ceil((until - self._now) / 360.0) / 10
-        self._say(unit, reason.why(reason.Reason.ROOM_IN_VAIN, again_h=hours))
+        self._set_reason(
+            unit, reason.why(reason.Reason.ROOM_IN_VAIN, again_h=hours)
+        )
         return False
 
-    def _say(self, unit: order_module.Unit, why: reason.Why) -> None:
+    def _set_reason(self, unit: order_module.Unit, why: reason.Why) -> None:
         self.told.update((each.uuid, why) for each in unit.requests)
 
-    def _make(self, units: Sequence[order_module.Unit]) -> int:
+    def _make_room(self, units: Sequence[order_module.Unit]) -> int:
         """Make room for normal units together.
 
         :returns: number of units done; units after one for which too many
             servers would leave are not done.
         """
-        field = self._field()
+        field = self._build_field()
         may = np.ones(len(self.parties), dtype=bool)
-        needs = [self._need(each, may) for each in units]
+        needs = [self._build_need(each, may) for each in units]
         choices = victims_module.chosen(needs, field, self._victims)
-        return self._take(units, needs, choices, field)
+        return self._add_actions(units, needs, choices, field)
 
     def waiting(
         self, before: Mapping[str, cluster.Waiting]
@@ -284,12 +290,12 @@ class _RoomMaker:
         return {**told, **made}
 
     @property
-    def _is_some(self) -> bool:
+    def _has_candidates(self) -> bool:
         """Whether there are candidates, or victims that are being evicted."""
         return bool(self.parties or self._snapshot.leaving)
 
-    def _listed(self) -> list[pricing.Party]:
-        listed = pricing.parties(
+    def _list_candidates(self) -> list[pricing.EvictionCandidate]:
+        listed = pricing.list_candidates(
             self._snapshot, self._levels, self._now, self._rules.least_run_s
         )
         return [
@@ -298,22 +304,26 @@ class _RoomMaker:
             if all(each.uuid in self._runs for each in party.servers)
         ]
 
-    def _waited(self, unit: order_module.Unit) -> bool:
+    def _waited_enough(self, unit: order_module.Unit) -> bool:
         asked_at = min(each.asked_at for each in unit.requests)
         return self._now - asked_at >= self._rules.patience_s
 
-    def _place(self, unit: order_module.Unit) -> int:
+    def _account_row(self, unit: order_module.Unit) -> int:
         return self._levels.place(unit.project, unit.requests[0].user)
 
-    def _asked(self, unit: order_module.Unit) -> candidates.Floats:
+    def _asked_part(self, unit: order_module.Unit) -> candidates.Floats:
         """Return the weighted part of the cloud that a unit needs, (c,)."""
         snapshot = self._snapshot
         total = np.zeros(len(snapshot.classes))
         for each in unit.requests:
-            one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+            one = cluster.amounts_vector(
+                dict(each.demand.amounts), snapshot.classes
+            )
             total += one * len(each.servers)
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-        return ledger.parts(total, capacity) * over_share.counts(snapshot)
+        return ledger.parts_of_capacity(
+            total, capacity
+        ) * over_share.class_weights(snapshot)
 
     def _is_fair(
         self,
@@ -331,9 +341,11 @@ class _RoomMaker:
         """
         parties = list(choice.parties)
         total = np.tile(lost[parties].sum(axis=0), (len(parties), 1))
-        return bool(self._may(place, asked, owners[parties], total).all())
+        return bool(
+            self._allowed_victims(place, asked, owners[parties], total).all()
+        )
 
-    def _may(
+    def _allowed_victims(
         self,
         place: int,
         asked: candidates.Floats,
@@ -344,8 +356,8 @@ class _RoomMaker:
             place, asked, owners, lost, self._rules.margin
         )
 
-    def _field(self) -> candidates.VictimCandidates:
-        return pricing.field(
+    def _build_field(self) -> candidates.VictimCandidates:
+        return pricing.victim_candidates(
             self._snapshot,
             self._levels,
             self._hosts,
@@ -354,7 +366,7 @@ class _RoomMaker:
             self._rules.step_s,
         )
 
-    def _need(
+    def _build_need(
         self, unit: order_module.Unit, may: candidates.Marks
     ) -> candidates.Need:
         group, size = unit.group, len(self._hosts.names)
@@ -371,14 +383,16 @@ class _RoomMaker:
             shape = self._hosts.together(
                 (each.demand, len(each.servers)) for each in unit.requests
             )
-            return candidates.Need((self._piece(shape, 1),), limit, may)
+            return candidates.Need((self._build_piece(shape, 1),), limit, may)
         pieces = [
-            self._piece(self._hosts.shape(each.demand), len(each.servers))
+            self._build_piece(
+                self._hosts.shape(each.demand), len(each.servers)
+            )
             for each in unit.requests
         ]
         return candidates.Need(tuple(pieces), limit, may)
 
-    def _piece(
+    def _build_piece(
         self, shape: hosts_module.Shape, count: int
     ) -> candidates.Piece:
         amounts = np.zeros(len(self._snapshot.classes), dtype=np.int64)
@@ -387,16 +401,18 @@ class _RoomMaker:
         rows[shape.rows] = True
         return candidates.Piece(amounts, rows, count)
 
-    def _take(
+    def _add_actions(
         self,
         units: Sequence[order_module.Unit],
         needs: Sequence[candidates.Need],
         choices: Sequence[candidates.VictimChoice | None],
         field: candidates.VictimCandidates,
     ) -> int:
-        """Turn choices into actions, up to the first with too many victims.
+        """Turn the victim choices of units into actions; stop after the first
+        unit that needs too many victims.
 
-        :returns: number of units done, including that one.
+        :returns: number of units that were processed; the last one may have
+            exceeded the limit.
         """
         pool, gone, done = candidates.FreeCapacity(field), set[int](), 0
         for unit, need, choice in zip(units, needs, choices, strict=True):
@@ -409,26 +425,26 @@ class _RoomMaker:
             )
             if len(servers) > self._left:
                 # Later choices may use room of these victims.
-                self._limit(unit, len(servers))
+                self._set_limit_reason(unit, len(servers))
                 break
             self._made += 1
             self._left -= len(servers)
             gone.update(choice.parties)
             pool.carry_out(need, choice)
-            self._tell(unit, choice, servers)
-        self._snapshot = self._without(gone, pool)
+            self._set_reservations(unit, choice, servers)
+        self._snapshot = self._snapshot_after_choices(gone, pool)
         self._hosts = hosts_module.Hosts(self._snapshot)
-        self._levels = over_share.Levels(self._snapshot)
-        self.parties = self._listed()
+        self._levels = over_share.ShareLevels(self._snapshot)
+        self.parties = self._list_candidates()
         return done
 
-    def _limit(self, unit: order_module.Unit, servers: int) -> None:
+    def _set_limit_reason(self, unit: order_module.Unit, servers: int) -> None:
         """Set the reason of a unit that needs more victims than may be
         evicted now.
         """
         self._count_failed(unit)
         most = self._rules.per_hour
-        self._say(
+        self._set_reason(
             unit,
             reason.why(
                 reason.Reason.LEAVING_IS_LIMITED,
@@ -440,7 +456,7 @@ class _RoomMaker:
         if servers > most > 0 and not unit.is_preemptible:
             self._large.append(unit)
 
-    def _tell(
+    def _set_reservations(
         self,
         unit: order_module.Unit,
         choice: candidates.VictimChoice,
@@ -468,7 +484,7 @@ class _RoomMaker:
             )
             self.actions.append(action)
 
-    def _without(
+    def _snapshot_after_choices(
         self, gone: set[int], pool: candidates.FreeCapacity
     ) -> cluster.ClusterSnapshot:
         """Return the snapshot after all choices are executed."""
@@ -489,11 +505,11 @@ class _RoomMaker:
         )
 
 
-def _gained(
+def _requests_gained(
     after: cluster.ClusterSnapshot,
     now: float,
     queue: Planner,
-    parties: Sequence[pricing.Party],
+    parties: Sequence[pricing.EvictionCandidate],
 ) -> list[request_model.Request]:
     """Return the normal requests that would start without all candidates."""
     if not parties and not after.leaving:
@@ -509,7 +525,7 @@ def _gained(
     thought = dataclasses.replace(
         after,
         requests=tuple(normal.values()),
-        inventory=_freed(after, gone),
+        inventory=_freed_inventory(after, gone),
         running=tuple(e for e in after.running if e.uuid not in gone),
     )
     return [
@@ -519,7 +535,7 @@ def _gained(
     ]
 
 
-def left_by(
+def free_without(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> cluster.Amounts:
     """Return the free amounts of providers without some servers, (p, c).
@@ -528,23 +544,23 @@ def left_by(
 
     :param gone: UUIDs of these servers.
     """
-    return snapshot.inventory.capacity - _freed(snapshot, gone).used
+    return snapshot.inventory.capacity - _freed_inventory(snapshot, gone).used
 
 
-def _freed(
+def _freed_inventory(
     snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> cluster.Inventory:
     used = snapshot.inventory.used.copy()
     row = {each.name: at for at, each in enumerate(snapshot.providers)}
     for each in snapshot.running:
         if each.uuid in gone and each.host in row:
-            used[row[each.host]] -= cluster.vector(
+            used[row[each.host]] -= cluster.amounts_vector(
                 dict(each.amounts), snapshot.classes
             )
     return dataclasses.replace(snapshot.inventory, used=np.maximum(used, 0))
 
 
-def _leaving(
+def _departing_servers(
     snapshot: cluster.ClusterSnapshot, given: Mapping[str, tuple[str, ...]]
 ) -> frozenset[str]:
     """Return the servers that are being evicted, without victims whose
@@ -559,7 +575,7 @@ def _leaving(
     )
 
 
-def _after(
+def _snapshot_after_plan(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
 ) -> cluster.ClusterSnapshot:
     """Return the snapshot after the plan of the queue, with reservations used.
@@ -567,8 +583,8 @@ def _after(
     Preemptors run, and the victims that leave for them are gone.
     """
     given = {each.request: each.hosts for each in plan.actions}
-    gone = _leaving(snapshot, given)
-    used = _freed(snapshot, gone).used
+    gone = _departing_servers(snapshot, given)
+    used = _freed_inventory(snapshot, gone).used
     projects = dict(snapshot.used)
     members = dict(snapshot.members)
     row = {each.name: at for at, each in enumerate(snapshot.providers)}
@@ -578,7 +594,9 @@ def _after(
         if uuid not in left:
             continue
         each = left.pop(uuid)
-        one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+        one = cluster.amounts_vector(
+            dict(each.demand.amounts), snapshot.classes
+        )
         for host in hosts:
             if host in row:
                 used[row[host]] += one

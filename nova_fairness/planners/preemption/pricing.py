@@ -27,7 +27,7 @@ _EACH_S = 60.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Party:
+class EvictionCandidate:
     """Servers that are evicted together: one server, or all servers of a
     server group.
 
@@ -39,12 +39,12 @@ class Party:
     place: int
 
 
-def parties(
+def list_candidates(
     snapshot: cluster.ClusterSnapshot,
-    levels: over_share.Levels,
+    levels: over_share.ShareLevels,
     now: float,
     least_s: float,
-) -> list[Party]:
+) -> list[EvictionCandidate]:
     """Return all candidates, in an order that depends only on UUIDs.
 
     All servers of a group may leave, or none.
@@ -58,7 +58,9 @@ def parties(
             key = (each.project, each.group) if each.group else ('', each.uuid)
             together.setdefault(key, []).append(each)
     return [
-        Party(tuple(those), levels.place(those[0].project, those[0].user))
+        EvictionCandidate(
+            tuple(those), levels.place(those[0].project, those[0].user)
+        )
         for those in together.values()
         if all(
             each.host in hosts
@@ -69,11 +71,11 @@ def parties(
     ]
 
 
-def field(
+def victim_candidates(
     snapshot: cluster.ClusterSnapshot,
-    levels: over_share.Levels,
+    levels: over_share.ShareLevels,
     hosts: hosts_module.Hosts,
-    listed: Sequence[Party],
+    listed: Sequence[EvictionCandidate],
     now: float,
     step_s: float,
 ) -> candidates.VictimCandidates:
@@ -88,17 +90,19 @@ def field(
     """
     owners = sorted({each.place for each in listed})
     owner = np.array([owners.index(e.place) for e in listed], dtype=np.intp)
-    party, parts = _parts(snapshot, listed)
+    party, parts = _server_parts(snapshot, listed)
     since = np.array([s.since for each in listed for s in each.servers])
     size = parts.max(axis=1, initial=0.0)
-    work = _summed(party, size * np.maximum(now - since, 0.0), len(listed))
-    taken = lost(snapshot, listed).max(axis=1, initial=0.0)
+    work = _sum_by_candidate(
+        party, size * np.maximum(now - since, 0.0), len(listed)
+    )
+    taken = lost_parts(snapshot, listed).max(axis=1, initial=0.0)
     grades = levels.grades()[owners]
     behind = (grades.max(initial=0.0) - grades)[owner]
     each_s = _EACH_S / max(len(snapshot.providers), 1)
     counts = np.array([len(each.servers) for each in listed], dtype=float)
     share = np.array([levels.part(place) for place in owners])[owner]
-    entries = list(_entries(snapshot, hosts, listed))
+    entries = list(_candidate_amounts(snapshot, hosts, listed))
     return candidates.VictimCandidates(
         free=hosts.free,
         party=np.array([v for v, _, _ in entries], dtype=np.intp),
@@ -118,19 +122,19 @@ def field(
     )
 
 
-def lost(
-    snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
+def lost_parts(
+    snapshot: cluster.ClusterSnapshot, listed: Sequence[EvictionCandidate]
 ) -> candidates.Floats:
     """Return the weighted parts of the cloud that owners lose with candidates,
     (v, c).
 
-    The weights are those of :func:`.over_share.counts`.
+    The weights are those of :func:`.over_share.class_weights`.
     """
-    party, parts = _parts(snapshot, listed)
+    party, parts = _server_parts(snapshot, listed)
     return (
         np.array(
             [
-                _summed(party, parts[:, c], len(listed))
+                _sum_by_candidate(party, parts[:, c], len(listed))
                 for c in range(parts.shape[1])
             ]
         )
@@ -139,13 +143,13 @@ def lost(
     )
 
 
-def _parts(
-    snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
+def _server_parts(
+    snapshot: cluster.ClusterSnapshot, listed: Sequence[EvictionCandidate]
 ) -> tuple[candidates.Rows, candidates.Floats]:
     """Return the candidate of each server, (s,), and the weighted part of the
     cloud of the server, (s, c).
 
-    The weights are those of :func:`.over_share.counts`.
+    The weights are those of :func:`.over_share.class_weights`.
     """
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     column = {name: c for c, name in enumerate(snapshot.classes)}
@@ -159,26 +163,28 @@ def _parts(
     parts = np.divide(
         amounts, capacity, out=np.zeros_like(amounts), where=capacity > 0
     )
-    return party, parts * over_share.counts(snapshot)
+    return party, parts * over_share.class_weights(snapshot)
 
 
-def _summed(
+def _sum_by_candidate(
     party: candidates.Rows, values: candidates.Floats, count: int
 ) -> candidates.Floats:
     return np.bincount(party, values, minlength=count).astype(np.float64)
 
 
-def _entries(
+def _candidate_amounts(
     snapshot: cluster.ClusterSnapshot,
     hosts: hosts_module.Hosts,
-    listed: Sequence[Party],
+    listed: Sequence[EvictionCandidate],
 ) -> Iterator[tuple[int, int, cluster.Amounts]]:
     row = {name: at for at, name in enumerate(hosts.names)}
     for v, each in enumerate(listed):
         by_row: dict[int, cluster.Amounts] = {}
         for server in each.servers:
             at = row[server.host]
-            amounts = cluster.vector(dict(server.amounts), snapshot.classes)
+            amounts = cluster.amounts_vector(
+                dict(server.amounts), snapshot.classes
+            )
             by_row[at] = by_row.get(at, 0) + amounts
         for at, amounts in sorted(by_row.items()):
             yield v, at, amounts

@@ -29,7 +29,7 @@ _MOST_TIMES = 1000.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Next:
+class NextVictim:
     """A server that would be evicted next.
 
     :ivar server: UUID of the server.
@@ -51,13 +51,13 @@ class Next:
         )
 
 
-def servers(
+def next_victims(
     snapshot: cluster.ClusterSnapshot,
     plan: cluster.Plan,
     now: float,
     rules: planner.PreemptionRules,
     most: int,
-) -> list[Next]:
+) -> list[NextVictim]:
     """Return the servers that would be evicted next, the cheapest first.
 
     All servers of a group are included, or none.
@@ -68,33 +68,38 @@ def servers(
     :param rules: conditions and limits of evictions.
     :param most: largest number of returned servers, >= 0.
     """
-    waiting = list(_waiting(snapshot, plan))
+    waiting = list(_waiting_for_room(snapshot, plan))
     if not most or not waiting:
         return []
-    levels = over_share.Levels(snapshot)
-    least = _least_level(waiting, levels, rules)
+    levels = over_share.ShareLevels(snapshot)
+    least = _lowest_level_at_risk(waiting, levels, rules)
     listed = [
         each
-        for each in pricing.parties(snapshot, levels, now, rules.least_run_s)
+        for each in pricing.list_candidates(
+            snapshot, levels, now, rules.least_run_s
+        )
         if levels.level[each.place] > least
     ]
     if not listed:
         return []
     hosts = hosts_module.Hosts(snapshot)
-    field = pricing.field(snapshot, levels, hosts, listed, now, rules.step_s)
-    freed = pricing.lost(snapshot, listed).max(axis=1, initial=0.0)
+    field = pricing.victim_candidates(
+        snapshot, levels, hosts, listed, now, rules.step_s
+    )
+    freed = pricing.lost_parts(snapshot, listed).max(axis=1, initial=0.0)
     ratio = field.price / np.maximum(freed, 1e-12)
-    found: list[Next] = []
+    found: list[NextVictim] = []
     for v in np.lexsort((np.arange(len(ratio)), ratio)).tolist():
         if len(found) + len(field.servers[v]) <= most:
             times = float(levels.level[listed[v].place])
             found += [
-                Next(uuid, times, len(waiting)) for uuid in field.servers[v]
+                NextVictim(uuid, times, len(waiting))
+                for uuid in field.servers[v]
             ]
     return found
 
 
-def _waiting(
+def _waiting_for_room(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
 ) -> Iterator[request_model.Request]:
     for each in snapshot.requests:
@@ -103,9 +108,9 @@ def _waiting(
             yield each
 
 
-def _least_level(
+def _lowest_level_at_risk(
     waiting: list[request_model.Request],
-    levels: over_share.Levels,
+    levels: over_share.ShareLevels,
     rules: planner.PreemptionRules,
 ) -> float:
     """Return the level above which servers of owners are at risk, at least 1.

@@ -57,7 +57,7 @@ class OneByOne(Victims):
         found: list[candidates.VictimChoice | None] = []
         for need in needs:
             tried = pool.copy()
-            choice = self._of_need(need, tried)
+            choice = self._choose_for_need(need, tried)
             found.append(choice)
             if choice is not None:
                 pool = tried
@@ -79,7 +79,7 @@ class OneByOne(Victims):
         :param pool: free room and remaining parties; it is not changed.
         """
 
-    def _of_need(
+    def _choose_for_need(
         self, need: candidates.Need, pool: candidates.FreeCapacity
     ) -> candidates.VictimChoice | None:
         limit = need.limit.copy()
@@ -88,7 +88,9 @@ class OneByOne(Victims):
         for piece in need.pieces:
             chosen: list[int] = []
             for _ in range(piece.count):
-                found = self._of_server(piece, limit > 0, need.may, pool)
+                found = self._choose_for_server(
+                    piece, limit > 0, need.may, pool
+                )
                 if found is None:
                     return None
                 row, leaving = found
@@ -101,7 +103,7 @@ class OneByOne(Victims):
             rows.append(tuple(chosen))
         return candidates.VictimChoice(tuple(rows), tuple(parties))
 
-    def _of_server(
+    def _choose_for_server(
         self,
         piece: candidates.Piece,
         open_rows: candidates.Marks,
@@ -129,7 +131,7 @@ def chosen(
     name = type(victims).__name__
     try:
         found = victims.choose(needs, field)
-        fault = wrong(needs, field, found)
+        fault = choices_fault(needs, field, found)
     except exception.PluginMisbehaved:
         raise
     except Exception as error:
@@ -141,7 +143,7 @@ def chosen(
     return found
 
 
-def wrong(
+def choices_fault(
     needs: Sequence[candidates.Need],
     field: candidates.VictimCandidates,
     found: Sequence[candidates.VictimChoice | None],
@@ -154,13 +156,13 @@ def wrong(
         return f'must choose for {wanted}, and did for {len(found)}'
     pool = candidates.FreeCapacity(field)
     for need, choice in zip(needs, found, strict=True):
-        fault = '' if choice is None else _wrong_one(need, choice, pool)
+        fault = '' if choice is None else _choice_fault(need, choice, pool)
         if fault:
             return fault
     return ''
 
 
-def _wrong_one(
+def _choice_fault(
     need: candidates.Need,
     choice: candidates.VictimChoice,
     pool: candidates.FreeCapacity,

@@ -30,7 +30,7 @@ _START = cluster.Verb.START
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Marks:
+class WatermarkBounds:
     """Parts of the cloud that stay free.
 
     :ivar upper: free part that must remain when preemptible requests start, 0
@@ -51,7 +51,7 @@ class Marks:
             )
 
 
-NONE = Marks()
+NONE = WatermarkBounds()
 
 
 def plan(
@@ -71,7 +71,7 @@ def plan(
     :param queue: planner of the queue.
     :param upper: see :attr:`Marks.upper`.
     """
-    snapshot = alternatives.chosen(snapshot)
+    snapshot = alternatives.with_chosen_alternatives(snapshot)
     made = queue(snapshot, now)
     known = {each.uuid: each for each in snapshot.requests}
     starts = [
@@ -81,19 +81,23 @@ def plan(
     ]
     if not starts or upper <= 0:
         return made
-    spare = _spare(snapshot, made, upper)
-    names: set[str] = set()
+    spare = _free_beyond(snapshot, made, upper)
+    request_uuids: set[str] = set()
     # Requests that start together wait together.
-    for unit in reversed(order_module.units(starts)):
+    for unit in reversed(order_module.group_into_units(starts)):
         if (spare >= 0).all():
             break
-        names.update(each.uuid for each in unit.requests)
+        request_uuids.update(each.uuid for each in unit.requests)
         for each in unit.requests:
-            spare = spare + _amounts(each, snapshot) * len(each.servers)
-    return _without(snapshot, made, starts, names, upper)
+            spare = spare + _amounts_of_server(each, snapshot) * len(
+                each.servers
+            )
+    return _with_postponed_requests(
+        snapshot, made, starts, request_uuids, upper
+    )
 
 
-def leaving(
+def servers_to_evict(
     snapshot: cluster.ClusterSnapshot,
     made: cluster.Plan,
     now: float,
@@ -111,27 +115,31 @@ def leaving(
     :param rules: conditions and limits of evictions.
     :param lower: see :attr:`Marks.lower`.
     """
-    lack = np.maximum(-_spare(snapshot, made, lower), 0.0)
+    lack = np.maximum(-_free_beyond(snapshot, made, lower), 0.0)
     if lower <= 0 or not lack.any():
         return ()
-    levels = over_share.Levels(snapshot)
+    levels = over_share.ShareLevels(snapshot)
     going = {uuid for each in made.actions for uuid in each.leaving}
     listed = [
         each
-        for each in pricing.parties(snapshot, levels, now, rules.least_run_s)
+        for each in pricing.list_candidates(
+            snapshot, levels, now, rules.least_run_s
+        )
         if not any(server.uuid in going for server in each.servers)
     ]
     if not listed:
         return ()
     hosts = hosts_module.Hosts(snapshot)
-    field = pricing.field(snapshot, levels, hosts, listed, now, rules.step_s)
+    field = pricing.victim_candidates(
+        snapshot, levels, hosts, listed, now, rules.step_s
+    )
     frees = np.array(
         [
             field.amounts[field.party == v].sum(axis=0)
             for v in range(len(listed))
         ]
     )
-    chosen = _cheapest(field, frees, lack)
+    chosen = _cheapest_cover(field, frees, lack)
     most, found = max(rules.per_hour - snapshot.evicted, 0), list[str]()
     for v in chosen:
         if len(found) + len(field.servers[v]) <= most:
@@ -139,7 +147,7 @@ def leaving(
     return tuple(found)
 
 
-def needless(
+def unneeded_victims(
     snapshot: cluster.ClusterSnapshot,
     made: cluster.Plan,
     told: list[str],
@@ -151,7 +159,7 @@ def needless(
     :param told: servers that leave only because of the mark; the last ones are
         put back first, all servers of a group or none.
     """
-    spare = _spare(snapshot, made, lower)
+    spare = _free_beyond(snapshot, made, lower)
     running = {each.uuid: each for each in snapshot.running}
     together: dict[tuple[str, str], list[cluster.Running]] = {}
     for uuid in told:
@@ -162,7 +170,7 @@ def needless(
     stay: list[str] = []
     for those in reversed(together.values()):
         amounts = sum(
-            cluster.vector(dict(each.amounts), snapshot.classes)
+            cluster.amounts_vector(dict(each.amounts), snapshot.classes)
             for each in those
         )
         if (spare - amounts >= 0).all():
@@ -171,14 +179,14 @@ def needless(
     return stay
 
 
-def why(
+def watermark_reason(
     snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
 ) -> reason.Why:
     """Return the reason, with the resource class that has the smallest free
     part.
     """
-    capacity = _capacity(snapshot)
-    spare = _spare(snapshot, made, part)
+    capacity = _total_capacity(snapshot)
+    spare = _free_beyond(snapshot, made, part)
     ratio = np.divide(
         spare, capacity, out=np.full(len(spare), np.inf), where=capacity > 0
     )
@@ -192,7 +200,7 @@ def why(
     )
 
 
-def _cheapest(
+def _cheapest_cover(
     field: candidates.VictimCandidates,
     frees: cluster.Amounts,
     lack: candidates.Floats,
@@ -219,14 +227,16 @@ def _cheapest(
     return chosen
 
 
-def _spare(
+def _free_beyond(
     snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
 ) -> candidates.Floats:
     """Return the amounts that are free beyond a part, after a plan, (c,)."""
     used = snapshot.inventory.used.sum(axis=0, dtype=np.float64)
     for each in snapshot.running:
         if each.uuid in snapshot.leaving:
-            used -= cluster.vector(dict(each.amounts), snapshot.classes)
+            used -= cluster.amounts_vector(
+                dict(each.amounts), snapshot.classes
+            )
     waiting = {each.uuid: each for each in snapshot.requests}
     started = {
         each.request: each.hosts
@@ -235,40 +245,45 @@ def _spare(
     }
     for uuid, hosts in {**snapshot.promised, **started}.items():
         if uuid in waiting:
-            used += _amounts(waiting[uuid], snapshot) * len(hosts)
-    capacity = _capacity(snapshot)
+            used += _amounts_of_server(waiting[uuid], snapshot) * len(hosts)
+    capacity = _total_capacity(snapshot)
     spare: candidates.Floats = capacity * (1 - part) - used
     return spare
 
 
-def _capacity(snapshot: cluster.ClusterSnapshot) -> candidates.Floats:
+def _total_capacity(snapshot: cluster.ClusterSnapshot) -> candidates.Floats:
     capacity = snapshot.inventory.capacity.sum(axis=0)
     return np.asarray(capacity, dtype=np.float64)
 
 
-def _amounts(
+def _amounts_of_server(
     request: request_model.Request, snapshot: cluster.ClusterSnapshot
 ) -> candidates.Floats:
     """Return the amounts that one server of a request needs, (c,)."""
     amounts = dict(request.demand.amounts)
-    one = cluster.vector(amounts, snapshot.classes)
+    one = cluster.amounts_vector(amounts, snapshot.classes)
     return np.asarray(one, dtype=np.float64)
 
 
-def _without(
+def _with_postponed_requests(
     snapshot: cluster.ClusterSnapshot,
     made: cluster.Plan,
     starts: list[request_model.Request],
-    names: set[str],
+    request_uuids: set[str],
     upper: float,
 ) -> cluster.Plan:
     """Return a plan in which some requests wait behind all others instead
     of starting.
     """
-    actions = tuple(each for each in made.actions if each.request not in names)
+    actions = tuple(
+        each for each in made.actions if each.request not in request_uuids
+    )
     kept = cluster.Plan(actions, made.waiting)
-    said, first = why(snapshot, kept, upper), len(made.waiting) + 1
-    waits = [each.uuid for each in starts if each.uuid in names]
+    said, first = (
+        watermark_reason(snapshot, kept, upper),
+        len(made.waiting) + 1,
+    )
+    waits = [each.uuid for each in starts if each.uuid in request_uuids]
     behind = {
         uuid: cluster.Waiting(position, said)
         for position, uuid in enumerate(waits, first)

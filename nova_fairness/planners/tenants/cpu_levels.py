@@ -85,15 +85,15 @@ class CpuLevels:
             [each.weight if each else 1.0 for each in wants]
         )
         used = np.array([each.got if each else 0.0 for each in wants])
-        self.capacity = self._given(np.where(told, used, 0.0))
+        self.capacity = self._provided_cpus(np.where(told, used, 0.0))
         shares = [given.shares.get(name, 1.0) for name in self.owners]
-        self.ideal = self._ideal(np.array(shares))
-        self.foresee()
+        self.ideal = self._ideal_use(np.array(shares))
+        self.predict_cpu_time()
 
     @property
     def levels(self) -> Floats:
         """Return the levels of all owners, 0 to 1, (u,)."""
-        return self._level(self._sums, np.arange(len(self.owners)))
+        return self._levels_of_owners(self._sums, np.arange(len(self.owners)))
 
     def lacking(self, owner: int) -> Rows:
         """Return the rows of hosts on which servers of an owner lack CPU
@@ -116,9 +116,9 @@ class CpuLevels:
 
         :param allowed: rows of hosts that have room for the item.
         """
-        rows = self._best(allowed)
-        left = self._left(n)
-        items, place = self._there(n, rows)
+        rows = self._emptiest_hosts(allowed)
+        left = self._items_left_behind(n)
+        items, place = self._items_with_arrival(n, rows)
         new, _ = filling.fill(
             self.capacity[rows], place, self.wanted[items], self._weight[items]
         )
@@ -129,27 +129,29 @@ class CpuLevels:
             [place, np.repeat(np.arange(len(rows)), len(left[0]))]
         )
         change = np.concatenate([change, np.tile(left[1], len(rows))])
-        level, lowest = self._judged(owner, items, place, change, len(rows))
+        level, lowest = self._levels_after_move(
+            owner, items, place, change, len(rows)
+        )
         return Outcomes(rows, level, lowest)
 
     def move(self, n: int, row: int) -> None:
         """Move an item, and predict the CPU time of all items."""
         self.layout.put(n, row)
-        self.foresee()
+        self.predict_cpu_time()
 
     def back(self, mark: int) -> None:
         """Undo all moves since a mark of the layout."""
         self.layout.back(mark)
-        self.foresee()
+        self.predict_cpu_time()
 
-    def foresee(self) -> None:
+    def predict_cpu_time(self) -> None:
         """Predict the CPU time of all items."""
         self.got, _ = filling.fill(
             self.capacity, self.layout.at, self.wanted, self._weight
         )
-        self._sums = self._summed(self.got)
+        self._sums = self._sum_by_owner(self.got)
 
-    def _given(self, used: Floats) -> Floats:
+    def _provided_cpus(self, used: Floats) -> Floats:
         """Return the CPUs that hosts provide for servers, (p,): all of them,
         or fewer if fewer were measured.
 
@@ -167,14 +169,14 @@ class CpuLevels:
         )
         return found
 
-    def _ideal(self, shares: Floats) -> Floats:
-        wanted = self._summed(self.wanted)
+    def _ideal_use(self, shares: Floats) -> Floats:
+        wanted = self._sum_by_owner(self.wanted)
         nowhere = np.zeros(len(wanted), dtype=np.intp)
         total = np.array([self.capacity.sum()])
         found, _ = filling.fill(total, nowhere, wanted, shares)
         return found
 
-    def _summed(self, amounts: Floats) -> Floats:
+    def _sum_by_owner(self, amounts: Floats) -> Floats:
         """Return the sums of amounts by owner, (u,)."""
         known = self.owner >= 0
         found = np.bincount(
@@ -182,7 +184,7 @@ class CpuLevels:
         )
         return np.asarray(found, np.float64)
 
-    def _level(self, sums: Floats, owners: Rows) -> Floats:
+    def _levels_of_owners(self, sums: Floats, owners: Rows) -> Floats:
         ideal = self.ideal[owners]
         wants = ideal > _NOTHING
         found: Floats = np.where(
@@ -190,22 +192,22 @@ class CpuLevels:
         )
         return found
 
-    def _best(self, allowed: Rows) -> Rows:
+    def _emptiest_hosts(self, allowed: Rows) -> Rows:
         asked = np.bincount(self.layout.at, self.wanted, len(self.capacity))
         spare = (self.capacity - asked)[allowed]
         first = np.argsort(-spare, kind='stable')[:BREADTH]
         return np.sort(allowed[first])
 
-    def _left(self, n: int) -> tuple[Rows, Floats]:
+    def _items_left_behind(self, n: int) -> tuple[Rows, Floats]:
         """Return the other items on the host of an item, and their gain if
         the item leaves.
         """
         row = int(self.layout.at[n])
         on = self.layout.on(row)
         others = on[on != n]
-        return others, self._fill(others, row) - self.got[others]
+        return others, self._divide_host(others, row) - self.got[others]
 
-    def _there(self, n: int, rows: Rows) -> tuple[Rows, Rows]:
+    def _items_with_arrival(self, n: int, rows: Rows) -> tuple[Rows, Rows]:
         """Return the items on hosts, with the arriving item on each, and their
         places.
 
@@ -218,7 +220,7 @@ class CpuLevels:
         items = np.append(on, np.full(len(rows), n))
         return items, np.append(place[on], np.arange(len(rows)))
 
-    def _fill(self, items: Rows, row: int) -> Floats:
+    def _divide_host(self, items: Rows, row: int) -> Floats:
         got, _ = filling.fill(
             self.capacity[[row]],
             np.zeros(len(items), dtype=np.intp),
@@ -227,7 +229,7 @@ class CpuLevels:
         )
         return got
 
-    def _judged(
+    def _levels_after_move(
         self, owner: int, items: Rows, place: Rows, change: Floats, count: int
     ) -> tuple[Floats, Floats]:
         """Return the level of an owner, and the lowest level of owners who get
@@ -241,7 +243,7 @@ class CpuLevels:
         pairs, inverse = np.unique(key, return_inverse=True)
         changes = np.bincount(inverse, change[known], len(pairs))
         at, who = np.divmod(pairs, len(self.owners))
-        level = self._level(self._sums[who] + changes, who)
+        level = self._levels_of_owners(self._sums[who] + changes, who)
         mine = np.full(count, float(self.levels[owner]))
         is_mine = who == owner
         mine[at[is_mine]] = level[is_mine]

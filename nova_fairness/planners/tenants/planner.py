@@ -26,7 +26,7 @@ _LEAST = 0.005
 """Smallest rise of a level that a move must cause."""
 
 _MB = 1024.0
-_AT_ONCE = waves.AtOnce()
+_AT_ONCE = waves.MoveConcurrency()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class TenantRules:
     seen_s: float = 600.0
     most: int | None = 20
     effort: int = 20_000
-    at_once: waves.AtOnce = _AT_ONCE
+    at_once: waves.MoveConcurrency = _AT_ONCE
 
 
 USUAL = TenantRules()
@@ -99,10 +99,10 @@ def plan(
     :param rules: bounds of operators.
     """
     layout = layout_module.HostLayout(given.cloud, weighers.emptiest)
-    return _Helping(given, layout, now, rules).plan()
+    return _HelpSearch(given, layout, now, rules).plan()
 
 
-class _Helping:
+class _HelpSearch:
     """Searches moves for one owner after another."""
 
     def __init__(
@@ -128,11 +128,11 @@ class _Helping:
 
     def plan(self) -> TenantPlan:
         """Search moves until no further move helps an owner."""
-        before = self._worst()
-        while self._pass():
+        before = self._lowest_level()
+        while self._try_each_owner():
             pass
-        layout, after = self._field.layout, self._worst()
-        made = rules_module.made(
+        layout, after = self._field.layout, self._lowest_level()
+        made = rules_module.plan_from_layout(
             layout,
             rules_module.ConsolidationRules(at_once=self._rules.at_once),
             self._parts,
@@ -147,17 +147,17 @@ class _Helping:
             self._left > 0,
         )
 
-    def _worst(self) -> float:
+    def _lowest_level(self) -> float:
         return float(self._field.levels.min(initial=1.0))
 
-    def _pass(self) -> bool:
+    def _try_each_owner(self) -> bool:
         """Try each owner once, the one with the lowest level first.
 
         :returns: whether any server was moved.
         """
         tried: set[int] = set()
         is_changed = False
-        while self._has_room() and self._left > 0:
+        while self._may_move_more() and self._left > 0:
             levels = self._field.levels
             order = np.argsort(levels, kind='stable')
             least = max(self._rules.margin, _LEAST)
@@ -172,14 +172,14 @@ class _Helping:
             if owner is None:
                 break
             tried.add(owner)
-            is_changed |= self._help(owner)
+            is_changed |= self._help_owner(owner)
         return is_changed
 
-    def _has_room(self) -> bool:
+    def _may_move_more(self) -> bool:
         most = self._rules.most
         return most is None or sum(map(len, self._parts)) < most
 
-    def _help(self, owner: int) -> bool:
+    def _help_owner(self, owner: int) -> bool:
         """Move servers for an owner; undo the moves if they gain too little.
 
         :returns: whether the moves are kept.
@@ -187,8 +187,8 @@ class _Helping:
         field, layout = self._field, self._field.layout
         begun, mark = float(field.levels[owner]), layout.mark()
         first = len(self._parts)
-        while self._has_room() and self._left > 0:
-            step = self._step(owner)
+        while self._may_move_more() and self._left > 0:
+            step = self._best_move(owner)
             if step is None:
                 break
             field.move(*step)
@@ -204,7 +204,7 @@ class _Helping:
         field.back(mark)
         return False
 
-    def _step(self, owner: int) -> waves.Step | None:
+    def _best_move(self, owner: int) -> waves.Step | None:
         """Return the move with the largest gain of an owner minus its cost;
         ``None`` if there is none.
         """
@@ -213,23 +213,23 @@ class _Helping:
         hosts = field.lacking(owner)
         near = self._may & np.isin(field.layout.at, hosts)
         for n in np.flatnonzero(near & (field.wanted > 0)):
-            least = self._least(int(n))
+            least = self._least_rise(int(n))
             if field.most(int(n), owner) < least or self._left <= 0:
                 continue
             self._left -= 1
-            row, gain = self._gained(int(n), owner)
+            row, gain = self._best_target(int(n), owner)
             if gain >= least and gain - least > most + _LEAST * 1e-6:
                 best, most = (int(n), row), gain - least
         return best
 
-    def _least(self, n: int) -> float:
+    def _least_rise(self, n: int) -> float:
         """Return the smallest rise of a level that a move of an item must
         cause.
         """
         cost = float(self._field.layout.cost[n]) / _MB
         return _LEAST + self._rules.price * cost
 
-    def _gained(self, n: int, owner: int) -> tuple[int, float]:
+    def _best_target(self, n: int, owner: int) -> tuple[int, float]:
         """Return the best host for an item, and the gain of the move.
 
         The gain is the rise from the owner's level to its new level, or to the

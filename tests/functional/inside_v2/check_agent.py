@@ -47,7 +47,7 @@ def allow(cpus):
 def agent(vms, tmp_path):
     # The emulated machine takes seconds for what takes milliseconds else.
     made = agent_process.Agent(
-        compute.Here(), tmp_path, interval=1, metric_deadline=10
+        compute.LocalNode(), tmp_path, interval=1, metric_deadline=10
     )
     yield made
     made.close()

@@ -97,7 +97,7 @@ def write(control, keys, *weights):
 
 
 @pytest.mark.parametrize('scheduler', ['none', 'mq-deadline', 'kyber'])
-def test_a_scheduler_without_weights_is_named(vms, control, scheduler):
+def test_a_disk_scheduler_without_weights_is_named(vms, control, scheduler):
     schedule(scheduler)
     assert control.read(vms.keys) == {}
     said = f'device {DISK.name} uses {scheduler}'

@@ -34,7 +34,7 @@ def agent(start, tmp_path_factory):
     """An agent that looks on, on a node that has become small."""
     with scarcity.node(SIZES) as reserved:
         made = agent_process.Agent(
-            compute.Here(),
+            compute.LocalNode(),
             tmp_path_factory.mktemp('agent'),
             interval=1,
             metric_deadline=10,
@@ -59,7 +59,7 @@ def waited(vms, seconds=SECONDS):
     time.sleep(seconds)
     after = scarcity.count(*vms)
     return {
-        vm.name: scarcity.waited_part(before, after, vm.name) for vm in vms
+        vm.name: scarcity.fault_fraction(before, after, vm.name) for vm in vms
     }
 
 
@@ -80,34 +80,36 @@ def is_spared(parts):
     return parts['light'] < min(SETTLED, parts['heavy'] / 2)
 
 
-def is_whole(lows):
+def is_whole(read_memory_lows):
     """Tell whether the whole way to the VMs is spared what they are."""
-    own = [name for name in lows if name.endswith('.scope')]
-    inner = [lows[f'{name}/libvirt'] for name in own]
-    return inner == ['max', 'max'] and lows['machine.slice'] == str(
-        sum(int(lows[name]) for name in own)
-    )
+    own = [name for name in read_memory_lows if name.endswith('.scope')]
+    inner = [read_memory_lows[f'{name}/libvirt'] for name in own]
+    return inner == ['max', 'max'] and read_memory_lows[
+        'machine.slice'
+    ] == str(sum(int(read_memory_lows[name]) for name in own))
 
 
-def test_working_memory_of_a_light_user_is_spared(start, agent):
+def test_working_memory_of_a_light_user_is_protected(start, agent):
     light = SIZES.start(start, 'light')
     assert waited([light])['light'] < SETTLED
     vms = [light, SIZES.start(start, 'heavy')]
-    found = scarcity.lows(*vms)
+    found = scarcity.read_memory_lows(*vms)
     # The kernel goes through all memory before it finds what is old.
     assert processes.wait_until(
         lambda: waited(vms)['light'] > 2 * SETTLED, vms_module.PATIENCE_S
     )
-    assert scarcity.lows(*vms) == found
+    assert scarcity.read_memory_lows(*vms) == found
     text = agent.config.read_text()
     agent.config.write_text(text.replace('enforce = False', 'enforce = True'))
     agent.send(agent_process.signal.SIGHUP)
     agent.await_round(spares_the_light_user, count=2)
     # A round may be writing just now.
-    assert processes.wait_until(lambda: is_whole(scarcity.lows(*vms)), 60)
+    assert processes.wait_until(
+        lambda: is_whole(scarcity.read_memory_lows(*vms)), 60
+    )
     # What was taken before comes back one page at a time.
     assert processes.wait_until(
         lambda: is_spared(waited(vms, 2 * SECONDS)), vms_module.PATIENCE_S
     )
     assert agent.stop() == 0
-    assert scarcity.lows(*vms) == found
+    assert scarcity.read_memory_lows(*vms) == found

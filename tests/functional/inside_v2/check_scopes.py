@@ -112,7 +112,7 @@ def test_every_counter_is_that_of_the_scope(vms, found):
         assert memory[row] > TOUCHED_MIB * MIB
 
 
-def test_two_vms_on_one_cpu_stall(vms, found):
+def test_two_vms_on_one_cpu_have_stall_time(vms, found):
     reader = counters.CounterReader()
     before = reader.read(found.incarnations())
     time.sleep(3)
@@ -123,7 +123,7 @@ def test_two_vms_on_one_cpu_stall(vms, found):
     assert (stalled > 0.25).all()
 
 
-def test_libvirt_and_the_control_mean_the_same_value(vms, keys, control):
+def test_libvirt_and_the_control_read_the_same_weight(vms, keys, control):
     vm = vms['ann-1']
     vm.domain.setSchedulerParameters({'cpu_shares': 250})
     try:

@@ -104,42 +104,40 @@ def words(path):
     return path.read_text().split()
 
 
-def test_nothing_is_done_while_nothing_is_told(service, place):
-    patience.eventually(lambda: service.asked >= 2)
+def test_the_watcher_does_nothing_without_a_notice(service, place):
+    patience.wait_for_value(lambda: service.asked >= 2)
     assert not any(words(place / name) for name in ('saved', 'ran', 'done'))
     shown = run('systemctl', 'show', '--value', '-p', 'ActiveState', UNIT)
     assert shown == 'active\n'
 
 
-def test_work_is_saved_when_it_is_at_risk(service, place):
+def test_the_watcher_saves_work_of_a_preemption_candidate(service, place):
     service.metadata = {'fairness:at_risk': AT}
-    patience.eventually(lambda: words(place / 'saved') == ['saved'])
+    patience.wait_for_value(lambda: words(place / 'saved') == ['saved'])
     assert words(place / 'ran') == []
 
 
-def test_it_ends_its_work_at_the_notice_and_says_that_it_is_done(
-    service, place
-):
+def test_the_watcher_ends_work_at_the_notice_and_reports_it(service, place):
     service.metadata = {
         'fairness:leaves_at': LATER,
         'fairness:leaves_by': 'shelve',
         'fairness:leaves_why': 'it makes room for a request of project "x"',
     }
-    patience.eventually(lambda: words(place / 'done') == ['done'])
+    patience.wait_for_value(lambda: words(place / 'done') == ['done'])
     assert words(place / 'ran') == [LATER]
     asked = service.asked
-    patience.eventually(lambda: service.asked >= asked + 2)
+    patience.wait_for_value(lambda: service.asked >= asked + 2)
     # Once for each notice.
     assert words(place / 'ran') == [LATER]
 
 
-def test_systemd_starts_it_again_if_it_dies(service, place):
+def test_systemd_restarts_a_watcher_that_dies(service, place):
     pid = run('systemctl', 'show', '--value', '-p', 'MainPID', UNIT).strip()
     run('kill', '-9', pid)
     shown = lambda name: run(  # noqa: E731
         'systemctl', 'show', '--value', '-p', name, UNIT
     ).strip()
-    patience.eventually(lambda: shown('ActiveState') == 'activating')
-    patience.eventually(lambda: shown('MainPID') not in ('0', pid))
+    patience.wait_for_value(lambda: shown('ActiveState') == 'activating')
+    patience.wait_for_value(lambda: shown('MainPID') not in ('0', pid))
     # It knows nothing of before: what is done must be fit to be done twice.
-    patience.eventually(lambda: words(place / 'ran') == [LATER, LATER])
+    patience.wait_for_value(lambda: words(place / 'ran') == [LATER, LATER])

@@ -16,12 +16,12 @@ import pytest
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import processes
 from tests.functional import agent_process
-from tests.functional.agent_site import applied
+from tests.functional.agent_site import applied_weights
 from tests.functional.agent_site import BOOT_S
 from tests.functional.agent_site import FOUND
 from tests.functional.agent_site import is_measured
 from tests.functional.agent_site import is_steered
-from tests.functional.agent_site import named
+from tests.functional.agent_site import names_error
 
 pytestmark = pytest.mark.real
 
@@ -60,7 +60,7 @@ def serving(site, tmp_path_factory):
 def test_a_stopped_agent_restores_the_values_it_moved(site, agent, number):
     agent.start()
     steered = agent.await_round(is_steered)
-    assert applied(steered).keys() == FOUND.keys()
+    assert applied_weights(steered).keys() == FOUND.keys()
     assert site.shares() != FOUND
     assert agent.stop(number) == 0
     assert site.shares() == FOUND
@@ -79,16 +79,14 @@ def test_an_agent_goes_on_where_a_killed_one_ended(site, agent):
 
     agent.start()
     first = agent.await_round(lambda done: 'weights' in done['instances'][0])
-    for name, shares in applied(first).items():
+    for name, shares in applied_weights(first).items():
         # Less than one step; neutral would be several.
         assert shares == pytest.approx(held[name], rel=0.3), name
     assert agent.stop() == 0
     assert site.shares() == FOUND
 
 
-def test_an_agent_that_is_stopped_while_it_starts_restores_all_the_same(
-    site, agent
-):
+def test_an_agent_stopped_during_its_start_restores_values(site, agent):
     agent.start()
     agent.await_round(is_steered)
     agent.kill()
@@ -122,7 +120,7 @@ def test_an_agent_that_only_observes_changes_nothing(site, agent):
     done = agent.await_round(
         lambda done: not done['enforced'] and wanted_ratio(done) > 1.4
     )
-    assert applied(done) == FOUND
+    assert applied_weights(done) == FOUND
     assert site.shares() == FOUND
     assert agent.stop() == 0
     assert all(item['changes'] == 0 for item in agent.rounds())
@@ -149,7 +147,7 @@ def test_a_changed_configuration_is_taken_over_at_sighup(site, agent):
     agent.await_round(
         lambda done: (
             (done['metric'], done['policy']) == ('GreedinessMetric', 'thesis')
-            and max(applied(done).values()) <= 100
+            and max(applied_weights(done).values()) <= 100
         )
     )
 
@@ -168,7 +166,7 @@ def test_a_changed_configuration_is_taken_over_at_sighup(site, agent):
     agent.configure(policy='feedback', enforce=False)
     agent.send(signal.SIGHUP)
     done = agent.await_round(lambda done: not done['enforced'])
-    assert applied(done) == FOUND
+    assert applied_weights(done) == FOUND
     assert site.shares() == FOUND
 
     bob = domain.owner_id('user bob')
@@ -188,7 +186,7 @@ def test_a_changed_configuration_is_taken_over_at_sighup(site, agent):
 
 
 def changed(done):
-    held = applied(done)
+    held = applied_weights(done)
     return {name for name in held if held[name] != FOUND[name]}
 
 
@@ -266,8 +264,8 @@ class TestMetricsOfOthers:
         first = agent.await_round(lambda done: metric in done['quarantined'])
         assert why in first['quarantined'][metric]
         kept = site.shares()
-        third = agent.await_round(lambda done: named(done, metric), 3)
-        assert applied(third) == kept
+        third = agent.await_round(lambda done: names_error(done, metric), 3)
+        assert applied_weights(third) == kept
         assert third['round'] - first['round'] < 10
         assert metric in json.loads(agent.get('/status'))['quarantined']
         told = f'plugin_quarantined_bool{{plugin="{metric}"}} 1.0'
@@ -338,7 +336,9 @@ class TestAroundARunningAgent:
                 bob.resume()
         serving.await_round(is_steered)
 
-    def test_guests_come_and_go_while_others_are_steered(self, site, serving):
+    def test_guests_start_and_end_while_others_are_steered(
+        self, site, serving
+    ):
         cid = site.start('cid-1')
         try:
             serving.await_round(
@@ -358,10 +358,12 @@ class TestAroundARunningAgent:
     def test_a_restart_of_libvirt_costs_no_round(self, site, serving):
         site.node.stop_libvirt()
         try:
-            first = serving.await_round(lambda done: named(done, 'libvirt'))
+            first = serving.await_round(
+                lambda done: names_error(done, 'libvirt')
+            )
             last = serving.await_round(
                 lambda done: (
-                    named(done, 'libvirt') and is_measured(done, *FOUND)
+                    names_error(done, 'libvirt') and is_measured(done, *FOUND)
                 ),
                 3,
             )
@@ -372,7 +374,9 @@ class TestAroundARunningAgent:
             lambda done: is_steered(done) and not done['errors']
         )
 
-    def test_an_agent_that_was_stopped_makes_up_for_no_round(self, serving):
+    def test_an_agent_paused_by_a_signal_repeats_no_missed_round(
+        self, serving
+    ):
         before = serving.await_round(is_steered)
         serving.send(signal.SIGSTOP)
         try:
@@ -405,7 +409,7 @@ class TestAroundARunningAgent:
         assert after['drifted'] == before['drifted'] == 0
         assert site.shares() != FOUND
 
-    def test_a_port_that_is_taken_is_named(self, serving, site, tmp_path):
+    def test_a_metrics_port_in_use_is_named(self, serving, site, tmp_path):
         agent = agent_process.Agent(
             site.node, tmp_path, PORT, connection_uri='qemu:///session'
         )
@@ -439,12 +443,12 @@ def test_without_libvirt_rounds_go_on(agent):
     nowhere = agent.directory / 'no-such-socket'
     agent.configure(connection_uri=f'qemu+unix:///system?socket={nowhere}')
     agent.start()
-    done = agent.await_round(lambda done: named(done, str(nowhere)), 2)
+    done = agent.await_round(lambda done: names_error(done, str(nowhere)), 2)
     assert done['instances'] == []
     assert agent.stop() == 0
 
 
-def test_a_restore_without_a_record_that_can_be_read_says_so(agent):
+def test_restore_reports_an_unreadable_record(agent):
     agent.state.mkdir()
     (agent.state / 'found.json').write_text('[')
     done = agent.run('restore')
@@ -468,7 +472,7 @@ def test_control_groups_that_cannot_be_written_leave_all_as_found(site, agent):
     agent.start(['unshare', '-m', 'sh', '-c', READ_ONLY, 'sh', str(path)])
     done = agent.await_round(lambda done: len(done['errors']) == 3, 2)
     for guest in site.guests.values():
-        assert named(done, guest.uuid)
+        assert names_error(done, guest.uuid)
     assert all('Read-only file system' in text for text in done['errors'])
     assert site.shares() == FOUND
     assert agent.stop() == 0

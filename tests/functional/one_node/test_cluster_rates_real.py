@@ -89,7 +89,7 @@ def parts(amounts):
     return {name: each / total for name, each in amounts.items()}
 
 
-def test_guests_get_the_cpu_their_groups_pay_for_and_are_charged(
+def test_guests_get_cpu_by_spending_rates_and_groups_are_charged(
     site, agent, service, groups, spent
 ):
     agent.await_round(lambda done: done['round'] >= 2 * ROUNDS)

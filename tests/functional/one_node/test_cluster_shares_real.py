@@ -164,7 +164,7 @@ def ratio(site, agent):
     return bob / ann if ann else math.inf
 
 
-def test_projects_with_shares_1_and_3_get_1_and_3_after_three_rounds(
+def test_projects_get_cpu_in_the_ratio_of_their_shares_1_to_3(
     site, agent, service, shares
 ):
     agent.await_round(lambda done: is_measured(done, 'ann-1', 'bob-1'), 5)
@@ -187,7 +187,7 @@ def is_idle(site, name):
     return pathlib.Path(path).read_text() == '1\n'
 
 
-def test_a_preemptible_guest_gets_the_rest_while_the_service_says_so(
+def test_a_preemptible_guest_gets_only_spare_cpu_while_in_its_class(
     site, agent, service, preemptible
 ):
     agent.await_round(lambda done: is_measured(done, 'ann-1', 'bob-1'), 5)

@@ -111,7 +111,7 @@ def busy(site, *names):
         guest.command(f'cpu {int(name in names)}')
 
 
-def test_over_their_part_and_under_it(site, agent):
+def test_summary_of_users_above_and_below_their_share(site, agent):
     busy(site, 'ann-1', 'ann-2', 'bob-1')
     # Weights that may not differ leave ann with twice what bob has.
     agent.await_why(
@@ -125,7 +125,7 @@ def test_over_their_part_and_under_it(site, agent):
     )
 
 
-def test_their_fair_part_is_reached(site, agent):
+def test_summary_of_users_at_their_fair_share(site, agent):
     busy(site, 'ann-1', 'ann-2', 'bob-1')
     assert agent.stop() == 0
     agent.configure(max_weight_ratio=20)
@@ -136,7 +136,7 @@ def test_their_fair_part_is_reached(site, agent):
     assert 'slowed down by sharing' in said
 
 
-def test_a_limit_of_the_flavor(site, agent):
+def test_summary_of_a_vm_at_the_limit_of_its_flavor(site, agent):
     busy(site, 'dan-1')
     agent.await_why(
         site.guests['dan-1'],
@@ -145,13 +145,13 @@ def test_a_limit_of_the_flavor(site, agent):
     )
 
 
-def test_an_idle_vm(site, agent):
+def test_summary_of_an_idle_vm(site, agent):
     busy(site)
     # It uses about 0.01 CPU: it is idle, or its use is told.
     agent.await_why(site.guests['bob-1'], 'othing slows')
 
 
-def test_idle_vms_that_are_charged(site, agent):
+def test_summary_of_idle_vms_that_are_charged(site, agent):
     busy(site, 'ann-1', 'bob-1')
     agent.use(metric='GreedinessMetric', policy='thesis')
     try:
@@ -165,7 +165,7 @@ def test_idle_vms_that_are_charged(site, agent):
         agent.use(metric=defaults.METRIC, policy=defaults.POLICY)
 
 
-def test_one_that_is_not_known(agent):
+def test_summary_of_an_unknown_vm(agent):
     uuid = '00000000-0000-4000-8000-000000000000'
     said = agent.why(types.SimpleNamespace(uuid=uuid))
     assert (
@@ -187,7 +187,7 @@ def busy_host(site):
 
 
 @pytest.mark.slow
-def test_the_host_is_busy_itself(site, agent):
+def test_summary_on_a_host_that_is_busy_itself(site, agent):
     busy(site, 'bob-1')
     with busy_host(site):
         agent.await_why(
@@ -197,7 +197,7 @@ def test_the_host_is_busy_itself(site, agent):
         )
 
 
-def test_one_that_an_operator_exempted(site, agent):
+def test_summary_of_an_exempted_vm(site, agent):
     busy(site, 'ann-1', 'ann-2', 'bob-1')
     agent.use(exempt=domain.owner_id('user bob'))
     try:
@@ -208,7 +208,7 @@ def test_one_that_an_operator_exempted(site, agent):
         agent.use(exempt='')
 
 
-def test_a_paused_one(site, agent):
+def test_summary_of_a_paused_vm(site, agent):
     with site.domain('bob-1') as bob:
         bob.suspend()
         try:
@@ -219,7 +219,7 @@ def test_a_paused_one(site, agent):
             bob.resume()
 
 
-def test_an_agent_that_only_observes(site, agent):
+def test_summary_of_an_agent_that_only_observes(site, agent):
     busy(site, 'ann-1', 'ann-2', 'bob-1')
     agent.use(enforce=False)
     try:

@@ -114,29 +114,33 @@ class TestNewerSlurmRest(test_slurm.TestSlurmRest):
 
 
 test_slurmrestd_agrees = test_slurm.test_slurmrestd_agrees_with_the_commands
-test_a_job_on_several = test_slurm.test_a_job_on_several_nodes_is_told_on_each
+test_a_job_on_several = (
+    test_slurm.test_a_job_on_several_nodes_is_listed_on_each_node
+)
 test_when_a_job_is_gone = (
-    test_slurm.test_when_a_job_is_gone_at_the_latest_is_its_limit
+    test_slurm.test_the_latest_end_of_a_job_follows_from_its_time_limit
 )
 test_every_job_that_waits = (
-    test_slurm.test_every_job_that_waits_for_room_is_told
+    test_slurm.test_every_job_that_waits_for_room_is_listed
 )
-test_a_limit = test_slurm.test_a_job_that_waits_for_a_limit_is_no_want
+test_a_limit = test_slurm.test_a_job_that_waits_for_a_limit_is_no_demand
 test_a_host_goes_to_the_cloud = (
     test_slurm.test_a_host_goes_to_the_cloud_when_its_job_has_ended
 )
 
 
-def test_each_of_its_forms_is_read_alike(slurm, batch):
+def test_each_json_form_of_slurm_24_11_is_read_alike(slurm, batch):
     job = slurm.submit('-N2', '-n3', '--time=60')
     ended = slurm.submit('-n1', '-w', 'node4', command='true')
-    patience.eventually(lambda: test_slurm.used(batch, 'node1'))
+    patience.wait_for_value(lambda: test_slurm.used(batch, 'node1'))
     waits = slurm.submit('-N4', '--exclusive', '--time=60')
     slurm.submit('-n1', '--array=1-9:2%3', '--hold')
     slurm.drain('node3', 'nova-fairness: it goes')
-    patience.eventually(lambda: 'None' not in slurm.reasons())
+    patience.wait_for_value(lambda: 'None' not in slurm.reasons())
     nodes, jobs = batch._chosen()
-    forms = slurm_forms.plugins(batch._option_output('--json=list'))
+    forms = slurm_forms.form_numbers_of_plugins(
+        batch._option_output('--json=list')
+    )
     assert len(forms) >= 3
     seen = {}
     for form in forms:
@@ -146,7 +150,7 @@ def test_each_of_its_forms_is_read_alike(slurm, batch):
             for ask in (nodes, jobs)
         ]
         assert f'"job_id": {ended},' in texts[1]
-        seen[form] = slurm_json.seen(*texts, 2e9)
+        seen[form] = slurm_json.parse_snapshot(*texts, 2e9)
         assert seen[form].faults == ()
     silent = seen.pop(slurm_forms.SILENT, None)
     first, *others = seen.values()
@@ -157,10 +161,12 @@ def test_each_of_its_forms_is_read_alike(slurm, batch):
         assert silent.places == first.places
 
 
-def test_the_best_of_its_forms_is_chosen(slurm, batch):
-    forms = slurm_forms.plugins(batch._option_output('--json=list'))
-    best = f'--json=v0.0.{slurm_forms.best(forms)}'
+def test_the_newest_json_form_of_slurm_24_11_is_chosen(slurm, batch):
+    forms = slurm_forms.form_numbers_of_plugins(
+        batch._option_output('--json=list')
+    )
+    best = f'--json=v0.0.{slurm_forms.choose_form(forms)}'
     assert all(best in question for question in batch._chosen())
-    assert plugins.load_batch('slurm').look().places.keys() == {
+    assert plugins.load_batch('slurm').read_hosts().places.keys() == {
         *slurm_cluster.NODES
     }

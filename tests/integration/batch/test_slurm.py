@@ -98,13 +98,13 @@ class TestSlurmRest(TestSlurm):
 def test_slurmrestd_agrees_with_the_commands(slurm, batch, rest, monkeypatch):
     monkeypatch.setenv(slurmrestd.URL, rest)
     slurm.submit('-N2', '-n3', '--time=60')
-    patience.eventually(
-        lambda: any(each.work for each in batch.look().places.values())
+    patience.wait_for_value(
+        lambda: any(each.work for each in batch.read_hosts().places.values())
     )
     slurm.drain('node4', 'bad disk')
     slurm.submit('-N4', '--exclusive', '--time=60')
-    patience.eventually(lambda: 'None' not in slurm.reasons())
-    assert plugins.load_batch('slurmrestd').look() == batch.look()
+    patience.wait_for_value(lambda: 'None' not in slurm.reasons())
+    assert plugins.load_batch('slurmrestd').read_hosts() == batch.read_hosts()
 
 
 def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
@@ -121,19 +121,19 @@ def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
     monkeypatch.undo()
     monkeypatch.setenv(slurmrestd.URL, 'unix:/nowhere')
     with pytest.raises(exception.BatchAway, match='unix:/nowhere does not'):
-        batch.look()
+        batch.read_hosts()
 
 
 def used(batch, host):
-    return batch.look().places[host].work
+    return batch.read_hosts().places[host].work
 
 
-def test_a_job_on_several_nodes_is_told_on_each(slurm, batch):
+def test_a_job_on_several_nodes_is_listed_on_each_node(slurm, batch):
     job = slurm.submit('-N2', '-n3', '--time=60')
-    found = patience.eventually(
+    found = patience.wait_for_value(
         lambda: {
             host: place.work
-            for host, place in batch.look().places.items()
+            for host, place in batch.read_hosts().places.items()
             if place.work
         }
     )
@@ -142,10 +142,12 @@ def test_a_job_on_several_nodes_is_told_on_each(slurm, batch):
     assert sum(works[0].cores for works in found.values()) == 3
 
 
-def test_when_a_job_is_gone_at_the_latest_is_its_limit(slurm, batch):
+def test_the_latest_end_of_a_job_follows_from_its_time_limit(slurm, batch):
     slurm.submit('-n1', '-w', 'node1', '--time=7')
     slurm.submit('-n1', '-w', 'node2')
-    patience.eventually(lambda: used(batch, 'node1') and used(batch, 'node2'))
+    patience.wait_for_value(
+        lambda: used(batch, 'node1') and used(batch, 'node2')
+    )
     text = slurm.run('squeue', '-hw', 'node1', '-o', '%S')
     began = slurm.seconds(text.strip())
     assert used(batch, 'node1')[0].gone_at == began + 7 * 60
@@ -163,51 +165,51 @@ def test_when_a_job_is_gone_at_the_latest_is_its_limit(slurm, batch):
         (['-n1', '--begin=now+60minutes'], []),
     ],
 )
-def test_every_job_that_waits_for_room_is_told(slurm, batch, options, cores):
+def test_every_job_that_waits_for_room_is_listed(slurm, batch, options, cores):
     for host in HOSTS:
         batch.close(host, 'a test')
     slurm.submit('--time=60', *options)
     slurm.submit('-n2', '--job-name=last')
-    patience.eventually(lambda: 'None' not in slurm.reasons())
-    seen = batch.look()
+    patience.wait_for_value(lambda: 'None' not in slurm.reasons())
+    seen = batch.read_hosts()
     told = sorted(
         want.cores for want in seen.wants if want.since <= time.time()
     )
     assert told == sorted([*cores, 2])
 
 
-def test_a_job_that_waits_for_a_limit_is_no_want(slurm, batch):
+def test_a_job_that_waits_for_a_limit_is_no_demand(slurm, batch):
     first = slurm.submit('-n1', '--time=5')
     slurm.submit('-n1', f'--dependency=afterok:{first}')
-    patience.eventually(lambda: 'Dependency' in slurm.reasons())
-    assert batch.look().wants == ()
+    patience.wait_for_value(lambda: 'Dependency' in slurm.reasons())
+    assert batch.read_hosts().wants == ()
 
 
 def test_a_node_whose_daemon_is_away_is_down(slurm, batch):
     slurm.run('scontrol', 'update', 'nodename=node4', 'state=down', 'reason=x')
-    place = batch.look().places['node4']
+    place = batch.read_hosts().places['node4']
     assert (place.takes, place.up, place.ours) == (False, False, False)
 
 
-def test_while_the_controller_is_away_nothing_is_said_of_it(slurm, batch):
+def test_slurm_is_unavailable_while_its_controller_is_away(slurm, batch):
     slurm.end('slurmctld')
     slow = plugins.load_batch('slurm', {'timeout_s': 1.0})
     try:
-        for call in (slow.look, lambda: slow.open('node1')):
+        for call in (slow.read_hosts, lambda: slow.open('node1')):
             with pytest.raises(exception.BatchAway, match='sinfo --json'):
                 call()
     finally:
         slurm.start_controller()
-    assert patience.eventually(lambda: _places(batch)) == set(HOSTS)
+    assert patience.wait_for_value(lambda: _places(batch)) == set(HOSTS)
 
 
 def _places(batch):
     with contextlib.suppress(exception.BatchAway):
-        return set(batch.look().places)
+        return set(batch.read_hosts().places)
     return None
 
 
-def test_a_user_without_the_right_to_change_nodes_is_told_so(slurm, batch):
+def test_a_user_without_the_right_to_change_nodes_gets_an_error(slurm, batch):
     with pytest.raises(exception.BatchRefused, match='scontrol update'):
         batch.drain('nowhere', 'nova-fairness: x')
     refused = subprocess.run(
@@ -236,7 +238,7 @@ class Mover:
     def cycle(self):
         seen = border_module.SideSnapshot(self.cloud)
         snapshot = border_module.Snapshot(
-            (self.node,), self._batch.look(), seen
+            (self.node,), self._batch.read_hosts(), seen
         )
         for action in planner.plan(
             snapshot, 1.0, demand.BorderRules()
@@ -255,14 +257,14 @@ class Mover:
 def test_a_host_goes_to_the_cloud_when_its_job_has_ended(slurm, batch):
     """The planner's own actions on a real Slurm; the cloud is a fake."""
     job = slurm.submit('-n1', '-w', 'node1', '--time=60')
-    patience.eventually(lambda: used(batch, 'node1'))
+    patience.wait_for_value(lambda: used(batch, 'node1'))
     mover = Mover(batch, 'node1')
     for _ in range(4):
         mover.cycle()
     assert mover.states == ['leaving_batch']
     assert slurm.states()['node1'] == 'draining'
     slurm.run('scancel', job)
-    patience.eventually(lambda: not used(batch, 'node1'))
+    patience.wait_for_value(lambda: not used(batch, 'node1'))
     for _ in range(2):
         mover.cycle()
     assert mover.node.state is border_module.HostState.CLOUD
@@ -279,9 +281,7 @@ while [ ! -e %s ]; do sleep 0.2; done
 """
 
 
-def test_a_job_reads_how_long_its_host_is_there_and_may_use_it(
-    slurm, monkeypatch
-):
+def test_a_job_reads_until_when_its_host_stays(slurm, monkeypatch):
     """By machine/job features; nothing is left of them when it is over."""
     directory = slurm.top / 'features'
     (directory / 'node3').mkdir(parents=True)
@@ -294,7 +294,7 @@ def test_a_job_reads_how_long_its_host_is_there_and_may_use_it(
     where = '-w', 'node3'
     command = LOOKS % (told, told, told, go)
     job = slurm.submit('-n1', *where, '--time=90', command=command)
-    patience.eventually(told.exists)
+    patience.wait_for_value(told.exists)
     found = dict(line.split() for line in told.read_text().splitlines())
     began = int(found.pop('jobstart_secs'))
     assert found == {
@@ -309,15 +309,15 @@ def test_a_job_reads_how_long_its_host_is_there_and_may_use_it(
     own = pathlib.Path(f'/tmp/nova-fairness-job-{job}')
     assert own.is_dir()
     go.touch()
-    patience.eventually(lambda: not own.exists())
+    patience.wait_for_value(lambda: not own.exists())
 
 
-def test_a_job_without_a_limit_reads_none(slurm):
+def test_a_job_on_a_host_that_stays_reads_no_time(slurm):
     told, go = slurm.top / 'told', slurm.top / 'go'
     for path in (told, go):
         path.unlink(missing_ok=True)
     slurm.submit('-n1', command=LOOKS % (told, told, told, go))
-    patience.eventually(told.exists)
+    patience.wait_for_value(told.exists)
     names = [line.split()[0] for line in told.read_text().splitlines()]
     assert 'jobstart_secs' in names
     assert not {'wall_limit_secs', 'shutdowntime_job'} & {*names}
@@ -328,7 +328,7 @@ def kill(slurm):
     """What slurmctld did not write down is lost."""
     slurm.kill('slurmctld')
     slurm.start_controller()
-    return patience.eventually(lambda: _states(slurm))
+    return patience.wait_for_value(lambda: _states(slurm))
 
 
 def _states(slurm):
@@ -339,7 +339,7 @@ def _states(slurm):
     return None
 
 
-def test_a_node_is_given_away_only_when_slurm_will_not_forget_it(slurm, batch):
+def test_a_node_leaves_slurm_only_after_its_drain_is_saved(slurm, batch):
     """A slurmctld that has much to write is killed at the worst moment."""
     mover = Mover(batch, 'node3')
     mover.cycle()
@@ -353,18 +353,16 @@ def test_a_node_is_given_away_only_when_slurm_will_not_forget_it(slurm, batch):
         mover.cycle()
         return mover.node.state is border_module.HostState.CLOUD
 
-    patience.eventually(is_given)
+    patience.wait_for_value(is_given)
     assert kill(slurm)['node3'].startswith('drain')
 
 
-def test_a_node_is_given_away_only_when_slurm_knows_for_good_it_is_empty(
-    slurm, batch
-):
+def test_a_node_leaves_slurm_only_after_its_job_end_is_saved(slurm, batch):
     """A slurmctld that is killed then says of no job that it runs there."""
     go = slurm.top / 'end of it'
     command = f'while [ ! -e "{go}" ]; do sleep 0.1; done'
     slurm.submit('-n1', '-w', 'node3', command=command)
-    patience.eventually(lambda: used(batch, 'node3'))
+    patience.wait_for_value(lambda: used(batch, 'node3'))
     mover = Mover(batch, 'node3')
     for _ in range(2):
         mover.cycle()
@@ -378,6 +376,6 @@ def test_a_node_is_given_away_only_when_slurm_knows_for_good_it_is_empty(
         mover.cycle()
         return mover.node.state is border_module.HostState.CLOUD
 
-    patience.eventually(is_given)
+    patience.wait_for_value(is_given)
     kill(slurm)
     assert not slurm.run('squeue', '-hw', 'node3', '-t', 'R,CG').strip()

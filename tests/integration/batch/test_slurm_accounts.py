@@ -103,12 +103,12 @@ class TestSlurm(batch_contract.BatchContract):
     def accounts(self):
         return ACCOUNTS
 
-    def test_accounts_are_told_with_their_parents(self):
+    def test_accounts_of_slurm_are_listed_with_their_parents(self):
         found = self.make().shares()
         assert found['physics'].parent == found['biology'].parent == 'root'
         assert found['physics'].share == accounted_slurm.SHARE
 
-    def test_while_slurmdbd_is_away_it_is_said(self):
+    def test_an_unavailable_slurmdbd_is_reported(self):
         self.slurm.kill('slurmdbd')
         batch = self.make()
         with pytest.raises(exception.BatchAway):
@@ -116,7 +116,7 @@ class TestSlurm(batch_contract.BatchContract):
         with pytest.raises(exception.BatchAway):
             batch.accounting(0.0, 1.0)
         # Hosts are told as before.
-        assert len(batch.look().places) == len(slurm_cluster.NODES)
+        assert len(batch.read_hosts().places) == len(slurm_cluster.NODES)
         self.slurm.start_accounts()
 
     def test_a_job_whose_end_accounting_never_saw_is_not_charged(self, forget):
@@ -130,9 +130,9 @@ class TestSlurm(batch_contract.BatchContract):
             return [x.end for x in told().jobs if x.begin >= begun - 1]
 
         job = self.submit('node1', 5)
-        patience.eventually(lambda: ends() == [None])
+        patience.wait_for_value(lambda: ends() == [None])
         self.end(job)
-        patience.eventually(lambda: None not in ends())
+        patience.wait_for_value(lambda: None not in ends())
         forget(job)
         # slurmctld still knows when it ended.
         assert len(ends()) == 1

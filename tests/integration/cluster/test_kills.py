@@ -10,8 +10,8 @@ import time
 import pytest
 
 from tests.fixtures import counting_cloud
-from tests.fixtures import killing
-from tests.fixtures import striking
+from tests.fixtures import kill_runs
+from tests.fixtures import write_signals
 
 _LONG = [
     pytest.param('mariadb', 100, id='mariadb'),
@@ -19,19 +19,19 @@ _LONG = [
 ]
 
 
-def test_a_kill_at_any_write_loses_and_doubles_nothing():
-    with killing.cloud('mariadb', seed=1) as cloud:
-        counts = killing.runs(cloud, 6)
+def test_a_kill_at_any_write_loses_and_duplicates_no_request():
+    with kill_runs.cloud('mariadb', seed=1) as cloud:
+        counts = kill_runs.runs(cloud, 6)
     assert counts.is_clean, counts
-    assert counts.requests == 6 * killing.REQUESTS
+    assert counts.requests == 6 * kill_runs.REQUESTS
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(('database', 'count'), _LONG)
-def test_many_kills_lose_and_double_nothing(database, count):
-    with killing.cloud(database, seed=2) as cloud:
-        counts = killing.runs(cloud, count)
+def test_many_kills_lose_and_duplicate_no_request(database, count):
+    with kill_runs.cloud(database, seed=2) as cloud:
+        counts = kill_runs.runs(cloud, count)
     assert counts.is_clean, counts
     assert counts.struck > count / 2, counts
 
@@ -54,9 +54,9 @@ def _stopped_and_woken(cloud, when):
     slot = cloud.leader()
     pid = cloud.pids[slot]
     writes = cloud.random.randint(1, 40)
-    blow = striking.Blow(writes, 0, when, signal.SIGSTOP)
+    blow = write_signals.WriteSignal(writes, 0, when, signal.SIGSTOP)
     cloud.nursery.arm(slot, blow)
-    asked = [cloud.ask(1, 1) for _ in range(killing.REQUESTS)]
+    asked = [cloud.ask(1, 1) for _ in range(kill_runs.REQUESTS)]
     _until(lambda: _is_stopped(pid))
     assert cloud.wait(asked) == []
     _until(lambda: cloud.leader() != slot)
@@ -66,9 +66,9 @@ def _stopped_and_woken(cloud, when):
 @pytest.mark.parametrize(
     'database', ['sqlite', pytest.param('mariadb', marks=pytest.mark.slow)]
 )
-def test_a_leader_that_was_stopped_doubles_nothing_when_it_wakes_up(database):
-    with killing.cloud(database, seed=3) as cloud:
-        for when in striking.WHEN:
+def test_a_suspended_leader_duplicates_no_request_after_it_resumes(database):
+    with kill_runs.cloud(database, seed=3) as cloud:
+        for when in write_signals.WHEN:
             _stopped_and_woken(cloud, when)
         assert cloud.settle() == cloud.lost() == []
         assert cloud.conductor.doubles == cloud.conductor.refused == []

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from nova_fairness.model import request
-from tests.fixtures import killing
+from tests.fixtures import kill_runs
 
 
 @pytest.fixture(scope='module')
 def cloud():
-    with killing.cloud('sqlite', seed=4) as made:
+    with kill_runs.cloud('sqlite', seed=4) as made:
         yield made
 
 

@@ -9,7 +9,7 @@ import sys
 
 from nova_fairness.model import request
 from tests.fixtures import counting_cloud
-from tests.fixtures import killing
+from tests.fixtures import kill_runs
 from tests.integration.relay import test_relay as ends
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -59,8 +59,8 @@ def states(cloud, asked):
     return {each and each.request.state for each in found}
 
 
-def test_all_that_waits_is_started_and_nothing_is_left_behind():
-    with killing.cloud('sqlite', seed=5) as cloud:
+def test_removing_the_queue_starts_waiting_requests_and_leaves_nothing():
+    with kill_runs.cloud('sqlite', seed=5) as cloud:
         full = [cloud.ask(1, 8), cloud.ask(1, 8)]
         cloud.until(lambda: is_told(cloud, full), 'they do not start')
         waiting = [cloud.ask(1, 2), cloud.ask(3, 1), cloud.ask(1, 99)]

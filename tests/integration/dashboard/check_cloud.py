@@ -86,7 +86,7 @@ def test_an_operator_sees_both_hosts_and_the_queue(opened):
             return ['alice'] in rows and ['bob'] in rows
 
         # An agent may take longer to answer than Horizon waits.
-        patience.eventually(are_shown)
+        patience.wait_for_value(are_shown)
 
 
 def test_alice_sees_a_slow_server_and_cancels_one_that_waits(opened):
@@ -96,7 +96,7 @@ def test_alice_sees_a_slow_server_and_cancels_one_that_waits(opened):
             text = page.open('project/fairness_servers/')
             return 'slowed down by sharing' in part_of(text, SLOW)
 
-        patience.eventually(is_slow)
+        patience.wait_for_value(is_slow)
         assert 'Weight of' in part_of(page.text, SLOW)
         assert part_of(page.text, SLOW).count('slowed down by sharing') == 1
         assert 'slowed down' not in part_of(page.text, WAITS)
@@ -105,7 +105,7 @@ def test_alice_sees_a_slow_server_and_cancels_one_that_waits(opened):
             page.open(REQUESTS)
             return ESTIMATE.search(row_of(page, WAITS))
 
-        patience.eventually(is_estimated)
+        patience.wait_for_value(is_estimated)
         told = row_of(page, WAITS)
         assert 'VCPU' in told
         now = dt.datetime.now(dt.UTC)
@@ -116,5 +116,5 @@ def test_alice_sees_a_slow_server_and_cancels_one_that_waits(opened):
         page.press(f'Cancel {WAITS}')
         page.press('Cancel the request')
         assert 'Done.' in page.text
-        patience.eventually(lambda: WAITS not in page.open(REQUESTS))
+        patience.wait_for_value(lambda: WAITS not in page.open(REQUESTS))
         assert SLOW in page.open('project/fairness_servers/')

@@ -48,7 +48,7 @@ def share_form(page):
 
 def test_a_manager_previews_and_divides_the_share(opened):
     with opened('mary') as page:
-        patience.eventually(lambda: CLOUD['account'] in page.open(SHARE))
+        patience.wait_for_value(lambda: CLOUD['account'] in page.open(SHARE))
         before = page.find(share_form(page)).get_attribute('value')
         assert before != '3.0'
         page.fill(share_form(page), '3')
@@ -64,7 +64,7 @@ def test_a_manager_previews_and_divides_the_share(opened):
             found = page.find(share_form(page)).get_attribute('value')
             return found == '3.0'
 
-        patience.eventually(is_set)
+        patience.wait_for_value(is_set)
 
 
 def test_an_operator_puts_a_request_first(opened):
@@ -72,7 +72,7 @@ def test_an_operator_puts_a_request_first(opened):
         page.open(QUEUE)
         assert '(first)' not in page.text
         of_row(page, 'First', FIRST)
-        patience.eventually(lambda: '1 (first)' in page.open(QUEUE))
+        patience.wait_for_value(lambda: '1 (first)' in page.open(QUEUE))
 
 
 def test_an_operator_previews_and_sets_a_metric(opened):

@@ -92,7 +92,7 @@ def shoot(page, name):
     page.width(test_pages.WIDTHS[0])
 
 
-def test_the_dialog_is_that_of_horizon_without_the_service(
+def test_the_launch_dialog_is_unchanged_without_the_service(
     tmp_path, endpoint, site
 ):
     cloud = fake_openstack.FakeOpenStack(tmp_path, has_queue=False)
@@ -110,7 +110,7 @@ def test_the_dialog_is_that_of_horizon_without_the_service(
     cloud.world.close()
 
 
-def test_the_answer_for_the_dialog_is_that_of_the_user(cloud, site):
+def test_the_launch_dialog_asks_with_the_rights_of_the_user(cloud, site):
     path = f'/{STARTS}flavors/'
     with browser.opened(site, 'carol') as page:
         page.open(STARTS)

@@ -41,7 +41,7 @@ def test_catalogues_are_up_to_date():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_new_sentence_is_missed_and_then_there(other):
+def test_a_new_sentence_is_reported_until_catalogues_are_updated(other):
     page = other / 'fairness_dashboard/board.py'
     with page.open('a') as file:
         file.write("\nNEW = gettext_lazy('A new sentence')\n")
@@ -68,7 +68,7 @@ def test_a_language_begins_with_all_sentences(other):
     assert 'needs a language such as de' in done.stderr
 
 
-def test_each_sentence_has_a_german_one():
+def test_each_sentence_has_a_german_translation():
     catalogue = PAGES / 'locale/de/LC_MESSAGES/django.po'
     done = subprocess.run(
         ['msgfmt', '--statistics', '-o', '/dev/null', str(catalogue)],

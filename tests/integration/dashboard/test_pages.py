@@ -153,10 +153,11 @@ def test_a_member_of_another_project_sees_nothing_of_it(cloud, site):
             assert [each for each in secrets if each in page.source] == []
 
 
-def test_an_operator_orders_the_queue_and_sets_a_metric(cloud, site):
+def test_an_operator_reorders_the_queue_and_sets_a_metric(cloud, site):
     with browser.opened(site, 'admin') as page:
         assert look(page, 'admin', OF_OPERATORS) == {}
-        assert 'red' in page.open('admin/fairness_board/')
+        text = page.open('admin/fairness_board/')
+        assert re.search('red 1+ for room that all projects may use 2', text)
         page.open('admin/fairness_queue/')
         page.press('First')
         assert '(first)' in page.text
@@ -216,7 +217,7 @@ def test_an_operator_sees_users_of_a_host_that_wait_for_cpu(cloud, site):
         text = page.open('admin/fairness_hosts/?host=cmp9')
         assert 'Host cmp9 could not be found' in text
         cloud.agents.silent.add('cmp1')
-        assert 'does not answer' in page.open('admin/fairness_hosts/')
+        assert 'is not available now' in page.open('admin/fairness_hosts/')
 
 
 def test_an_operator_sees_evictions_and_the_owner_reads_the_reason(
@@ -250,13 +251,13 @@ def test_an_operator_sees_the_border_and_sends_a_host_over_it(cloud, site):
         assert look(page, 'admin', [path]) == {}
         text = page.open(path)
         assert 'cloud is away' in text
-        assert 'Cloud (gives no answer)' in text
+        assert 'Cloud (does not answer)' in text
         assert 'in the batch system' in text
         assert 'open, 1 at work on 4 cores' in text
         assert 'Work on h1' in text
         page.press('Move h1')
         assert 'h1: moves to the cloud, not begun' in page.text
-        page.press('Let it stay h1')
+        page.press('Cancel the move h1')
         assert 'h1: in the batch system' in page.text
 
 

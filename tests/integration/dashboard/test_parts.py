@@ -25,24 +25,24 @@ def refusal(status, words='why'):
     ('status', 'begin'),
     [
         (403, 'Your roles'),
-        (503, 'This part does not answer'),
+        (503, 'This part is not available now'),
         (404, 'why'),
         (409, 'why'),
     ],
 )
-def test_a_part_that_is_refused_says_why(status, begin):
+def test_a_refused_part_of_a_page_shows_the_reason(status, begin):
     found = parts.read(refusal(status))
     assert (found.content, found.status) == (None, status)
     assert found.trouble.startswith(begin)
 
 
-def test_a_part_without_an_answer_says_so():
+def test_a_part_of_a_page_without_an_answer_says_so():
     def lost():
         raise keystone_exceptions.ConnectFailure('lost')
 
     found = parts.read(lost)
     assert found.status == 0
-    assert found.trouble.startswith('This part does not answer')
+    assert found.trouble.startswith('This part is not available now')
 
 
 COUNTS = {
@@ -55,11 +55,11 @@ COUNTS = {
 }
 
 
-def test_a_preview_counts_requests_that_come_nearer():
+def test_a_preview_counts_requests_that_move_forward():
     told = share_orders.describe_preview({**COUNTS, 'past_waits': None})
     assert told == (
         'Preview, nothing was changed: of 9 requests that wait, 2 would start'
-        ' now, and without the change 1. 3 would come nearer to their start,'
+        ' now, and without the change 1. 3 would move forward in the queue,'
         ' 4 would move back.'
     )
     past = {
@@ -74,13 +74,13 @@ def test_a_preview_counts_requests_that_come_nearer():
     )
 
 
-def test_a_preview_speaks_of_one_request_as_of_one():
+def test_a_preview_of_one_request_uses_the_singular():
     one = dict.fromkeys(COUNTS, 1)
     past = {'requests_count': 1, 'before': {'p50': 1}, 'after': {'p50': 1}}
     told = share_orders.describe_preview({**one, 'past_waits': past})
     assert told == (
         'Preview, nothing was changed: of 1 request that waits, 1 would start'
-        ' now, and without the change 1. 1 would come nearer to its start,'
+        ' now, and without the change 1. 1 would move forward in the queue,'
         ' 1 would move back. The 1 request of the last week would have waited'
         ' 1 s (median), and without the change 1 s.'
     )
@@ -90,7 +90,7 @@ def test_a_preview_speaks_of_one_request_as_of_one():
     ('value', 'words'),
     [(1.0, '1 core'), (1.001, '1 core'), (0.5, '0.5 cores'), (None, '')],
 )
-def test_cores_are_counted(value, words):
+def test_cores_use_singular_and_plural(value, words):
     assert parts.format_cores(value) == words
 
 
@@ -130,7 +130,7 @@ class FakeLists:
         return self._listed('servers', WEB, 'own web')
 
 
-def test_texts_have_names_for_ids():
+def test_texts_show_names_in_place_of_ids():
     lists = FakeLists()
     known = directory.NameDirectory(lists)
     told = known.with_names(
@@ -152,7 +152,7 @@ def test_texts_have_names_for_ids():
     assert sorted(lists.asked) == ['all servers', 'projects', 'users']
 
 
-def test_own_names_need_no_list():
+def test_names_of_the_caller_need_no_list():
     lists = FakeLists()
     known = directory.NameDirectory(lists)
     assert known.account(f'{RED}/{ALICE}') == 'red/alice'
@@ -220,7 +220,7 @@ def test_a_page_names_the_next_one_only_if_there_is_one():
         (86400 * 400, '400 days'),
     ],
 )
-def test_a_span_has_one_unit(seconds, words):
+def test_a_duration_is_shown_in_one_unit(seconds, words):
     assert parts.format_duration(seconds) == words
 
 
@@ -266,7 +266,7 @@ def sent(order='set-limits', **texts):
     return api.done
 
 
-def test_limits_that_a_form_leaves_as_they_are_stay():
+def test_unchanged_limits_of_a_form_are_not_sent():
     known = {'time_limit': 7200.0, 'ceiling': {'VCPU': 8.0, 'DISK_GB': 10.0}}
     texts = {each['name']: each['text'] for each in limits.form_fields(known)}
     assert texts['time_limit'] == '2'
@@ -284,7 +284,7 @@ def test_limits_that_a_form_leaves_as_they_are_stay():
     ]
 
 
-def test_an_emptied_limit_goes_back_to_that_of_the_file():
+def test_an_emptied_limit_returns_to_the_value_of_the_file():
     form = {'was__time_limit': '2', 'limit__nominal': '-'}
     assert sent(**form) == [('p', {'time_limit': None, 'nominal': {}})]
 

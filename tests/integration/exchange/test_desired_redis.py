@@ -59,7 +59,7 @@ def test_a_client_that_decodes_is_understood_too(server):
     assert store.load() == FIRST
 
 
-def test_changes_at_once_each_get_an_epoch(server, client):
+def test_simultaneous_changes_get_different_epochs(server, client):
     def advance(number):
         with contextlib.closing(connected(server)) as own:
             return desired_store.RedisStore(own, 'cell1').change(
@@ -100,7 +100,7 @@ def test_a_wrong_password_is_named(server):
         store.load()
 
 
-def test_a_redis_that_is_away_is_named_and_found_again():
+def test_an_unavailable_redis_is_named_and_used_after_its_return():
     with redis_server.running() as server:
         store = desired_store.RedisStore(connected(server), 'cell1')
         store.change(to(FIRST))

@@ -17,7 +17,7 @@ from oslo_messaging_zmq import options as zmq_options
 from oslo_messaging_zmq.redis import client as redis_client
 from oslo_messaging_zmq.redis import url
 from tests.fixtures import redis_server
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.exchange import build
 
 
@@ -71,7 +71,7 @@ def node(server, tmp_path):
             nodes.callback(state.stop)
             state.start()
             exchange.start()
-            eventually(lambda: exchange.listener.is_listening)
+            wait_for_value(lambda: exchange.listener.is_listening)
             return exchange
 
         yield make
@@ -95,7 +95,7 @@ def until_all_know(nodes, expected, number, **changes):
             tell(exchange, host, now, **changes.get(host, {}))
         return all(hosts(item) == expected for item in nodes.values())
 
-    eventually(done)
+    wait_for_value(done)
     return next(numbers)
 
 
@@ -105,7 +105,7 @@ def test_nodes_hear_each_other_despite_faults_of_redis(server, node):
     server.stop()
     before = nodes['n1'].statistics()['accepted']
     number = until_all_know(nodes, ['n1', 'n2', 'n3'], number)
-    eventually(lambda: nodes['n1'].statistics()['accepted'] > before)
+    wait_for_value(lambda: nodes['n1'].statistics()['accepted'] > before)
     server.start()
     nodes['n4'] = node('n4')
     until_all_know(nodes, ['n1', 'n2', 'n3', 'n4'], number)
@@ -124,14 +124,14 @@ def test_a_restarted_node_is_heard_again(node):
         9_000,
         n2={'boot_id': 'second'},
     )
-    eventually(lambda: one.view(0.0).reports['n2'].boot_id == 'second')
+    wait_for_value(lambda: one.view(0.0).reports['n2'].boot_id == 'second')
 
 
-def test_a_choice_on_one_node_reaches_all_and_late_nodes(node):
+def test_a_metric_chosen_on_one_node_reaches_present_and_later_nodes(node):
     one, two = node('n1'), node('n2')
     made = one.desired.set('DominantShareMetric', None, ('m', 'feedback'))
     nodes = {'n1': one, 'n2': two}
     until_all_know(nodes, ['n1', 'n2'], 1)
-    eventually(lambda: two.desired.current() == made)
+    wait_for_value(lambda: two.desired.current() == made)
     late = node('n3')
-    eventually(lambda: late.desired.current() == made)
+    wait_for_value(lambda: late.desired.current() == made)

@@ -11,7 +11,7 @@ import pytest
 
 from oslo_messaging_zmq import errors
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 
 def watchdogs():
@@ -83,7 +83,7 @@ def test_a_call_without_a_listener_times_out(cloud):
         cloud.client('nobody', timeout=0.2).call({}, 'note', value=1)
 
 
-def test_mandatory_call(cloud):
+def test_a_mandatory_call_without_a_listener_raises_at_once(cloud):
     loose = oslo_messaging.TransportOptions(at_least_once=False)
     strict = oslo_messaging.TransportOptions(at_least_once=True)
     with pytest.raises(oslo_messaging.MessagingTimeout):
@@ -107,7 +107,7 @@ def test_mandatory_cast_to_another_server_is_refused_at_once(cloud):
         client.cast({}, 'note', value=1)
 
 
-def test_monitor_long_call(cloud):
+def test_a_monitored_call_outlasts_its_timeout_while_heartbeats_come(cloud):
     cloud.serve('t', 's', Endpoint())
     with pytest.raises(oslo_messaging.MessagingTimeout):
         cloud.client('t', timeout=0.5).call({}, 'delay', seconds=3)
@@ -131,7 +131,7 @@ def test_a_monitored_call_of_an_unknown_method_leaves_no_thread(cloud):
     with pytest.raises(oslo_messaging.RemoteError):
         client.call({}, 'no_such_method')
     assert watchdogs()
-    eventually(lambda: not watchdogs())
+    wait_for_value(lambda: not watchdogs())
 
 
 def test_an_exception_of_an_allowed_module_keeps_its_type(cloud):
@@ -150,7 +150,7 @@ def test_an_exception_of_another_module_is_a_remote_error(cloud):
     assert caught.value.exc_type == 'BadMessage'
 
 
-def test_namespace_and_version_must_fit(cloud):
+def test_a_call_needs_a_matching_namespace_and_version(cloud):
     endpoint = Endpoint()
     endpoint.target = oslo_messaging.Target(namespace='n', version='2.3')
     cloud.serve('t', 's', endpoint)
@@ -192,7 +192,7 @@ def test_exchanges_do_not_mix(cloud):
     cloud.client('t', transport, exchange='near').call({}, 'note', value=1)
     fanout = cloud.client('t', transport, exchange='far', fanout=True)
     fanout.cast({}, 'note', value=2)
-    eventually(lambda: far.got == [2])
+    wait_for_value(lambda: far.got == [2])
     assert near.got == [1]
 
 
@@ -202,7 +202,7 @@ def test_casts_to_one_server_keep_their_order(cloud):
     client = cloud.client('t', server='s')
     for value in range(100):
         client.cast({}, 'note', value=value)
-    eventually(lambda: len(endpoint.got) == 100)
+    wait_for_value(lambda: len(endpoint.got) == 100)
     assert sorted(endpoint.got) == list(range(100))
 
 
@@ -214,7 +214,7 @@ def test_a_fanout_reaches_every_server_once(cloud):
     client = cloud.client('t', fanout=True)
     for value in range(5):
         client.cast({}, 'note', value=value)
-    eventually(lambda: all(len(each.got) == 5 for each in endpoints))
+    wait_for_value(lambda: all(len(each.got) == 5 for each in endpoints))
     assert all(sorted(each.got) == [0, 1, 2, 3, 4] for each in endpoints)
 
 
@@ -247,7 +247,7 @@ def test_too_large_a_message_is_refused_where_it_is_sent(cloud):
             client.cast({}, 'note', value='x' * 10000)
 
 
-def test_too_large_an_answer_comes_back_as_a_failure(cloud):
+def test_a_too_large_answer_returns_an_error_to_the_caller(cloud):
     transport = cloud.transport(max_message_size=10000)
     cloud.serve('t', 's', Endpoint(), transport)
     with pytest.raises(oslo_messaging.RemoteError) as caught:
@@ -264,7 +264,7 @@ def test_a_call_that_reaches_a_stopping_server_goes_to_the_next(cloud):
     assert [client.call({}, 'who') for _ in range(4)] == ['b'] * 4
 
 
-def test_a_server_that_cannot_take_a_message_is_given_the_next(cloud, caplog):
+def test_a_server_that_fails_to_read_a_message_gets_the_next(cloud, caplog):
     target = oslo_messaging.Target(topic='t', server='s')
     listener = cloud.transport()._listen(target, 1, None)
     taken = []
@@ -279,11 +279,11 @@ def test_a_server_that_cannot_take_a_message_is_given_the_next(cloud, caplog):
     client = cloud.client('t')
     client.cast({}, 'first')
     client.cast({}, 'second')
-    eventually(lambda: taken == ['failed', 'second'])
+    wait_for_value(lambda: taken == ['failed', 'second'])
     assert 'no room' in caplog.text
 
 
-def test_one_program_may_call_itself(cloud):
+def test_a_program_may_call_its_own_server(cloud):
     transport = cloud.transport()
     cloud.serve('t', 's', Endpoint('me'), transport)
     assert cloud.client('t', transport).call({}, 'who') == 'me'

@@ -15,7 +15,7 @@ import zmq
 
 from oslo_messaging_zmq.rpc import fanout
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 
 class Blocking:
@@ -39,7 +39,7 @@ def talk(cloud):
     assert client.call({}, 'note', value=1) == 1
     client.prepare(fanout=True).cast({}, 'note', value=2)
     client.cast({}, 'note', value=3)
-    eventually(lambda: sorted(endpoint.got) == [1, 2, 3])
+    wait_for_value(lambda: sorted(endpoint.got) == [1, 2, 3])
     return server, near, far
 
 
@@ -55,7 +55,7 @@ def test_cleanup_leaves_no_thread_descriptor_or_address(cloud):
         near.cleanup()
         far.cleanup()
     # What an earlier test left may go, or try anew, meanwhile.
-    eventually(
+    wait_for_value(
         lambda: descriptors() <= files and threading.active_count() <= threads
     )
     redis = cloud.redis.client()
@@ -66,7 +66,7 @@ def test_cleanup_leaves_no_thread_descriptor_or_address(cloud):
     assert kept.keys() == {'epoch', 'generation'}
 
 
-def test_a_transport_may_go_before_its_server(cloud):
+def test_a_transport_may_be_cleaned_up_before_its_server(cloud):
     _, near, far = talk(cloud)
     near.cleanup()
     far.cleanup()
@@ -85,7 +85,7 @@ def test_the_last_cast_before_cleanup_arrives(cloud):
         transport = cloud.transport()
         cloud.client('t', transport).cast({}, 'note', value=value)
         transport.cleanup()
-    eventually(lambda: sorted(endpoint.got) == [0, 1, 2, 3, 4])
+    wait_for_value(lambda: sorted(endpoint.got) == [0, 1, 2, 3, 4])
 
 
 def test_the_last_answer_before_cleanup_arrives(cloud):
@@ -95,7 +95,7 @@ def test_the_last_answer_before_cleanup_arrives(cloud):
     asking = zmq_cloud.background(
         lambda: answers.append(client.call({}, 'note', value='last'))
     )
-    eventually(lambda: server.dispatcher.endpoints[0].got)
+    wait_for_value(lambda: server.dispatcher.endpoints[0].got)
     zmq_cloud.end(server)
     server.transport.cleanup()
     asking.join(zmq_cloud.PATIENCE_S)
@@ -117,7 +117,7 @@ def test_a_listener_that_is_closed_while_it_starts_ends(cloud):
         assert not ending.is_alive()
 
 
-def test_a_listener_that_rests_after_a_fanout_ends(cloud):
+def test_an_idle_listener_after_a_fanout_can_be_stopped(cloud):
     near = cloud.transport(fanout_pause='0.01')
     far = cloud.transport(poll_interval='0.05')
     everybody = cloud.client('t', far).prepare(fanout=True)
@@ -130,7 +130,7 @@ def test_a_listener_that_rests_after_a_fanout_ends(cloud):
     for number in range(20):
         endpoint = zmq_cloud.Endpoint()
         server = cloud.serve('t', f's{number}', endpoint, near)
-        eventually(functools.partial(has_heard, endpoint))
+        wait_for_value(functools.partial(has_heard, endpoint))
         ending = zmq_cloud.background(server.listener.cleanup)
         ending.join(zmq_cloud.PATIENCE_S)
         assert not ending.is_alive()
@@ -152,18 +152,18 @@ def test_a_call_without_end_ends_with_its_transport(cloud, listens):
             failures.append(str(error))
 
     asking = zmq_cloud.background(ask)
-    eventually(lambda: transport._driver.statistics().get('matchmaker_topics'))
+    wait_for_value(
+        lambda: transport._driver.statistics().get('matchmaker_topics')
+    )
     if listens:
-        eventually(lambda: transport._driver.statistics()['calls_pending'])
+        wait_for_value(lambda: transport._driver.statistics()['calls_pending'])
     transport.cleanup()
     asking.join(zmq_cloud.PATIENCE_S)
     release.set()
     assert failures == ['the transport was cleaned up']
 
 
-def test_a_listener_ends_though_nothing_is_left_to_wake_it_with(
-    cloud, monkeypatch
-):
+def test_a_listener_ends_without_a_wakeup_socket(cloud, monkeypatch):
     monkeypatch.setattr(fanout, '_POLL_MS', 200)
     transport = cloud.transport(fanout_pause='0.0')
     target = oslo_messaging.Target(topic='t', server='s')

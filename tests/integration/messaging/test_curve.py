@@ -16,7 +16,7 @@ from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import files
 from oslo_messaging_zmq.keys import keyring
 from tests.fixtures import curve_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 disconnections = curve_cloud.disconnections
 
@@ -87,7 +87,7 @@ def test_a_member_that_is_kept_out_keeps_its_connections_and_returns(
     refused()
     another = curve_cloud.client(far_context, keys, server)
     another.send(b'later')
-    assert eventually(refused)
+    assert wait_for_value(refused)
     client.send(b'still here')
     assert server.receive().bytes == b'still here'
     assert server.receive().bytes == b'later'
@@ -124,7 +124,9 @@ def test_an_unknown_key_is_refused_counted_and_named(
     stranger = curve_cloud.stranger()
     client = curve_cloud.client(far_context, stranger, hasty_server)
     client.send(b'let me in')
-    assert eventually(lambda: hasty_server.count('refused_unknown_key') >= 3)
+    assert wait_for_value(
+        lambda: hasty_server.count('refused_unknown_key') >= 3
+    )
     assert hasty_server.receive(0) is None
     assert hasty_server.count('admitted') == 0
     said = [r for r in caplog.messages if stranger.public in r]
@@ -138,7 +140,7 @@ def test_a_key_that_is_allowed_later_gets_in_without_a_restart(
     stranger = curve_cloud.stranger()
     client = curve_cloud.client(far_context, stranger, hasty_server)
     client.send(b'hello')
-    assert eventually(lambda: hasty_server.count('refused_unknown_key'))
+    assert wait_for_value(lambda: hasty_server.count('refused_unknown_key'))
     admin.allow(cloud.operator, 'late', stranger.public, 'node')
     cloud.copy_list()
     assert hasty_server.receive().bytes == b'hello'
@@ -148,7 +150,7 @@ def test_a_revoked_key_cannot_connect(cloud, far_context, server):
     keys = curve_cloud.ring(cloud.node('member'))
     cloud.revoke('member')
     curve_cloud.client(far_context, keys, server).send(b'hello')
-    assert eventually(lambda: server.count('refused_revoked_key'))
+    assert wait_for_value(lambda: server.count('refused_revoked_key'))
     assert server.receive(0) is None
 
 
@@ -161,14 +163,14 @@ def test_the_live_session_of_a_revoked_key_is_closed(
     if not silent:
         client.send(b'hello')
         assert hasty_server.receive().bytes == b'hello'
-    assert eventually(lambda: hasty_server.count('admitted'))
+    assert wait_for_value(lambda: hasty_server.count('admitted'))
     cloud.revoke('member')
     assert lost.poll(curve_cloud.PATIENCE_S * 1000)
     client.send(b'I am still here')
-    assert eventually(lambda: hasty_server.count('refused_revoked_key'))
+    assert wait_for_value(lambda: hasty_server.count('refused_revoked_key'))
     assert hasty_server.receive(0) is None
-    assert eventually(lambda: hasty_server.count('sessions_closed') == 1)
-    assert eventually(lambda: not hasty_server.count('sessions'))
+    assert wait_for_value(lambda: hasty_server.count('sessions_closed') == 1)
+    assert wait_for_value(lambda: not hasty_server.count('sessions'))
 
 
 def test_other_sessions_are_not_disturbed_not_even_silent_ones(
@@ -178,7 +180,7 @@ def test_other_sessions_are_not_disturbed_not_even_silent_ones(
     for name in ('a', 'b', 'c', 'd', 'e', 'f'):
         _, clients[name] = member(cloud, far_context, server, name)
     lost = {name: disconnections(each) for name, each in clients.items()}
-    assert eventually(lambda: server.count('admitted') == 6)
+    assert wait_for_value(lambda: server.count('admitted') == 6)
     cloud.revoke('c')
     assert lost['c'].poll(curve_cloud.PATIENCE_S * 1000)
     for name, each in clients.items():
@@ -186,10 +188,12 @@ def test_other_sessions_are_not_disturbed_not_even_silent_ones(
             each.send(name.encode())
             assert server.receive().bytes == name.encode()
             assert not lost[name].poll(0)
-    assert eventually(lambda: server.count('sessions_closed') == 1)
+    assert wait_for_value(lambda: server.count('sessions_closed') == 1)
 
 
-def test_a_rush_of_handshakes_is_told_apart(cloud, far_context, server):
+def test_many_simultaneous_handshakes_keep_their_own_identities(
+    cloud, far_context, server
+):
     rings = [curve_cloud.ring(cloud.node(f'n{k}')) for k in range(12)]
     clients = [
         curve_cloud.client(far_context, keys, server)
@@ -197,19 +201,19 @@ def test_a_rush_of_handshakes_is_told_apart(cloud, far_context, server):
         for _ in range(3)
     ]
     lost = [disconnections(each) for each in clients]
-    assert eventually(lambda: server.count('admitted') == 36)
+    assert wait_for_value(lambda: server.count('admitted') == 36)
     for k in range(3):
         cloud.revoke(f'n{k}')
-    assert eventually(lambda: server.count('refused_revoked_key') >= 9)
+    assert wait_for_value(lambda: server.count('refused_revoked_key') >= 9)
     for k, each in enumerate(lost[9:], 9):
         clients[k].send(b'still here')
         assert server.receive().bytes == b'still here'
         assert not each.poll(0)
-    assert eventually(lambda: server.count('sessions_closed') == 9)
+    assert wait_for_value(lambda: server.count('sessions_closed') == 9)
     assert server.count('sessions_doubtful') == 0
 
 
-def test_a_message_that_waited_when_its_key_was_revoked_is_nobodys(
+def test_a_message_that_waited_when_its_key_was_revoked_has_no_sender(
     cloud, far_context, server
 ):
     _, client = member(cloud, far_context, server)
@@ -261,7 +265,7 @@ def test_a_client_without_curve_is_refused_and_counted(
         clients.append(client)
         return server.count('refused_without_curve')
 
-    assert eventually(refused)
+    assert wait_for_value(refused)
     assert server.receive(0) is None
     assert any('it does not speak CURVE' in m for m in caplog.messages)
 
@@ -278,11 +282,11 @@ def test_a_client_with_user_and_password_is_refused(far_context, server):
         clients.append(client)
         return server.count('refused_without_curve')
 
-    assert eventually(refused)
+    assert wait_for_value(refused)
     assert server.receive(0) is None
 
 
-def test_a_client_that_expects_another_server_key_says_nothing(
+def test_a_client_that_expects_another_server_key_sends_nothing(
     cloud, far_context, server
 ):
     keys = curve_cloud.ring(cloud.node('member'))
@@ -291,7 +295,7 @@ def test_a_client_that_expects_another_server_key_says_nothing(
         far_context, keys, server, server_key=other.public
     )
     client.send(b'for other only')
-    assert eventually(lambda: server.count('refused_wrong_server_key'))
+    assert wait_for_value(lambda: server.count('refused_wrong_server_key'))
     assert server.receive(0) is None
 
 
@@ -303,7 +307,7 @@ def test_noise_on_the_port_leaves_nothing_behind(cloud, far_context, server):
     _, client = member(cloud, far_context, server)
     client.send(b'hello')
     assert server.receive().bytes == b'hello'
-    assert eventually(lambda: server.count('sessions') == 1)
+    assert wait_for_value(lambda: server.count('sessions') == 1)
 
 
 def test_connections_in_handshake_do_not_hide_a_session(
@@ -313,11 +317,11 @@ def test_connections_in_handshake_do_not_hide_a_session(
     idle = [plain.create_connection(address) for _ in range(5)]
     _, client = member(cloud, far_context, server)
     lost = disconnections(client)
-    assert eventually(lambda: server.count('admitted') == 1)
+    assert wait_for_value(lambda: server.count('admitted') == 1)
     idle += [plain.create_connection(address) for _ in range(5)]
     cloud.revoke('member')
     assert lost.poll(curve_cloud.PATIENCE_S * 1000)
-    assert eventually(lambda: server.count('sessions_closed') == 1)
+    assert wait_for_value(lambda: server.count('sessions_closed') == 1)
     for each in idle:
         each.close()
 
@@ -335,7 +339,7 @@ def test_a_user_id_cannot_be_forged(cloud, far_context, server):
     assert server.access.peer(frame)['role'] == 'node'
 
 
-def test_no_client_is_admitted_while_access_is_not_answered(
+def test_no_client_is_admitted_without_an_answer_of_the_authenticator(
     cloud, context, far_context
 ):
     keys = curve_cloud.ring(cloud.node('member'))
@@ -365,16 +369,18 @@ def test_a_broken_allow_list_leaves_the_last_good_one(
 ):
     caplog.set_level(logging.INFO)
     _, client = member(cloud, far_context, server)
-    assert eventually(lambda: server.count('admitted'))
+    assert wait_for_value(lambda: server.count('admitted'))
     path = cloud.top / 'server' / files.LIST_NAME
     good = path.read_text()
     path.write_text(good[:-20])
-    assert eventually(lambda: server.keys.entry('') or server.keys.problem)
+    assert wait_for_value(lambda: server.keys.entry('') or server.keys.problem)
     assert 'last good' in caplog.text
     client.send(b'hello')
     assert server.receive().bytes == b'hello'
     path.write_text(good)
-    assert eventually(lambda: server.keys.entry('') or not server.keys.problem)
+    assert wait_for_value(
+        lambda: server.keys.entry('') or not server.keys.problem
+    )
 
 
 @pytest.fixture
@@ -416,7 +422,9 @@ def test_one_sender_talks_to_servers_with_different_keys(
     access.stop()
 
 
-def test_where_we_connect_a_revoked_server_is_left(cloud, far_context, server):
+def test_a_client_disconnects_from_a_revoked_server(
+    cloud, far_context, server
+):
     keys = curve_cloud.ring(cloud.node('member'))
     access = authenticator.Authenticator(
         far_context, keys, 'sender', check_interval_s=0.05
@@ -433,13 +441,13 @@ def test_where_we_connect_a_revoked_server_is_left(cloud, far_context, server):
     admin.revoke(cloud.operator, 'server')
     cloud.nodes = [cloud.top / 'member']
     cloud.copy_list()
-    assert eventually(lambda: withdrawn)
+    assert wait_for_value(lambda: withdrawn)
     sender.disconnect(server.endpoint)
     assert withdrawn == [server.keys.public]
     with pytest.raises(errors.KeyRefused, match='server was revoked'):
         access.as_client(sender, server.keys.public, server.keys.name)
     # ZeroMQ disconnects when the socket is used next.
-    assert eventually(
+    assert wait_for_value(
         lambda: not sender.poll(0) and server.count('sessions') == 0
     )
     sender.close()
@@ -471,7 +479,7 @@ def test_drivers_of_one_process_keep_their_own_lists(
         curve_cloud.client(far_context, keys, second).send(b'wrong')
         curve_cloud.client(far_context, keys, first).send(b'right')
         assert first.receive().bytes == b'right'
-        assert eventually(lambda: second.count('refused_unknown_key'))
+        assert wait_for_value(lambda: second.count('refused_unknown_key'))
         assert second.receive(0) is None
         first.close()
         keys = curve_cloud.ring(second_cloud.node('member'))

@@ -8,7 +8,7 @@ import pytest
 from oslo_messaging_zmq.keys import admin
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 
 class Endpoint:
@@ -44,7 +44,7 @@ def counts(transport):
     return transport._driver.statistics()
 
 
-def test_an_endpoint_is_told_name_and_role_of_its_caller(cloud, keys):
+def test_an_endpoint_gets_name_and_role_of_its_caller(cloud, keys):
     endpoint = Endpoint()
     cloud.serve('t', 's1', endpoint, join(cloud, keys, 's1'))
     forged = {'zmq_peer': {'name': 'ctl', 'role': 'controller'}}
@@ -67,7 +67,9 @@ def test_a_caller_whose_key_is_revoked_is_cut_off_and_others_are_not(
     # Others hear of it, the member itself does not.
     keys.nodes.remove(keys.top / 'member')
     keys.revoke('member')
-    assert eventually(lambda: counts(server)['access_sessions_closed'] >= 1)
+    assert wait_for_value(
+        lambda: counts(server)['access_sessions_closed'] >= 1
+    )
     with pytest.raises(oslo_messaging.MessagingTimeout):
         client.call({}, 'note', value=3)
     assert other.call({}, 'note', value=4) == 4
@@ -92,7 +94,9 @@ def test_a_server_whose_key_is_revoked_gets_no_more_calls(cloud, keys):
     keys.revoke('s1')
     sessions = counts(revoked)['access_sessions']
     assert sessions
-    assert eventually(lambda: counts(revoked)['access_sessions'] < sessions)
+    assert wait_for_value(
+        lambda: counts(revoked)['access_sessions'] < sessions
+    )
     for number in range(4):
         assert client.call({}, 'note', value=number) == number
     assert len(first.peers) == 2
@@ -107,7 +111,7 @@ def test_fanouts_reach_good_keys_only(cloud, keys):
     keys.revoke('s1')
     client = cloud.client('t', join(cloud, keys, 'member'))
     client.prepare(fanout=True).cast({}, 'note', value=1)
-    assert eventually(lambda: second.peers)
+    assert wait_for_value(lambda: second.peers)
     assert first.peers == []
 
 

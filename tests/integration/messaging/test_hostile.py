@@ -11,7 +11,7 @@ import zmq
 
 from oslo_messaging_zmq import messages
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 LIMIT = 20000
 
@@ -109,7 +109,7 @@ MALFORMED = {
 @pytest.mark.parametrize('name', MALFORMED)
 def test_a_malformed_message_is_dropped_and_counted(target, name, caplog):
     target.stranger.send(MALFORMED[name])
-    eventually(lambda: target.dropped('malformed') == 1)
+    wait_for_value(lambda: target.dropped('malformed') == 1)
     assert '127.0.0.1' in caplog.text
     assert target.is_unharmed()
     assert target.endpoint.got == ['still here']
@@ -117,7 +117,7 @@ def test_a_malformed_message_is_dropped_and_counted(target, name, caplog):
 
 def test_a_message_of_two_frames_is_dropped_whole(target):
     target.stranger.send_multipart([GOOD, GOOD, GOOD])
-    eventually(lambda: target.dropped('malformed') == 1)
+    wait_for_value(lambda: target.dropped('malformed') == 1)
     assert target.is_unharmed()
     assert target.endpoint.got == ['still here']
 
@@ -127,7 +127,7 @@ def test_a_message_of_two_frames_is_dropped_whole(target):
 )
 def test_a_message_for_another_server_is_dropped(target, changes):
     target.stranger.send(request(**changes))
-    eventually(lambda: target.dropped('misaddressed') == 1)
+    wait_for_value(lambda: target.dropped('misaddressed') == 1)
     assert target.is_unharmed()
 
 
@@ -153,12 +153,12 @@ def test_a_stranger_that_speaks_no_zeromq_disturbs_no_server(target, spoken):
 def test_a_thousand_bad_messages_make_a_few_lines_of_log(target, caplog):
     for _ in range(1000):
         target.stranger.send(b'garbage')
-    eventually(lambda: target.dropped('malformed') == 1000)
+    wait_for_value(lambda: target.dropped('malformed') == 1000)
     assert len([r for r in caplog.records if 'refused' in r.message]) < 5
     assert target.is_unharmed()
 
 
-def test_unawaited_answers_are_dropped(target, cloud):
+def test_answers_that_nobody_waits_for_are_dropped(target, cloud):
     """A false listener answers with garbage and for others."""
     false = target.context.socket(zmq.ROUTER)
     port = false.bind_to_random_port('tcp://127.0.0.1')
@@ -198,7 +198,7 @@ def test_unawaited_answers_are_dropped(target, cloud):
         false.send_multipart([sender, answer])
     asking.join(zmq_cloud.PATIENCE_S)
     assert answers == ['right']
-    eventually(
+    wait_for_value(
         lambda: zmq_cloud.statistics(transport)['dropped_late_answer'] == 2
     )
     assert zmq_cloud.statistics(transport)['dropped_malformed'] == 2

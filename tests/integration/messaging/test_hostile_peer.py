@@ -16,7 +16,7 @@ from oslo_messaging_zmq import messages
 from oslo_messaging_zmq.matchmaker import contract
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 LIMIT = 1 << 20
 CONNECTIONS = 30
@@ -180,11 +180,11 @@ def test_a_payload_that_is_no_message_is_dropped_counted_and_named(
     socket = attack.socket(attack.listener.peer.rpc)
     for payload in BAD[name]:
         socket.send(payload)
-    assert eventually(lambda: attack.dropped() == len(BAD[name])), (
+    assert wait_for_value(lambda: attack.dropped() == len(BAD[name])), (
         attack.dropped(),
         len(BAD[name]),
     )
-    named = eventually(
+    named = wait_for_value(
         lambda: [m for m in caplog.messages if 'evil (127.0.0.1)' in m]
     )
     assert attack.still_serves()
@@ -197,7 +197,7 @@ def test_messages_of_many_frames_are_dropped(attack):
     socket = attack.socket(attack.listener.peer.rpc)
     socket.send_multipart([GOOD, b'', GOOD])
     socket.send_multipart([b''] * 1000)
-    assert eventually(lambda: attack.dropped() == 2)
+    assert wait_for_value(lambda: attack.dropped() == 2)
     assert attack.still_serves()
 
 
@@ -205,14 +205,14 @@ def test_a_message_of_a_peer_for_another_server_is_not_taken(attack):
     socket = attack.socket(attack.listener.peer.rpc)
     for changes in ({'topic': 'x'}, {'exchange': 'x'}, {'server': 'x'}):
         socket.send(packed(**changes))
-    assert eventually(lambda: attack.dropped('misaddressed') == 3)
+    assert wait_for_value(lambda: attack.dropped('misaddressed') == 3)
     assert attack.still_serves()
 
 
 def test_calls_do_not_come_by_the_socket_of_fanouts(attack):
     socket = attack.socket(attack.listener.peer.fanout)
     socket.send(GOOD)
-    assert eventually(lambda: attack.dropped() == 1)
+    assert wait_for_value(lambda: attack.dropped() == 1)
     assert attack.still_serves()
 
 
@@ -220,7 +220,7 @@ def test_a_sender_cannot_choose_its_name(attack):
     forged = {'name': 'ctl', 'role': 'controller'}
     socket = attack.socket(attack.listener.peer.rpc)
     socket.send(packed(ctxt={'zmq_peer': forged}))
-    assert eventually(lambda: attack.endpoint.calls)
+    assert wait_for_value(lambda: attack.endpoint.calls)
     assert attack.endpoint.calls == [({'name': 'evil', 'role': 'node'}, 1)]
 
 
@@ -303,7 +303,7 @@ def test_a_flood_of_garbage_leaves_no_memory_behind(attack):
         for _ in range(count):
             socket.send(garbage)
         sent += count
-        assert eventually(lambda: attack.dropped() == sent)
+        assert wait_for_value(lambda: attack.dropped() == sent)
 
     flood(200)
     before = resident_bytes()
@@ -332,7 +332,7 @@ def test_half_open_connections_are_ended_and_cost_no_descriptor(attack):
             pass
         each.close()
     # Honest clients of still_serves() stay until the cloud ends.
-    assert eventually(lambda: open_files() <= before + 40)
+    assert wait_for_value(lambda: open_files() <= before + 40)
     assert attack.still_serves()
 
 
@@ -343,11 +343,11 @@ def test_one_key_has_no_more_connections_than_it_may_have(attack, caplog):
         attack.socket(attack.listener.peer.rpc) for _ in range(3 * CONNECTIONS)
     ]
     refused = 2 * CONNECTIONS
-    assert eventually(
+    assert wait_for_value(
         lambda: attack.handshakes('refused_connections') >= refused
     )
     assert attack.handshakes('admitted') - before == CONNECTIONS
-    assert eventually(
+    assert wait_for_value(
         lambda: any(f'it has {CONNECTIONS} con' in m for m in caplog.messages)
     )
     assert attack.still_serves()
@@ -356,7 +356,7 @@ def test_one_key_has_no_more_connections_than_it_may_have(attack, caplog):
     # They are given back: it may come again.
     again = attack.socket(attack.listener.peer.rpc)
     again.send(packed())
-    assert eventually(lambda: attack.endpoint.calls)
+    assert wait_for_value(lambda: attack.endpoint.calls)
 
 
 def test_a_flooding_peer_makes_no_further_connections_meanwhile(
@@ -369,11 +369,11 @@ def test_a_flooding_peer_makes_no_further_connections_meanwhile(
         flooding.send(
             packed(kind=messages.CAST, message={'method': 'work', 'args': {}})
         )
-    assert eventually(lambda: attack.dropped('flood'))
+    assert wait_for_value(lambda: attack.dropped('flood'))
     another = attack.socket(rpc)
-    assert eventually(lambda: attack.handshakes('refused_flood'))
+    assert wait_for_value(lambda: attack.handshakes('refused_flood'))
     another.close()
-    assert eventually(
+    assert wait_for_value(
         lambda: any(
             'refused evil' in said and 'too many messages' in said
             for said in caplog.messages
@@ -399,7 +399,7 @@ def test_a_stranger_whose_handshake_is_large_is_cut_off_soon(attack, caplog):
                 pass
     # A handshake that is only slow has 10 s.
     assert time.monotonic() - began_s < 5
-    assert eventually(
+    assert wait_for_value(
         lambda: any('more than a handshake' in m for m in caplog.messages)
     )
     assert attack.still_serves()
@@ -413,12 +413,14 @@ def test_unread_answers_are_bounded(attack):
     # However many connections one key has.
     readers = [attack.socket(attack.listener.peer.rpc) for _ in range(10)]
     # Whoever floods makes no further ones.
-    assert eventually(lambda: attack.handshakes('admitted') >= len(readers))
+    assert wait_for_value(
+        lambda: attack.handshakes('admitted') >= len(readers)
+    )
     for number in range(5000):
         readers[number % 10].send(question)
-    assert eventually(lambda: attack.dropped('flood'))
+    assert wait_for_value(lambda: attack.dropped('flood'))
     # What each connection has room for on its way, and a peer's part.
-    assert eventually(lambda: attack.endpoint.asked >= 4)
+    assert wait_for_value(lambda: attack.endpoint.asked >= 4)
     asked = attack.endpoint.asked
     assert asked < 4000
     assert resident_bytes() - before < 70_000_000
@@ -435,7 +437,7 @@ def test_a_peer_that_asks_without_end_delays_no_other(attack):
     question = packed(kind=messages.CAST, message={'method': 'work'})
     for _ in range(500):
         evil.send(question)
-    assert eventually(lambda: attack.endpoint.asked)
+    assert wait_for_value(lambda: attack.endpoint.asked)
     began_s = time.monotonic()
     assert attack.still_serves()
     # All of it takes 50 s and more, by as many threads as it may have.

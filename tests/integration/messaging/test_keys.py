@@ -7,7 +7,7 @@ import pytest
 
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_endpoints_see_name_and_role_of_the_key_despite_false_claims(
     forged = {'zmq_peer': {'name': 'somebody', 'role': 'god'}}
     assert client.call(forged, 'note') == 1
     client.prepare(fanout=True).cast({}, 'note')
-    eventually(lambda: len(endpoint.peers) == 2)
+    wait_for_value(lambda: len(endpoint.peers) == 2)
     assert endpoint.peers == [{'name': 'c1', 'role': 'controller'}] * 2
 
 
@@ -83,9 +83,9 @@ def test_a_revoked_key_is_heard_no_more(cloud, keys):
     )
     good = cloud.client('t', transport(cloud, keys.node('n3')))
     revoked.cast({}, 'note')
-    eventually(lambda: len(endpoint.peers) == 1)
+    wait_for_value(lambda: len(endpoint.peers) == 1)
     keys.revoke('n2')
-    eventually(
+    wait_for_value(
         lambda: zmq_cloud.statistics(listening)['access_sessions_closed'] >= 1
     )
     revoked.cast({}, 'note')

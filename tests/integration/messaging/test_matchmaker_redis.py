@@ -17,7 +17,7 @@ from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
 from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 PATIENCE_S = 60.0
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -69,21 +69,21 @@ def make(redis):
         one.stop()
 
 
-def test_listeners_come_and_go(make):
+def test_listeners_register_and_unregister(make):
     mine, yours = make(), make()
     assert mine.peers(*TOPIC) == ()
     announced = peer('one')
     yours.register(announced)
-    eventually(lambda: servers(mine) == ['one'])
+    wait_for_value(lambda: servers(mine) == ['one'])
     assert mine.peers(*TOPIC)[0].generation > 0
     yours.register(peer('two'))
-    eventually(lambda: servers(mine) == ['one', 'two'])
+    wait_for_value(lambda: servers(mine) == ['one', 'two'])
     ids = [one.id for one in mine.peers(*TOPIC)]
     assert ids == sorted(ids)
     yours.unregister(announced.id)
-    eventually(lambda: servers(mine) == ['two'])
+    wait_for_value(lambda: servers(mine) == ['two'])
     yours.stop()
-    eventually(lambda: servers(mine) == [])
+    wait_for_value(lambda: servers(mine) == [])
 
 
 def test_a_registered_listener_is_found_by_the_next_look_up(make):
@@ -113,9 +113,9 @@ def test_watchers_are_told_of_changes_of_topics_in_use(make):
     one = peer('one')
     yours.register(one)
     yours.register(peer('two', topic='unused'))
-    eventually(lambda: [len(news[2]) for news in told] == [1])
+    wait_for_value(lambda: [len(news[2]) for news in told] == [1])
     yours.unregister(one.id)
-    eventually(lambda: [len(news[2]) for news in told] == [1, 0])
+    wait_for_value(lambda: [len(news[2]) for news in told] == [1, 0])
     assert {news[:2] for news in told} == {TOPIC}
 
 
@@ -130,7 +130,7 @@ def test_a_watcher_that_raises_harms_no_other(make):
     mine.watch(lambda *news: told.append(news))
     mine.peers(*TOPIC)
     yours.register(peer())
-    eventually(lambda: told)
+    wait_for_value(lambda: told)
 
 
 def test_records_are_refreshed_before_they_expire(make, redis):
@@ -146,7 +146,7 @@ def test_records_are_refreshed_before_they_expire(make, redis):
             return lives[-1] > lives[-2]
 
         for _ in range(4):
-            eventually(refreshed)
+            wait_for_value(refreshed)
         assert all(0 < life <= 1000 for life in lives)
     assert mine.statistics()['announced'] == 1
     assert mine.statistics()['announced_again'] == 0
@@ -176,17 +176,17 @@ def test_a_killed_process_is_forgotten_when_its_records_expire(make, redis):
     mine = make()
     process = start(REGISTER_AND_WAIT, redis.url)
     assert process.stdout.readline() == 'ready\n'
-    eventually(lambda: servers(mine) == ['killed'])
+    wait_for_value(lambda: servers(mine) == ['killed'])
     process.kill()
     process.communicate()
-    eventually(lambda: servers(mine) == [])
+    wait_for_value(lambda: servers(mine) == [])
 
 
 def test_a_listener_that_moved_is_announced_again(make):
     mine, yours = make(), make()
     one = peer()
     yours.register(one)
-    eventually(lambda: servers(mine) == ['one'])
+    wait_for_value(lambda: servers(mine) == ['one'])
     before = mine.peers(*TOPIC)[0]
     moved = contract.AnnouncedListener(
         **{name: getattr(one, name) for name in ('id', 'server', 'host')},
@@ -196,7 +196,7 @@ def test_a_listener_that_moved_is_announced_again(make):
         fanout='tcp://127.0.0.1:2002',
     )
     yours.register(moved)
-    eventually(lambda: [p.rpc for p in mine.peers(*TOPIC)] == [moved.rpc])
+    wait_for_value(lambda: [p.rpc for p in mine.peers(*TOPIC)] == [moved.rpc])
     assert mine.peers(*TOPIC)[0].generation > before.generation
 
 
@@ -206,7 +206,7 @@ def test_generations_grow_across_a_flush(make, redis):
     old = mine.look_up(*TOPIC, PATIENCE_S)[0].generation
     redis.flush()
     mine.register(peer('new'))
-    eventually(lambda: servers(mine) == ['new', 'old'])
+    wait_for_value(lambda: servers(mine) == ['new', 'old'])
     by_server = {one.server: one.generation for one in mine.peers(*TOPIC)}
     assert by_server['old'] == old
     assert by_server['new'] > old
@@ -218,12 +218,12 @@ def test_a_flush_loses_no_listener(make, redis):
     mine.watch(lambda *news: told.append(len(news[2])))
     yours.register(peer('one'))
     yours.register(peer('two'))
-    eventually(lambda: servers(mine) == ['one', 'two'])
+    wait_for_value(lambda: servers(mine) == ['one', 'two'])
     del told[:]
     reads = mine.statistics()['reads']
     redis.flush()
-    eventually(lambda: yours.statistics()['announced_again'] == 2)
-    eventually(lambda: mine.statistics()['reads'] >= reads + 2)
+    wait_for_value(lambda: yours.statistics()['announced_again'] == 2)
+    wait_for_value(lambda: mine.statistics()['reads'] >= reads + 2)
     assert servers(mine) == ['one', 'two']
     assert told == []
 
@@ -232,20 +232,20 @@ def test_after_a_flush_the_dead_are_forgotten_in_the_end(make, redis):
     mine = make(ttl_s=0.5)
     process = start(REGISTER_AND_WAIT, redis.url)
     assert process.stdout.readline() == 'ready\n'
-    eventually(lambda: servers(mine) == ['killed'])
+    wait_for_value(lambda: servers(mine) == ['killed'])
     process.kill()
     process.communicate()
     redis.flush()
-    eventually(lambda: servers(mine) == [])
+    wait_for_value(lambda: servers(mine) == [])
 
 
-def test_redis_may_come_after_us(make, redis, caplog):
+def test_a_listener_registers_when_redis_starts_later(make, redis, caplog):
     redis.stop()
     mine, yours = make(), make()
     mine.register(peer('one'))
     assert yours.peers(*TOPIC) == ()
     redis.start()
-    eventually(lambda: servers(yours) == ['one'])
+    wait_for_value(lambda: servers(yours) == ['one'])
     text = caplog.text
     assert text.count('No news of listeners until Redis serves again') == 2
     assert text.count('serves again: news of listeners continue') == 2
@@ -255,19 +255,19 @@ def test_redis_may_come_after_us(make, redis, caplog):
 def test_known_listeners_stay_while_redis_is_away(make, redis, caplog):
     mine, yours = make(ttl_s=0.5), make(ttl_s=0.5)
     yours.register(peer('one'))
-    eventually(lambda: servers(mine) == ['one'])
+    wait_for_value(lambda: servers(mine) == ['one'])
     redis.stop()
-    eventually(lambda: mine.statistics()['outages'] == 1)
-    eventually(lambda: yours.statistics()['outages'] == 1)
+    wait_for_value(lambda: mine.statistics()['outages'] == 1)
+    wait_for_value(lambda: yours.statistics()['outages'] == 1)
     yours.register(peer('two'))
     time.sleep(0.7)  # longer than records live
     assert servers(mine) == ['one']
     found = mine.look_up(*TOPIC, timeout_s=0.01)
     assert [one.server for one in found] == ['one']
     redis.start()
-    eventually(lambda: servers(mine) == ['one', 'two'])
+    wait_for_value(lambda: servers(mine) == ['one', 'two'])
     assert mine.statistics()['outages'] == 1
-    eventually(
+    wait_for_value(
         lambda: [r.levelno for r in caplog.records].count(logging.WARNING) == 4
     )
 
@@ -275,15 +275,15 @@ def test_known_listeners_stay_while_redis_is_away(make, redis, caplog):
 def test_a_hung_redis_hangs_no_caller(make, redis):
     mine, yours = make(timeout_s=0.2), make(timeout_s=0.2)
     yours.register(peer('one'))
-    eventually(lambda: servers(mine) == ['one'])
+    wait_for_value(lambda: servers(mine) == ['one'])
     redis.pause()
-    eventually(lambda: mine.statistics()['outages'] == 1)
+    wait_for_value(lambda: mine.statistics()['outages'] == 1)
     assert servers(mine) == ['one']
     mine.look_up(*TOPIC, timeout_s=0.05)
     assert mine.peers('nova', 'unknown') == ()
     yours.register(peer('two'))
     redis.resume()
-    eventually(lambda: servers(mine) == ['one', 'two'])
+    wait_for_value(lambda: servers(mine) == ['one', 'two'])
 
 
 @pytest.mark.parametrize('given', ['', 'hunter3'])
@@ -303,7 +303,7 @@ def test_a_wrong_password_is_named_but_not_shown(given, caplog):
     assert sum(r.levelno == logging.ERROR for r in caplog.records) == 1
 
 
-def test_the_right_password_opens(caplog):
+def test_the_right_redis_password_is_accepted(caplog):
     with redis_server.running(password='s@cr:et/ %') as server:
         one = redis_matchmaker.RedisMatchmaker(settings(server.url))
         one.register(peer('one'))
@@ -325,7 +325,7 @@ def test_garbage_in_redis_is_dropped_counted_and_named(make, redis, caplog):
         client.set('theirs', 'stays')
     mine = make()
     mine.register(peer('one'))
-    eventually(lambda: servers(mine) == ['one'])
+    wait_for_value(lambda: servers(mine) == ['one'])
     counted = mine.statistics()
     assert counted['records_dropped'] == 5
     assert counted['members_dropped'] == 1
@@ -397,7 +397,7 @@ def test_an_unreadable_record_is_refused_at_once(make):
             mine.register(peer(**wrong))
 
 
-def test_redis_over_tls(tmp_path, caplog):
+def test_the_matchmaker_works_over_tls(tmp_path, caplog):
     certificates = redis_server.make_certificates(tmp_path)
     with redis_server.running(certificates=certificates) as server:
         one = redis_matchmaker.RedisMatchmaker(settings(server.url))

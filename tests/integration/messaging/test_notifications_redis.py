@@ -20,7 +20,7 @@ import pytest
 from oslo_messaging_zmq.notifications import sender as notifications
 from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 PATIENCE_S = 60.0
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -113,7 +113,7 @@ def test_a_sent_notification_arrives_whole_and_is_forgotten(make, redis):
     listener.start(taken.extend)
     message = {'n': 1, 'deep': [{'ü': None}, 1.5, True], 'b': 'x' * 10**5}
     one.send(*INFO, {'user': 'u', 'roles': ['a']}, message)
-    eventually(lambda: taken)
+    wait_for_value(lambda: taken)
     assert taken[0].message == message
     assert taken[0].ctxt == {'user': 'u', 'roles': ['a']}
     assert entries(redis) == 1
@@ -156,11 +156,11 @@ def test_every_pool_gets_one_copy(make, redis):
     send(one, *range(20))
     assert default.numbers(20) == list(range(20))
     for group in (nobody, pool):
-        eventually(lambda group=group: total(group) == 20)
+        wait_for_value(lambda group=group: total(group) == 20)
         shares = [end.numbers(end_count(end)) for end in group]
         assert sorted(itertools.chain(*shares)) == list(range(20))
         assert all(share == sorted(share) for share in shares)
-    eventually(lambda: entries(redis) == 0)
+    wait_for_value(lambda: entries(redis) == 0)
 
 
 def end_count(end):
@@ -175,7 +175,7 @@ def test_work_is_balanced_among_the_listeners_of_a_pool(make):
     one = make(most_open=3)
     send(one, *range(9))
     group = [make.endpoint(one, keep=True) for _ in range(3)]
-    eventually(lambda: total(group) == 9)
+    wait_for_value(lambda: total(group) == 9)
     assert [end_count(end) for end in group] == [3, 3, 3]
 
 
@@ -185,11 +185,11 @@ def test_listeners_that_wait_are_served_in_turn(make):
     time.sleep(0.2)
     for number in range(8):
         send(one, number)
-        eventually(lambda number=number: total(group) == number + 1)
+        wait_for_value(lambda number=number: total(group) == number + 1)
     assert all(end_count(end) > 0 for end in group)
 
 
-def test_no_more_is_taken_than_may_be_open(make):
+def test_no_more_notifications_are_taken_than_may_be_unacknowledged(make):
     one = make(most_open=2)
     end = make.endpoint(one, keep=True)
     send(one, *range(5))
@@ -220,7 +220,7 @@ def test_a_pool_gets_notifications_sent_before_its_listener_starts(make):
     end.end()
 
 
-def test_a_batch_is_full_or_its_time_is_up(make):
+def test_a_batch_is_delivered_when_full_or_after_its_timeout(make):
     one = make()
     end = make.endpoint(one, size=100, timeout=0.5)
     send(one, *range(205))
@@ -249,7 +249,7 @@ def test_stopping_hands_over_taken_notifications(make):
     one = make()
     end = make.endpoint(one, size=10)
     send(one, 1, 2)
-    eventually(lambda: one.statistics()['received'] == 2)
+    wait_for_value(lambda: one.statistics()['received'] == 2)
     end.listener.stop()
     assert end.batch() == [1, 2]
     send(one, 3)
@@ -268,24 +268,22 @@ def test_a_requeued_notification_comes_again_to_its_pool_only(make, redis):
     assert end.numbers(1) == [1]
     end.kept[2].acknowledge()
     assert pool.numbers(2) == [1, 2]
-    eventually(lambda: entries(redis) == 0)
+    wait_for_value(lambda: entries(redis) == 0)
     assert pool.is_empty()
     assert end.is_empty()
 
 
-def test_a_listener_that_leaves_with_open_work_leaves_it_to_others(
-    make, redis
-):
+def test_open_notifications_of_a_stopped_listener_go_to_others(make, redis):
     one = make(lease_s=0.5)
     first = make.endpoint(one, keep=True)
     send(one, 1)
     assert first.numbers(1) == [1]
     first.end()
     assert make.endpoint(one).numbers(1) == [1]
-    eventually(lambda: entries(redis) == 0)
+    wait_for_value(lambda: entries(redis) == 0)
 
 
-def test_a_listener_that_leaves_without_work_leaves_nothing(make, redis):
+def test_a_listener_stopped_without_open_work_leaves_no_trace(make, redis):
     one = make()
     end = make.endpoint(one)
     send(one, 1)
@@ -327,7 +325,9 @@ def test_work_of_a_dead_listener_goes_to_others(make, redis):
     assert end.numbers(2) == [1, 2]
     assert one.statistics()['claimed'] == 2
     with redis.client() as client:
-        eventually(lambda: len(client.xinfo_consumers(STREAM, 'default')) == 1)
+        wait_for_value(
+            lambda: len(client.xinfo_consumers(STREAM, 'default')) == 1
+        )
 
 
 def test_slow_endpoints_keep_their_work_also_after_stop(make):
@@ -344,7 +344,7 @@ def test_slow_endpoints_keep_their_work_also_after_stop(make):
     assert end.is_empty()
 
 
-def test_a_notification_that_kills_all_its_consumers_is_given_up(
+def test_a_notification_that_kills_its_consumers_is_dropped(
     make, redis, caplog
 ):
     one = make(lease_s=0.2)
@@ -361,10 +361,10 @@ def test_a_notification_that_kills_all_its_consumers_is_given_up(
             retrycount=10,
         )
     end = make.endpoint(one)
-    eventually(lambda: one.statistics()['garbage'] == 1)
+    wait_for_value(lambda: one.statistics()['garbage'] == 1)
     assert end.is_empty()
     assert 'and never finished' in caplog.text
-    eventually(lambda: entries(redis) == 0)
+    wait_for_value(lambda: entries(redis) == 0)
 
 
 def test_a_full_stream_loses_its_oldest_and_says_so(make, redis, caplog):
@@ -392,7 +392,7 @@ def test_garbage_in_a_stream_is_dropped_counted_and_named(make, redis, caplog):
     assert make.endpoint(one).numbers(1) == [1]
     assert one.statistics()['garbage'] == 5
     assert f'of {STREAM}: 2000 bytes; expected at most 1000' in caplog.text
-    eventually(lambda: entries(redis) == 0)
+    wait_for_value(lambda: entries(redis) == 0)
 
 
 def test_a_foreign_key_is_replaced_and_spoils_no_topic(make, redis, caplog):
@@ -437,7 +437,7 @@ def test_sending_goes_on_until_redis_is_back(make, redis, retry, caplog):
         target=send, args=(one, 1), kwargs={'retry': retry}
     )
     sender.start()
-    eventually(lambda: one.statistics()['retried'] > 1)
+    wait_for_value(lambda: one.statistics()['retried'] > 1)
     redis.start()
     sender.join(PATIENCE_S)
     assert make.endpoint(one).numbers(1) == [1]
@@ -452,7 +452,7 @@ def test_a_notification_that_is_sent_again_is_stored_once(make, redis):
     redis.pause()  # it will find the first attempts in its sockets
     sender = threading.Thread(target=send, args=(one, 2))
     sender.start()
-    eventually(lambda: one.statistics()['retried'] > 2)
+    wait_for_value(lambda: one.statistics()['retried'] > 2)
     redis.resume()
     sender.join(PATIENCE_S)
     assert entries(redis) == 2
@@ -471,7 +471,7 @@ def test_a_wrong_password_fails_at_once_and_is_not_shown(given, caplog):
             oslo_messaging.MessageDeliveryFailure, match='refused'
         ) as caught:
             send(one, 1)
-        eventually(lambda: 'No notifications until Redis' in caplog.text)
+        wait_for_value(lambda: 'No notifications until Redis' in caplog.text)
         end.end()
         one.cleanup()
     assert 'hunter' not in str(caught.value) + caplog.text
@@ -486,14 +486,14 @@ def test_a_listener_outlives_outages_and_flushes(make, redis, caplog):
     send(one, 2)
     assert end.numbers(1) == [2]
     redis.stop()
-    eventually(lambda: 'No notifications until Redis' in caplog.text)
+    wait_for_value(lambda: 'No notifications until Redis' in caplog.text)
     redis.start()
     send(one, 3)
     assert end.numbers(1) == [3]
     assert caplog.text.count('serves again: notifications continue') == 1
 
 
-def test_a_listener_may_come_before_redis(make, redis):
+def test_a_listener_receives_notifications_after_redis_starts(make, redis):
     redis.stop()
     one = make(timeout_s=0.2)
     end = make.endpoint(one)
@@ -513,7 +513,7 @@ def test_a_failed_acknowledgement_is_sent_later(make, redis, caplog):
     redis.resume()
     assert end.numbers(1) == [2]
     end.kept[2].acknowledge()
-    eventually(lambda: entries(redis) == 0)
+    wait_for_value(lambda: entries(redis) == 0)
     assert 'Redis gets the outcome of' in caplog.text
 
 
@@ -540,7 +540,7 @@ def test_a_callback_that_raises_does_not_end_the_listener(make, caplog):
     listener = one.listener([INFO], None, 1, None)
     listener.start(callback)
     send(one, 1, 2)
-    eventually(lambda: taken == ['raised', 2])
+    wait_for_value(lambda: taken == ['raised', 2])
     listener.stop()
     listener.cleanup()
     assert 'Could not hand over 1 notifications' in caplog.text
@@ -568,7 +568,7 @@ def test_a_forked_process_sends_for_itself(make, redis):
     transport.cleanup()
 
 
-def test_many_senders_and_listeners_lose_and_double_nothing(make, redis):
+def test_many_senders_and_listeners_lose_and_duplicate_nothing(make, redis):
     one = make()
     group = [make.endpoint(one) for _ in range(3)]
     senders = [
@@ -581,15 +581,15 @@ def test_many_senders_and_listeners_lose_and_double_nothing(make, redis):
         sender.start()
     for sender in senders:
         sender.join(PATIENCE_S)
-    eventually(lambda: total(group) == 400)
+    wait_for_value(lambda: total(group) == 400)
     counted = collections.Counter(
         number for end in group for number in end.numbers(end_count(end))
     )
     assert counted == collections.Counter(range(400))
-    eventually(lambda: entries(redis) == 0)
+    wait_for_value(lambda: entries(redis) == 0)
 
 
-def test_over_tls(tmp_path):
+def test_notifications_work_over_tls(tmp_path):
     certificates = redis_server.make_certificates(tmp_path)
     with redis_server.running(certificates=certificates) as server:
         one = notifications.RedisNotifications(settings(server.url))

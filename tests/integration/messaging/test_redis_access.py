@@ -21,7 +21,7 @@ from oslo_messaging_zmq.redis import client as redis_client
 from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 USER, PASSWORD = 'fairness', 's@cr:et/ %'
 PLACE = redis_server.HOST
@@ -102,7 +102,7 @@ def test_a_user_with_the_documented_rights_can_do_all_that_the_driver_does(
     oslo_messaging.Notifier(
         hearing.transport, 'me', driver='messaging', topics=['n']
     ).info({}, 'happened', 3)
-    eventually(lambda: sorted(endpoint.got) == [1, 2, 3])
+    wait_for_value(lambda: sorted(endpoint.got) == [1, 2, 3])
     for server_of in (serving, hearing):
         zmq_cloud.end(server_of)
     hearing.transport.cleanup()

@@ -36,7 +36,7 @@ def cannot_save(client):
     pathlib.Path(client.config_get('dir')['dir'], 'dump.rdb').mkdir()
     client.config_set('save', '3600 1000000')
     client.bgsave()
-    patience.eventually(
+    patience.wait_for_value(
         lambda: client.info()['rdb_last_bgsave_status'] == 'err'
     )
     return lambda: client.config_set('stop-writes-on-bgsave-error', 'no')
@@ -121,10 +121,10 @@ def test_known_listeners_stay_while_redis_refuses_to_write(
     caplog.set_level(logging.WARNING)
     announcer, reader = make(), make()
     announcer.register(peer('one'))
-    patience.eventually(lambda: servers(reader) == ['one'])
+    patience.wait_for_value(lambda: servers(reader) == ['one'])
     with redis.client() as client:
         end = state(client)
-        patience.eventually(lambda: announcer.statistics()['outages'] == 1)
+        patience.wait_for_value(lambda: announcer.statistics()['outages'] == 1)
         deadline = time.monotonic() + 2.5 * TTL_S
         while time.monotonic() < deadline:
             assert servers(reader) == ['one']
@@ -139,7 +139,7 @@ def test_known_listeners_stay_while_redis_refuses_to_write(
         seen.add('one' in servers(reader))
         return servers(reader) == ['one', 'two']
 
-    patience.eventually(both)
+    patience.wait_for_value(both)
     assert seen == {True}
     assert caplog.text.count('No news of listeners until') == 2
     assert caplog.text.count('serves again') >= 2
@@ -150,14 +150,14 @@ def test_a_reader_without_listeners_forgets_the_dead_after_an_outage(
 ):
     announcer, reader = make(), make()
     announcer.register(peer('one'))
-    patience.eventually(lambda: servers(reader) == ['one'])
+    patience.wait_for_value(lambda: servers(reader) == ['one'])
     with redis.client() as client:
         end = full(client)
-        patience.eventually(lambda: reader.statistics()['outages'] == 1)
+        patience.wait_for_value(lambda: reader.statistics()['outages'] == 1)
         announcer.stop()
         time.sleep(TTL_S / 4)
         end()
-    patience.eventually(lambda: servers(reader) == [])
+    patience.wait_for_value(lambda: servers(reader) == [])
 
 
 @pytest.mark.parametrize('state', [full, cannot_save, alone, without_rights])
@@ -171,7 +171,7 @@ def test_notifications_are_sent_when_redis_takes_them_again(redis, state):
                 target=one.send, args=('nova', 'fairness.info', {}, {'n': 2})
             )
             thread.start()
-            patience.eventually(lambda: one.statistics()['retried'] > 2)
+            patience.wait_for_value(lambda: one.statistics()['retried'] > 2)
             end()
             thread.join(30)
             assert one.statistics()['sent'] == 2
@@ -180,7 +180,7 @@ def test_notifications_are_sent_when_redis_takes_them_again(redis, state):
         one.cleanup()
 
 
-def test_a_password_that_is_changed_while_we_run_is_an_outage(redis):
+def test_a_redis_password_changed_at_run_time_counts_as_an_outage(redis):
     one = sender.RedisNotifications(settings(redis), retry_delay_s=0.05)
     try:
         one.send('nova', 'fairness.info', {}, {'n': 1})
@@ -191,7 +191,7 @@ def test_a_password_that_is_changed_while_we_run_is_an_outage(redis):
                 target=one.send, args=('nova', 'fairness.info', {}, {'n': 2})
             )
             thread.start()
-            patience.eventually(lambda: one.statistics()['retried'] > 2)
+            patience.wait_for_value(lambda: one.statistics()['retried'] > 2)
             client.config_set('requirepass', '')
             thread.join(30)
         assert one.statistics()['sent'] == 2
@@ -215,7 +215,7 @@ def test_a_full_redis_can_be_emptied_by_its_listeners(redis):
     try:
         for number in range(3):
             one.send('nova', 'fairness.info', {}, {'n': number})
-        patience.eventually(lambda: taken == [0, 1, 2])
+        patience.wait_for_value(lambda: taken == [0, 1, 2])
         ends.stop()
         ends.cleanup()
         for number in range(3, 6):
@@ -224,9 +224,9 @@ def test_a_full_redis_can_be_emptied_by_its_listeners(redis):
             full(client)
             ends = one.listener([('nova', 'fairness.info')], None, 1, None)
             ends.start(take)
-            patience.eventually(lambda: taken == [0, 1, 2, 3, 4, 5])
+            patience.wait_for_value(lambda: taken == [0, 1, 2, 3, 4, 5])
             key = f'{PREFIX}:notifications:nova:fairness.info'
-            patience.eventually(lambda: client.xlen(key) == 0)
+            patience.wait_for_value(lambda: client.xlen(key) == 0)
     finally:
         ends.stop()
         ends.cleanup()
@@ -266,11 +266,11 @@ def test_a_key_of_a_wrong_type_keeps_no_newcomer_out(
         if is_first:
             spoil(client, key)
         announcer.register(peer('one'))
-        patience.eventually(lambda: servers(reader) == ['one'])
+        patience.wait_for_value(lambda: servers(reader) == ['one'])
         if not is_first:
             spoil(client, key)
         newcomer.register(peer('two'))
-    patience.eventually(lambda: servers(reader) == ['one', 'two'])
+    patience.wait_for_value(lambda: servers(reader) == ['one', 'two'])
     made = (reader, announcer, newcomer)
     assert sum(one.statistics()['outages'] for one in made) == 0
     if key != KEYS['mark']:  # that one is overwritten in any case
@@ -284,7 +284,7 @@ def test_a_record_of_a_wrong_type_is_announced_again(make, redis):
     announcer.register(one)
     with redis.client() as client:
         as_hash(client, f'{PREFIX}:peer:{one.id}')
-    patience.eventually(lambda: servers(reader) == ['one'])
+    patience.wait_for_value(lambda: servers(reader) == ['one'])
     assert reader.statistics()['outages'] == 0
 
 
@@ -307,10 +307,10 @@ def test_a_stream_of_a_wrong_type_is_replaced_for_senders_and_listeners(
         ends.start(take)
         try:
             one.send('nova', 'fairness.info', {}, {'n': 1})
-            patience.eventually(lambda: taken == [1])
+            patience.wait_for_value(lambda: taken == [1])
             spoil(client, key)
             one.send('nova', 'fairness.info', {}, {'n': 2})
-            patience.eventually(lambda: taken == [1, 2])
+            patience.wait_for_value(lambda: taken == [1, 2])
         finally:
             ends.stop()
             ends.cleanup()
@@ -331,7 +331,7 @@ def test_a_desired_state_of_a_wrong_type_is_named_and_replaced(redis, spoil):
         assert store.load() == wanted
 
 
-def test_a_desired_state_that_redis_refuses_is_said_and_kept(redis):
+def test_a_desired_state_refused_by_redis_is_logged_and_kept(redis):
     wanted = desired.DesiredChoice(metric='a', policy='b', epoch=1, origin='n')
     with redis.client() as client:
         store = desired_store.RedisStore(client, 'cell1')
@@ -342,13 +342,13 @@ def test_a_desired_state_that_redis_refuses_is_said_and_kept(redis):
         assert store.change(lambda kept: wanted) == wanted
 
 
-def test_a_script_that_runs_for_ever_is_an_outage_and_not_of_one_key(redis):
+def test_an_endless_redis_script_counts_as_an_outage(redis):
     with redis.client() as client:
         client.config_set('busy-reply-threshold', 50)
         thread = threading.Thread(target=run_for_ever, args=(redis,))
         thread.start()
         try:
-            error = patience.eventually(lambda: refusal_of(redis))
+            error = patience.wait_for_value(lambda: refusal_of(redis))
             assert redis_client.is_away(error)
             assert not redis_client.concerns_one_key(error)
         finally:

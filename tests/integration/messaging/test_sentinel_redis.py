@@ -7,7 +7,7 @@ import threading
 from oslo_messaging_zmq.matchmaker import redis
 from oslo_messaging_zmq.notifications import sender as notifications
 from tests.fixtures import redis_sentinel
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration.messaging import test_matchmaker_redis as ours
 from tests.integration.messaging import test_notifications_redis as theirs
 
@@ -23,11 +23,11 @@ def test_listeners_are_known_to_the_new_master(caplog):
         mine.register(ours.peer('one'))
         assert ours.servers(yours) == ['one']
         group.master.stop()
-        eventually(lambda: yours.statistics()['outages'] == 1)
+        wait_for_value(lambda: yours.statistics()['outages'] == 1)
         assert ours.servers(yours) == ['one']
         mine.register(ours.peer('two'))
         group.fail_over()
-        eventually(lambda: ours.servers(yours) == ['one', 'two'])
+        wait_for_value(lambda: ours.servers(yours) == ['one', 'two'])
         with group.replica.client() as client:
             assert len(client.keys(f'{ours.PREFIX}:peer:*')) == 2
         mine.stop()
@@ -35,7 +35,7 @@ def test_listeners_are_known_to_the_new_master(caplog):
     assert 'hunter2' not in caplog.text
 
 
-def test_a_master_that_was_replaced_is_left(caplog):
+def test_clients_leave_a_replaced_redis_master(caplog):
     with redis_sentinel.running() as group:
         one = redis.RedisMatchmaker(
             ours.settings(group.url), ttl_s=1.0, poll_s=0.05, timeout_s=0.5
@@ -47,7 +47,7 @@ def test_a_master_that_was_replaced_is_left(caplog):
         with group.replica.client() as client:
             key = f'{ours.PREFIX}:peer:*'
             client.flushall()
-            eventually(lambda: client.keys(key))
+            wait_for_value(lambda: client.keys(key))
         assert ours.servers(one) == ['one']
         one.stop()
 
@@ -61,12 +61,12 @@ def test_notifications_go_on_with_the_new_master():
         theirs.send(one, 1)
         assert end.numbers(1) == [1]
         # What the replica does not know when it takes over is given again.
-        eventually(lambda: one.statistics()['acknowledged'] == 1)
+        wait_for_value(lambda: one.statistics()['acknowledged'] == 1)
         group.wait_for_replication()
         group.master.stop()
         sender = threading.Thread(target=theirs.send, args=(one, 2))
         sender.start()
-        eventually(lambda: one.statistics()['retried'] > 0)
+        wait_for_value(lambda: one.statistics()['retried'] > 0)
         group.fail_over()
         assert end.numbers(1) == [2]
         sender.join(theirs.PATIENCE_S)

@@ -6,7 +6,7 @@ import collections
 import threading
 
 from tests.fixtures import zmq_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 
 class Gate:
@@ -26,7 +26,7 @@ class Gate:
         return self.began
 
 
-def test_a_call_gets_through_while_all_fanouts_are_held_up(cloud):
+def test_a_call_is_served_while_all_fanouts_are_blocked(cloud):
     gate = Gate()
     limits = {'fanouts_in_work': 4, 'fanout_queue_length': 10}
     listening = cloud.transport(**limits)
@@ -37,37 +37,37 @@ def test_a_call_gets_through_while_all_fanouts_are_held_up(cloud):
     assert client.call({}, 'seen') == 0
     for value in range(1000):
         storm.cast({}, 'hold', value=value)
-    eventually(lambda: gate.began == 4)
+    wait_for_value(lambda: gate.began == 4)
     # No more than four are in work, however many came, so it is our turn.
     assert client.call({}, 'seen') == 4
     assert zmq_cloud.statistics(listening)['fanouts_in_work'] == 4
     gate.open.set()
-    eventually(lambda: len(gate.got) >= 14)
+    wait_for_value(lambda: len(gate.got) >= 14)
     assert client.call({}, 'seen') <= 1000
 
 
-def test_fanouts_that_were_held_up_are_served_in_full_when_they_fit(cloud):
+def test_blocked_fanouts_within_the_limit_are_all_served_later(cloud):
     gate = Gate()
     cloud.serve('t', 's', gate, cloud.transport(fanouts_in_work=1))
     storm = cloud.client('t', fanout=True)
     for value in range(100):
         storm.cast({}, 'hold', value=value)
     gate.open.set()
-    eventually(lambda: len(gate.got) == 100)
+    wait_for_value(lambda: len(gate.got) == 100)
     assert gate.got == sorted(gate.got)
 
 
-def test_requests_beyond_those_in_work_wait_and_are_all_served(cloud):
+def test_requests_above_the_concurrency_limit_wait_and_are_served(cloud):
     gate = Gate()
     listening = cloud.transport(requests_in_work=3)
     cloud.serve('t', 's', gate, listening)
     client = cloud.client('t')
     for value in range(50):
         client.cast({}, 'hold', value=value)
-    eventually(lambda: gate.began == 3)
+    wait_for_value(lambda: gate.began == 3)
     assert zmq_cloud.statistics(listening)['requests_in_work'] == 3
     gate.open.set()
-    eventually(lambda: sorted(gate.got) == list(range(50)))
+    wait_for_value(lambda: sorted(gate.got) == list(range(50)))
 
 
 class Counting:
@@ -84,7 +84,7 @@ def dropped(listening):
     return zmq_cloud.statistics(listening).get('received_dropped_flood', 0)
 
 
-def test_a_peer_that_floods_is_cut_short_and_others_are_heard(cloud, caplog):
+def test_a_flooding_peer_is_limited_and_others_are_served(cloud, caplog):
     got = Counting()
     listening = cloud.transport(request_rate=20.0, fanout_queue_length=10_000)
     cloud.serve('t', 's', got, listening)
@@ -95,10 +95,10 @@ def test_a_peer_that_floods_is_cut_short_and_others_are_heard(cloud, caplog):
         flooding.cast({}, 'note', sender='flood')
     for _ in range(5):
         quiet.cast({}, 'note', sender='quiet')
-    eventually(lambda: got.counts['quiet'] == 5)
-    eventually(lambda: dropped(listening) + got.counts['flood'] == 200)
+    wait_for_value(lambda: got.counts['quiet'] == 5)
+    wait_for_value(lambda: dropped(listening) + got.counts['flood'] == 200)
     assert 10 <= got.counts['flood'] < 100
-    assert eventually(
+    assert wait_for_value(
         lambda: any('it sends too many' in text for text in caplog.messages)
     )
 
@@ -110,5 +110,5 @@ def test_a_flood_of_casts_is_cut_short(cloud):
     client = cloud.client('t')
     for _ in range(100):
         client.cast({}, 'note', sender='flood')
-    eventually(lambda: dropped(listening) + got.counts['flood'] == 100)
+    wait_for_value(lambda: dropped(listening) + got.counts['flood'] == 100)
     assert 10 <= got.counts['flood'] < 50

@@ -333,7 +333,9 @@ def made(
         slurm = make(top, cloud.controller.command)
         try:
             slurm.start()
-            with fake_hosts.mortal(cloud, len(NODES), slurm.cpus) as fakes:
+            with fake_hosts.running_fake_hosts(
+                cloud, len(NODES), slurm.cpus
+            ) as fakes:
                 yield from _shared(cloud, queue, slurm, fakes)
         finally:
             slurm.stop()

@@ -87,11 +87,11 @@ class Faculty:
 
     def login(self, user, **scope):
         """Somebody's token for a project or domain."""
-        proof = rest.by_password(user, '')
+        proof = rest.password_proof(user, '')
         proof['scope'] = {
             kind: {'id': self.projects[name]} for kind, name in scope.items()
         }
-        return rest.proven(self.cloud.controller, proof)
+        return rest.login_with_proof(self.cloud.controller, proof)
 
     def boot(self, owner, name, limit='', metadata=None, **more):
         """Ask for a server.

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from nova_fairness.cluster.eviction import notice_channels
-from tests.fixtures import striking
+from tests.fixtures import write_signals
 from tests.fixtures.nova_cloud import fake_hosts
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import waiting
@@ -208,7 +208,9 @@ def lent(cloud, queue):
     limits = dict.fromkeys(('instances', 'cores', 'ram'), -1)
     for path in paths:
         cloud.admin.put('compute', path, {'quota_set': limits})
-    with fake_hosts.mortal(cloud, HOSTS, VCPUS, PROCESSES) as hosts:
+    with fake_hosts.running_fake_hosts(
+        cloud, HOSTS, VCPUS, PROCESSES
+    ) as hosts:
         try:
             yield Room(cloud, queue, hosts)
         finally:
@@ -235,7 +237,7 @@ class Deaths:
 
     def __init__(self, cloud):
         self.count = 0
-        self._cloud, self._orders = cloud, cloud.queue.striking()
+        self._cloud, self._orders = cloud, cloud.queue.use_write_signals()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work)
 
@@ -247,15 +249,15 @@ class Deaths:
         self._ended.set()
         if self._thread.ident:
             self._thread.join()
-        self._orders.arm(SLOT, striking.Blow(0))
+        self._orders.arm(SLOT, write_signals.WriteSignal(0))
         self._cloud.queue.harmless()
 
     def blows(self):
         """Yield what it dies of, one after the other."""
         writes = FIRST_WRITES
         while True:
-            when = striking.WHEN[self.count % len(striking.WHEN)]
-            yield striking.Blow(writes, 0, when)
+            when = write_signals.WHEN[self.count % len(write_signals.WHEN)]
+            yield write_signals.WriteSignal(writes, 0, when)
             writes += LATER_WRITES
 
     def _work(self):

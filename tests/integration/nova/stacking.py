@@ -70,7 +70,7 @@ class StackedCloud:
 
     def start_nova(self) -> None:
         """Start nova-api and nova-compute anew, as devstack does then."""
-        control_plane.together(
+        control_plane.run_in_parallel(
             functools.partial(
                 self.cloud.plane.restart_api, self.controller.nova
             ),
@@ -131,7 +131,7 @@ class StackedCloud:
         )
 
     def _on_nodes(self, task: Callable[[Host], object]) -> None:
-        control_plane.together(
+        control_plane.run_in_parallel(
             *(functools.partial(task, host) for host in self.nodes.values())
         )
 

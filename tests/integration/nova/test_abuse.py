@@ -19,7 +19,7 @@ RANDOM_COUNT = 1000
 @pytest.fixture
 def place(cloud, servers):
     alice, bob = cloud.users['alice'], cloud.users['bob']
-    return api_abuse.Place(
+    return api_abuse.AbusedCloud(
         host='cmp1',
         tokens={
             'admin': cloud.admin.token,
@@ -53,13 +53,13 @@ def logged(cloud):
     return cloud.controller.log('compute').read_text(errors='replace')
 
 
-def test_abuse_on_purpose_is_refused(cloud, place, send):
+def test_abusive_requests_are_refused(cloud, place, send):
     assert api_abuse.run(place, api_abuse.cases(place), send) == []
     assert 'Unexpected exception in API method' not in logged(cloud)
 
 
 @pytest.mark.slow
-def test_random_requests_break_nothing(cloud, place, send):
+def test_random_requests_cause_no_server_error(cloud, place, send):
     cases = api_abuse.random_cases(place, 1, RANDOM_COUNT)
     assert api_abuse.run(place, cases, send) == []
     assert 'Unexpected exception in API method' not in logged(cloud)
@@ -93,7 +93,7 @@ class Application:
 @pytest.mark.parametrize(
     'count', [200, pytest.param(1000, marks=pytest.mark.slow)]
 )
-def test_a_fuzzer_is_answered_as_described(cloud, send, count):
+def test_answers_to_a_fuzzer_match_the_openapi_document(cloud, send, count):
     token = cloud.admin.token
     schema = schemathesis.openapi.from_wsgi(
         '/v2.1/fairness/openapi.json',

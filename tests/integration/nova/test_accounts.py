@@ -85,7 +85,7 @@ def left(faculty):
     return faculty.limits('physics').get('budget_left', -1)
 
 
-def test_a_request_beyond_the_budget_waits_until_enough_is_left(faculty):
+def test_a_request_beyond_the_budget_waits_until_the_budget_suffices(faculty):
     cloud = faculty.cloud
     faculty.limit('physics', budget=3.0)
     watching.eventually(lambda: left(faculty) == 3)
@@ -117,7 +117,7 @@ def test_a_request_beyond_the_budget_waits_until_enough_is_left(faculty):
 
 
 @pytest.mark.slow
-def test_a_request_waits_until_its_account_has_a_window(faculty):
+def test_a_request_waits_for_a_time_window_of_its_account(faculty):
     cloud = faculty.cloud
     closed = {'begins': faculty_module.in_half_a_day(), 'lasts': 3600}
     faculty.limit('arts', windows=[closed])
@@ -153,7 +153,7 @@ def shared(faculty, servers):
 
 
 @pytest.mark.slow
-def test_a_lending_project_gets_its_room_back_before_borrowers(shared):
+def test_a_lending_project_starts_before_borrowers(shared):
     cloud = shared.cloud
     shared.limit('physics', nominal={'VCPU': 2})
     borrowed = [

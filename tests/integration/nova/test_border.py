@@ -294,9 +294,7 @@ def test_a_host_goes_on_when_any_process_is_killed_at_any_step(
 
 
 @pytest.mark.slow
-def test_a_host_without_jobs_is_slurms_no_more_though_it_was_killed(
-    border, queue
-):
+def test_an_empty_host_leaves_slurm_although_slurm_was_killed(border, queue):
     """What Slurm did not write down it does not know any more."""
     crossing_module.begin(border, queue, **BY_HAND)
     killer = Killer(border, queue, SLURM)
@@ -323,7 +321,7 @@ def test_a_host_without_jobs_is_slurms_no_more_though_it_was_killed(
 
 
 @pytest.mark.slow
-def test_a_host_comes_back_from_wherever_it_is_called(border, queue):
+def test_a_host_move_can_be_cancelled_in_every_state(border, queue):
     crossing_module.begin(border, queue, **BY_HAND)
     server = boot(border, 'stays', 'm4')
     border.cloud.await_status(server)

@@ -248,7 +248,9 @@ def recorded(demand, shared, settled, end):
     }
 
 
-def test_groups_have_their_pledges_of_both_sides(shared, queue, groups):
+def test_groups_get_their_pledges_in_batch_and_cloud_together(
+    shared, queue, groups
+):
     start(shared, queue, groups)
     demand = Demand(shared, groups)
     begun = time.time()

@@ -84,7 +84,7 @@ def show_that_servers_are_steered(stacked, servers):
     )
 
 
-def test_the_phases_make_a_cloud_fair_twice_and_leave_nothing(
+def test_devstack_phases_make_a_cloud_fair_twice_and_leave_nothing(
     cloud, servers, stacked
 ):
     given = stacked.files()

@@ -45,7 +45,7 @@ def leaves_at(cloud, server):
     return dt.datetime.fromisoformat(told).timestamp()
 
 
-def test_servers_are_told_and_leave_as_chosen_unless_they_are_extended(
+def test_servers_with_time_limits_get_notices_and_leave_unless_extended(
     faculty,
 ):
     cloud, asked, until = faculty.cloud, {}, {}

@@ -66,7 +66,7 @@ def guest(cloud, queue, image):
 
 
 @pytest.mark.slow
-def test_a_guest_with_an_agent_is_told_and_leaves_before_its_time(
+def test_a_guest_with_a_guest_agent_gets_its_notice_and_leaves_early(
     cloud, guest
 ):
     console = (

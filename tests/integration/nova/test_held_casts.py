@@ -66,5 +66,5 @@ def test_a_server_that_is_unshelved_is_a_request(written):
     assert dict(found.demand.amounts)['VCPU'] == 2
 
 
-def test_no_other_messages_are_written(written):
+def test_no_other_messages_are_held(written):
     assert sorted(written) == sorted(jobs.HELD_METHODS)

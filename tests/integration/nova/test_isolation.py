@@ -216,7 +216,7 @@ def test_operators_start_a_request_first_and_hold_another(full):
 
 
 @pytest.mark.slow
-def test_a_service_that_ends_leaves_the_lead_to_the_next(faculty):
+def test_a_stopped_service_hands_the_lead_to_the_next(faculty):
     cloud = faculty.cloud
     with stopped(cloud):
         lasting = {**faculty_module.OPTIONS, 'lease': str(LONG_LEASE_S)}
@@ -230,9 +230,7 @@ def test_a_service_that_ends_leaves_the_lead_to_the_next(faculty):
 
 
 @pytest.mark.slow
-def test_use_counts_beside_a_preemptible_server_that_was_resized(
-    faculty, flavors
-):
+def test_a_resized_preemptible_server_does_not_distort_use(faculty, flavors):
     cloud = faculty.cloud
     faculty.start(preemptible_marks='true')
     lent = faculty.boot(

@@ -47,7 +47,9 @@ def mirror(cloud):
 
 
 @pytest.mark.slow
-def test_projects_come_go_and_are_below_their_parents(cloud, mirror):
+def test_projects_of_keystone_appear_below_their_parents_and_vanish(
+    cloud, mirror
+):
     admin = cloud.admin
     found = mirror.later()
     assert found['default'].parent is None

@@ -41,7 +41,7 @@ def servers():
 
 
 @pytest.mark.slow
-def test_they_leave_as_they_chose_and_come_back(room):
+def test_victims_leave_by_their_chosen_way_and_return(room):
     room.start(room_actions='shelve', room_owner_actions=','.join(WAYS))
     chosen = dict(
         zip(WAYS, room.fill(*({rooms.BY: way} for way in WAYS)), strict=True)
@@ -80,7 +80,7 @@ def test_they_leave_as_they_chose_and_come_back(room):
 
 
 @pytest.mark.slow
-def test_owners_delete_and_lock_victims_and_one_cannot_be_told(room):
+def test_room_is_made_although_victims_are_deleted_locked_or_unreachable(room):
     room.start(room_actions='stop,delete')
     stuffed = {f'k{n}': 'v' for n in range(MOST_METADATA - 1)}
     deleted, locked, untold = room.fill({}, {}, stuffed)
@@ -111,7 +111,7 @@ def test_owners_delete_and_lock_victims_and_one_cannot_be_told(room):
 
 
 @pytest.mark.slow
-def test_servers_stay_once_the_request_needs_no_room(room):
+def test_victims_stay_when_the_preemptor_needs_no_room(room):
     room.start(room_actions='shelve')
     room.fill()
     first, second = room.ask(2)
@@ -144,7 +144,7 @@ def wide(cloud):
 
 
 @pytest.mark.slow
-def test_a_migrated_server_has_left_its_room_and_stays(room, wide):
+def test_a_victim_that_was_migrated_stays(room, wide):
     room.start(room_actions='shelve')
     room.fill()
     # Each of two hosts has half of what is asked for.

@@ -18,9 +18,9 @@ pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 HOSTS, VCPUS, REQUESTS = 30, 1, 90
 
 
-def test_all_start_once_and_no_host_has_too_many(cloud, queue):
+def test_all_requests_start_once_and_no_host_is_overcommitted(cloud, queue):
     with fake_hosts.running(cloud, HOSTS, VCPUS):
-        crowd = crowd_module.Crowd(cloud, REQUESTS)
+        crowd = crowd_module.ManyRequests(cloud, REQUESTS)
         try:
             seen = crowd.run()
         finally:

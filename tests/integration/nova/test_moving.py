@@ -92,7 +92,7 @@ def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, half):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('action', ['reboot', 'rebuild'])
-def test_a_server_that_begins_again_is_steered_again(cloud, fair, action):
+def test_a_restarted_server_is_steered_again(cloud, fair, action):
     node, server = cloud.nodes['cmp1'], fair['bob-2']
     what = {
         'reboot': {'type': 'HARD'},

@@ -216,7 +216,7 @@ def test_a_server_whose_zone_or_pin_changes_meanwhile_is_left_out(
         plans.start(APPROVE)
         uuid = plans.empty(LEFT)
         assert plans.targets(uuid) == {pinned: NEAR, free: FAR}
-        with fake_hosts.elsewhere(cloud, NEAR, HERE, THERE):
+        with fake_hosts.host_in_other_zone(cloud, NEAR, HERE, THERE):
             pin(cloud, free, HERE)
             watching.eventually(
                 lambda: plans.service_of(NEAR)['zone'] == THERE
@@ -242,7 +242,7 @@ def test_a_server_whose_zone_or_pin_changes_meanwhile_is_left_out(
 
 
 @pytest.mark.slow
-def test_pins_of_servers_that_rest_are_known(plans, cloud, lying):
+def test_zone_pins_of_stopped_servers_are_known(plans, cloud, lying):
     """Nova lists none of them as changed."""
     [free], [pinned] = lying(LEFT), lying(LEFT, zone=HERE)
     lying(FAR)

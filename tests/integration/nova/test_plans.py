@@ -84,7 +84,7 @@ def wide(cloud):
 
 
 @pytest.mark.slow
-def test_a_request_that_does_not_fit_is_rescued_by_a_migration(
+def test_a_migration_makes_room_for_a_request_that_fits_nowhere(
     plans, cloud, fakes, lying, wide
 ):
     for host in fakes:
@@ -113,7 +113,7 @@ def deaths(cloud, queue):
 
 
 @pytest.mark.slow
-def test_a_plan_goes_on_whenever_the_service_dies_and_asks_once(
+def test_a_plan_continues_after_service_crashes_without_repeated_moves(
     plans, cloud, fakes, lying, deaths
 ):
     first, *_ = fakes
@@ -144,13 +144,13 @@ def test_a_plan_goes_on_whenever_the_service_dies_and_asks_once(
 
 
 @pytest.mark.slow
-def test_an_administrator_a_failure_and_an_end_are_told(
+def test_a_plan_reports_manual_moves_failures_and_its_end(
     plans, cloud, fakes, lying
 ):
     first, second, third = fakes
     # Both others have room for all of it.
     taken, fails, cancelled, stays = lying(first, VCPUS)
-    fake_hosts.let_fail(cloud, fails)
+    fake_hosts.make_migrations_fail(cloud, fails)
     plans.start(planned.APPROVE)
     uuid = plans.empty(first)
     targets = {
@@ -196,7 +196,7 @@ def test_an_administrator_a_failure_and_an_end_are_told(
         assert cloud.show(each)['metadata'] == {}
     record('an administrator, a failure and an end', plans, uuid)
     cloud.act(stays, 'unlock')
-    fake_hosts.let_fail(cloud)
+    fake_hosts.make_migrations_fail(cloud)
 
 
 GOOD = {
@@ -265,7 +265,7 @@ def prices(cloud, hosts):
 
 
 @pytest.mark.slow
-def test_servers_move_where_their_rates_buy_as_much_and_are_repacked(
+def test_servers_move_to_cheaper_hosts_and_are_repacked(
     plans, cloud, fakes, lying, groups
 ):
     first, second, third = fakes
@@ -332,7 +332,7 @@ def levels(cloud, servers):
 
 
 @pytest.mark.slow
-def test_a_suffering_user_is_moved_and_gets_the_due_share(
+def test_a_server_of_a_suffering_user_moves_and_gets_its_due_share(
     plans, cloud, servers
 ):
     where = {name: plans.host(uuid) for name, uuid in servers.items()}

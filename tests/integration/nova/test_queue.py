@@ -130,7 +130,7 @@ def listed(cloud, query):
     return {each['id']: each['status'] for each in found}
 
 
-def test_servers_are_handled_as_without_the_queue(cloud, full):
+def test_server_actions_work_as_without_the_queue(cloud, full):
     waits = filling.boot(cloud, 'carol', 'waits', 'cmp2')
     filling.await_told(cloud, [waits], 'position', [1])
     server, other = [each for each in full if host_of(cloud, each) == 'cmp1'][
@@ -224,7 +224,7 @@ def test_a_shelved_server_waits_until_there_is_room_for_it(cloud, full):
     )
 
 
-def test_a_cold_migration_goes_on_while_others_wait(cloud, full):
+def test_a_cold_migration_proceeds_while_requests_wait(cloud, full):
     moved = next(each for each in full if host_of(cloud, each) == 'cmp1')
     gone = next(each for each in full if host_of(cloud, each) == 'cmp2')
     waits = filling.boot(cloud, 'carol', 'waits', 'cmp1')
@@ -412,9 +412,9 @@ def trusting(cloud, name):
     given = rest.login(cloud.controller, name, 'beta').post(
         'identity', '/OS-TRUST/trusts', {'trust': trust}
     )['trust']
-    proof = rest.by_password('alice', 'alpha')
+    proof = rest.password_proof('alice', 'alpha')
     proof['scope'] = {'OS-TRUST:trust': {'id': given['id']}}
-    return made, rest.proven(cloud.controller, proof)
+    return made, rest.login_with_proof(cloud.controller, proof)
 
 
 def test_a_user_whose_trust_is_over_reads_it_and_delays_no_other(
@@ -452,7 +452,7 @@ def test_a_credential_for_one_kind_of_request_starts_its_server(
     known = {'id': made['id'], 'secret': made['secret']}
     proof = {'identity': {'methods': [method], method: known}}
     with monkeypatch.context() as patched:
-        session = rest.proven(cloud.controller, proof)
+        session = rest.login_with_proof(cloud.controller, proof)
         patched.setitem(cloud.users, 'alice', session)
         mine = filling.boot(cloud, 'alice', 'mine')
     try:

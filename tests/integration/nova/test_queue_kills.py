@@ -21,7 +21,7 @@ import pytest
 from fairness_lab.testbed.nodes import processes
 from nova_fairness import exception
 from nova_fairness.relay import topology
-from tests.fixtures import striking
+from tests.fixtures import write_signals
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import waiting
@@ -116,7 +116,7 @@ def orders(cloud, patient, full, queue):
             queue.kill(program)
             queue.start(program)
 
-    made = queue.striking()
+    made = queue.use_write_signals()
     queue.set(lease='3', doubt='60')
     start()
     try:
@@ -131,10 +131,10 @@ def orders(cloud, patient, full, queue):
 def arm(cloud, orders, chance, victim):
     """Have somebody die at a write of the relay or the service."""
     striker = victim if victim in PROGRAMS else chance.choice(PROGRAMS)
-    blow = striking.Blow(
+    blow = write_signals.WriteSignal(
         chance.randint(1, MOST_WRITES[striker]),
         0 if victim in PROGRAMS else -cloud.group_of(victim),
-        chance.choice(striking.WHEN),
+        chance.choice(write_signals.WHEN),
     )
     orders.arm(waiting.SLOTS[striker], blow)
 
@@ -142,7 +142,7 @@ def arm(cloud, orders, chance, victim):
 def strike(cloud, orders, victim):
     """Kill one now who did not die at a write."""
     for slot in waiting.SLOTS.values():
-        orders.arm(slot, striking.Blow(0))
+        orders.arm(slot, write_signals.WriteSignal(0))
     if victim in PROGRAMS:
         cloud.queue.slay(victim)
     else:
@@ -291,9 +291,7 @@ def record(cloud, dog, running, asked, gone, struck, again):
     return wrong
 
 
-def test_kills_lose_nothing_start_nothing_twice_and_leave_nothing(
-    cloud, full, orders
-):
+def test_kills_lose_duplicate_and_leave_nothing(cloud, full, orders):
     chance = random.Random(1)
     victims = [name for name, n in VICTIMS.items() for _ in range(n)]
     chance.shuffle(victims)

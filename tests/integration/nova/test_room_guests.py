@@ -130,9 +130,7 @@ def has_it(node, path):
     return done.returncode == 0 and 'failed' not in done.stdout
 
 
-def test_a_guest_is_shelved_with_its_disk_and_comes_back_with_it(
-    cloud, node, guests
-):
+def test_a_victim_is_shelved_and_returns_with_its_disk(cloud, node, guests):
     for each in guests:
         write(node, each)
     disks = {

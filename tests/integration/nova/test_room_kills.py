@@ -12,7 +12,7 @@ import pathlib
 
 import pytest
 
-from tests.fixtures import striking
+from tests.fixtures import write_signals
 from tests.fixtures.nova_cloud import environment
 from tests.integration.nova import rooms
 from tests.integration.nova import watching
@@ -41,19 +41,19 @@ _REQUESTS = 'UPDATE requests SET .*state='
 STEPS = {
     'the promise': ("UPDATE requests SET .*room='", BOTH),
     'the choice': ('INSERT INTO leaves', BOTH),
-    'metadata are written': ('fairness:leaves_at"', striking.WHEN),
+    'metadata are written': ('fairness:leaves_at"', write_signals.WHEN),
     'it was told': (f"{_LEAVES}'told'", BOTH),
     'an action is due': (f"{_LEAVES}'acting'", BOTH),
-    'Nova is asked to stop': ('"os-stop"', striking.WHEN),
+    'Nova is asked to stop': ('"os-stop"', write_signals.WHEN),
     'Nova was asked': (f"{_LEAVES}'asked'", BOTH),
-    'Nova is asked to shelve': ('"shelve"', striking.WHEN),
+    'Nova is asked to shelve': ('"shelve"', write_signals.WHEN),
     'its room is free': (f"{_LEAVES}'gone'", BOTH),
-    'Nova is asked to unshelve': ('"unshelve"', striking.WHEN),
+    'Nova is asked to unshelve': ('"unshelve"', write_signals.WHEN),
     'a request is reserved': (f"{_REQUESTS}'reserved'", BOTH),
-    'room is kept': ('POST /allocations', striking.WHEN),
+    'room is kept': ('POST /allocations', write_signals.WHEN),
     'it is to be sent': (f"{_REQUESTS}'sending'", BOTH),
     'it is sent': ('schedule_and_build_instances|unshelve_instance', LATE),
-    'metadata are removed': ('^DELETE .*leaves_at', striking.WHEN),
+    'metadata are removed': ('^DELETE .*leaves_at', write_signals.WHEN),
     'it runs again': (f"{_LEAVES}'returned'", BOTH),
 }
 """Writes at which the service dies, and when; in the order of their way.
@@ -85,7 +85,7 @@ class Kills(rooms.Deaths):
         for step, (what, whens) in STEPS.items():
             for when in whens:
                 before = self.count
-                yield striking.Blow(1, 0, when, what=what)
+                yield write_signals.WriteSignal(1, 0, when, what=what)
                 self.at[step][when] = self.count - before
                 print(self.count, step, when, flush=True)
 
@@ -157,9 +157,7 @@ def record(room, kills, victims, asked):
     return found
 
 
-def test_a_service_killed_at_every_step_lets_no_server_leave_twice(
-    room, kills
-):
+def test_a_service_killed_at_every_step_evicts_no_server_twice(room, kills):
     """Of two who leave, one is stopped before it is shelved."""
     room.start(room_actions='shelve', room_owner_actions='stop')
     shelved, stopped = room.fill({}, {rooms.BY: 'stop'})

@@ -21,7 +21,7 @@ def test_agents_are_listed_as_services_of_their_hosts(cloud):
     }
 
 
-def test_the_first_start_on_a_clean_cell_says_nothing_bad(cloud):
+def test_the_first_start_on_a_clean_cell_logs_no_warning(cloud):
     for node in cloud.nodes.values():
         said = (node.directory / 'nova-fairness.log').read_text()
         assert (
@@ -90,7 +90,7 @@ def test_a_dead_agent_is_down_and_the_api_says_so(cloud):
 
 
 @pytest.mark.slow
-def test_a_node_is_taken_out_of_the_list_and_comes_back(cloud):
+def test_a_node_deleted_from_nova_registers_again(cloud):
     node = cloud.nodes['cmp2']
 
     def listed():
@@ -109,7 +109,7 @@ def test_a_node_is_taken_out_of_the_list_and_comes_back(cloud):
 
 
 @pytest.mark.slow
-def test_the_row_of_a_node_that_is_gone_goes_as_the_page_says(cloud):
+def test_the_service_record_of_a_removed_node_is_deleted_as_documented(cloud):
     node = cloud.nodes['cmp2']
     path = '/os-services?binary=nova-fairness&host=cmp2'
     node.stop_agent()
@@ -127,9 +127,7 @@ def test_the_row_of_a_node_that_is_gone_goes_as_the_page_says(cloud):
 
 
 @pytest.mark.slow
-def test_an_owner_that_the_domain_does_not_name_is_asked_of_nova(
-    cloud, servers
-):
+def test_nova_names_the_owner_that_domain_xml_lacks(cloud, servers):
     node, server = cloud.nodes['cmp2'], servers['carol-1']
     carol = cloud.users['carol']
     node.forget_metadata(server)

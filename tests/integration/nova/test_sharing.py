@@ -54,9 +54,7 @@ def test_curl_sets_the_metric_on_all_hosts_and_shares_follow(cloud, fair):
 
 
 @pytest.mark.slow
-def test_curl_sets_the_metric_on_one_host_and_the_others_hear_of_it(
-    cloud, servers
-):
+def test_curl_sets_the_metric_on_one_host_and_all_hosts_follow(cloud, servers):
     watching.set_metric(cloud, 'UniformMetric')
     project = cloud.admin.project
     status, answer = watching.curl(
@@ -157,7 +155,9 @@ AT_REST = {
 
 # Each action takes seconds; unit/api_ext/test_instances.py has what is said.
 @pytest.mark.slow
-def test_the_owner_of_a_server_that_does_not_run_is_told_so(cloud, servers):
+def test_the_owner_of_a_stopped_server_reads_that_it_is_stopped(
+    cloud, servers
+):
     server = cloud.boot('carol', 'carol-rests', 'cmp2')
     path = f'/fairness/instances/{server}'
 
@@ -183,7 +183,7 @@ def test_a_caller_without_a_token_sees_nothing(cloud):
 
 
 @pytest.mark.slow
-def test_a_users_quota_of_nova_is_his_weight(cloud, fair):
+def test_the_nova_quota_of_a_user_is_the_weight(cloud, fair):
     alice = cloud.users['alice']
     path = f'/os-quota-sets/{alice.project}?user_id={alice.user}'
 

@@ -98,7 +98,7 @@ def limits(cloud):
             cloud.admin.delete('identity', path)
 
 
-def test_limits_of_keystone_are_weights(cloud, limits):
+def test_keystone_limits_weigh_users(cloud, limits):
     users = cloud.users
     cores, memory = weights(cloud, 'cores'), weights(cloud, 'ram')
     assert cores.of_project(users['alice'].project) == 40 / 20

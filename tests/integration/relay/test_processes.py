@@ -26,7 +26,7 @@ from nova_fairness.rpc import requests
 from nova_fairness.runtime import transport
 from tests.fixtures import database_server
 from tests.fixtures import rabbitmq_server
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration.relay import test_relay as ends
 
 broker, places = ends.broker, ends.places
@@ -109,7 +109,7 @@ def declared(broker, places):
     ('program', 'arguments'),
     [('relay', ()), ('relay', ('run',)), ('cluster', ('run', '--with-relay'))],
 )
-def test_a_build_is_held_by_a_process_and_the_rest_passes(
+def test_the_relay_process_holds_builds_and_passes_other_messages(
     tmp_path, broker, places, program, arguments
 ):
     files = Files(tmp_path, places, broker=broker.url)
@@ -123,14 +123,14 @@ def test_a_build_is_held_by_a_process_and_the_rest_passes(
     ):
         client.cast({}, ends.BUILD, number=1)
         assert client.call({}, 'migrate_server', number=2) == 3
-        eventually(
+        wait_for_value(
             lambda: (
                 store.messages_without_request(9)
                 or store.requests(set(request.State))
             )
         )
         if program == 'cluster':
-            eventually(
+            wait_for_value(
                 lambda: 'does not answer: Connect' in files.log(program)
             )
 
@@ -151,8 +151,8 @@ def test_builds_pass_when_no_service_has_led_for_a_minute(
         files.store() as store,
     ):
         client.cast({}, ends.BUILD, number=1)
-        eventually(lambda: store.messages_without_request(9))
-        eventually(lambda: 'builds pass unheld' in files.log('relay'))
+        wait_for_value(lambda: store.messages_without_request(9))
+        wait_for_value(lambda: 'builds pass unheld' in files.log('relay'))
         client.cast({}, ends.BUILD, number=2)
         assert ends.take(conductor.told, 1) == [2]
         # What waited goes on waiting.
@@ -175,10 +175,10 @@ def test_messages_stay_with_the_broker_until_there_is_a_database(
         ):
             client.cast({}, ends.BUILD, number=1)
             assert client.call({}, 'migrate_server', number=2) == 3
-            eventually(lambda: 'stay in the broker' in files.log('relay'))
+            wait_for_value(lambda: 'stay in the broker' in files.log('relay'))
             server.start()
             with files.store() as store:
-                eventually(lambda: store.messages_without_request(9))
+                wait_for_value(lambda: store.messages_without_request(9))
 
 
 def test_a_process_answers_over_the_broker_of_nova(tmp_path, broker, places):
@@ -214,13 +214,13 @@ def test_a_process_answers_over_the_broker_of_nova(tmp_path, broker, places):
 
     with files.process('cluster'):
         # Its cloud is away, so that it has seen nothing to tell of.
-        eventually(
+        wait_for_value(
             lambda: 'NotLeading' in told() or 'UnknownRequest' in told()
         )
     opened.cleanup()
 
 
-def test_further_cells_have_a_way_to_their_services(tmp_path, broker, places):
+def test_services_of_further_cells_are_reached(tmp_path, broker, places):
     with rabbitmq_server.running() as cell:
         files = Files(
             tmp_path, places, broker=broker.url, cell_broker=cell.url
@@ -238,17 +238,19 @@ def test_further_cells_have_a_way_to_their_services(tmp_path, broker, places):
             assert ends.take(conductor.told, 1) == [5]
             assert client.call({}, 'migrate_server', number=2) == 3
             # All of that goes by what is declared, with no relay up yet.
-            eventually(lambda: 'held: ready' in files.log('relay'))
+            wait_for_value(lambda: 'held: ready' in files.log('relay'))
 
 
-def test_all_is_declared_before_nova_api_is_switched(tmp_path, broker, places):
+def test_queues_are_declared_before_nova_api_is_switched(
+    tmp_path, broker, places
+):
     files = Files(tmp_path, places, broker=broker.url)
     with files.process('relay', 'declare') as process:
         assert process.wait(ends.PATIENCE_S) == 0
     assert f'{places.front}: exchange created' in files.log('relay')
 
 
-def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(
+def test_nothing_is_left_after_the_documented_removal(
     tmp_path, broker, places
 ):
     files = Files(tmp_path, places, broker=broker.url)
@@ -257,7 +259,7 @@ def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(
     with files.process('relay'), ends.nova_api(broker, places) as client:
         client.cast({}, ends.BUILD, number=1)
         with files.store() as store:
-            eventually(lambda: store.messages_without_request(9))
+            wait_for_value(lambda: store.messages_without_request(9))
     # What nova-api sends while it is switched back is not lost.
     with ends.nova_api(broker, places) as client:
         client.cast({}, 'rebuild_instance', number=2)

@@ -161,7 +161,7 @@ def take(source, count):
     return [source.get(timeout=PATIENCE_S) for _ in range(count)]
 
 
-def test_builds_wait_and_all_else_passes_in_order(broker, places):
+def test_builds_are_held_and_other_messages_pass_in_sequence(broker, places):
     store = FakeStore()
     with (
         conductor(broker, places) as ends,
@@ -272,7 +272,9 @@ def test_a_message_that_was_not_acknowledged_comes_again(broker, places):
     second.close()
 
 
-def test_a_topic_without_listeners_is_noticed(broker, places, caplog):
+def test_publishing_to_a_topic_without_listeners_is_reported(
+    broker, places, caplog
+):
     noticed = threading.Event()
 
     class Noting(jobs.Watcher):
@@ -338,7 +340,7 @@ def notifying(broker, places):
         found.cleanup()
 
 
-def test_notifications_of_nova_are_hints_and_stay_those_of_others(
+def test_notifications_of_nova_are_hints_and_reach_other_listeners(
     broker, places
 ):
     end = 'instance.delete.end'
@@ -363,7 +365,7 @@ def test_publishing_says_whether_a_topic_has_listeners(broker, places):
     one.close()
 
 
-def test_a_message_that_conductor_has_not_taken_is_seen(broker, places):
+def test_a_message_that_conductor_has_not_taken_is_counted(broker, places):
     one = link.Link(broker.url, places)
     name = places.conductor
     assert not one.taken('a queue that is not there')
@@ -399,7 +401,7 @@ def names_on(broker, places):
     return found
 
 
-def test_a_link_that_only_looks_declares_nothing(broker, places):
+def test_a_read_only_link_declares_nothing(broker, places):
     one = link.Link(broker.url, places, declares=False)
     assert not one.taken(places.conductor)
     one.close()
@@ -407,7 +409,7 @@ def test_a_link_that_only_looks_declares_nothing(broker, places):
 
 
 @pytest.mark.parametrize('holds', [True, False])
-def test_nothing_is_left_when_it_is_removed(broker, places, holds):
+def test_nothing_is_left_after_removal(broker, places, holds):
     places = dataclasses.replace(places, holds=holds)
     link.Link(broker.url, places).close()
     assert len(names_on(broker, places)) == (7 if holds else 4)
@@ -437,14 +439,14 @@ def test_a_queue_with_messages_or_a_consumer_is_not_removed(broker, places):
     assert names_on(broker, places) == []
 
 
-def test_a_queue_that_was_declared_otherwise_is_told(broker, places):
+def test_a_queue_declared_with_other_options_is_reported(broker, places):
     link.Link(broker.url, places).close()
     other = topology.Places(places.front, places.target, target_durable=True)
     with pytest.raises(exception.BrokerAway, match='PRECONDITION_FAILED'):
         link.Link(broker.url, other)
 
 
-def test_a_killed_broker_loses_nothing_that_is_to_wait(places):
+def test_a_killed_broker_loses_no_held_message(places):
     store = FakeStore()
     with rabbitmq_server.running() as own:
         with nova_api(own, places) as client:
@@ -467,7 +469,7 @@ def test_a_killed_broker_loses_nothing_that_is_to_wait(places):
     assert sorted(set(held)) == list(range(11))
 
 
-def test_a_broker_that_is_not_there_is_away(places):
+def test_a_broker_without_a_listener_counts_as_away(places):
     server = ports.free()
     with pytest.raises(exception.BrokerAway):
         link.Link(f'amqp://guest:guest@127.0.0.1:{server}//', places)

@@ -36,7 +36,7 @@ def built(site):
         item.close()
 
 
-def test_a_kernel_without_a_control_is_steered_by_the_others(
+def test_a_kernel_without_one_control_uses_the_remaining_controls(
     monkeypatch, caplog, built
 ):
     def missing(*arguments):
@@ -61,7 +61,7 @@ def test_each_control_is_built_once(built):
 
 
 @pytest.mark.parametrize(('content', 'is_whole'), [(None, True), ('[', False)])
-def test_a_record_that_was_lost_is_told_from_one_that_is_empty(
+def test_a_lost_record_is_distinguished_from_an_empty_record(
     tmp_path, caplog, content, is_whole
 ):
     conf = cfg.ConfigOpts()

@@ -17,6 +17,7 @@ from nova_fairness.agent.round import preview
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.model import report
+from nova_fairness.model import round as round_model
 from tests.fixtures import documented
 from tests.fixtures import manual_fields
 from tests.unit.agent.inputs import test_active_settings
@@ -124,6 +125,16 @@ def fields(value, path, key=''):
                     yield from fields(part, f'{path}[].{inner}', inner)
 
 
+def shadow_of(done, name, problem=''):
+    """A shadow by which each VM is as heavy as its place in the round."""
+    keys = [] if problem else [vm.key for vm in done.incarnations]
+    heavy = {key: float(place) for place, key in enumerate(keys)}
+    users = dict.fromkeys(('ann', 'bob'), 0.25) if not problem else {}
+    return round_model.ShadowHeaviness(
+        name, done.number, problem, heavy, heavy, users
+    )
+
+
 def answers(agent):
     """Every kind of answer by the method's name on the page."""
     asked = agent.operations
@@ -151,18 +162,24 @@ def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
         guard.call('Wild', lambda: 1 / 0)
     agent.domain.host.control.without_effect = lambda: {'a-1/1/1': 'a reason'}
     agent.rounds(1)
-    agent.newest = dataclasses.replace(agent.newest, unsaved=('disk full',))
-    said = manual_fields.of_answers()
+    agent.newest = dataclasses.replace(
+        agent.newest,
+        unsaved=('disk full',),
+        shadow=shadow_of(agent.newest, 'AssetFairnessMetric'),
+    )
+    said = manual_fields.fields_of_answers()
     found = {}
     for method, answer in answers(agent).items():
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer
         for path, value in fields(answer, method):
             found[path] = value
-            assert documented.is_of(value, said.get(path, '')), path
+            assert documented.has_documented_type(value, said.get(path, '')), (
+                path
+            )
     assert found.keys() == said.keys()
 
 
-def test_the_page_shows_each_field_once_with_its_text():
+def test_the_reference_page_shows_each_field_once_with_its_description():
     directive = manual_fields.load('answer_fields')
     text = directive.text('get_idle', 'IdleFields')
     assert '\n\n``get_idle.round`` (integer or null)\n    The newest' in text
@@ -173,18 +190,18 @@ def test_the_page_shows_each_field_once_with_its_text():
     assert text.count('``get_idle.') == 3
 
 
-def test_before_a_round_has_ended_there_are_answers_too(agent):
-    said = manual_fields.of_answers()
+def test_operations_answer_before_the_first_round_has_ended(agent):
+    said = manual_fields.fields_of_answers()
     for method, answer in answers(agent).items():
         for path, value in fields(answer, method):
-            assert documented.is_of(value, said[path]), path
+            assert documented.has_documented_type(value, said[path]), path
     agent.rounds(1)  # measured nothing yet
     for method, answer in answers(agent).items():
         for path, value in fields(answer, method):
-            assert documented.is_of(value, said[path]), path
+            assert documented.has_documented_type(value, said[path]), path
 
 
-def test_the_next_round_keeps_the_promise(agent):
+def test_a_choice_is_applied_in_the_announced_round(agent):
     agent.rounds(2)
     told = agent.operations.choose('UniformMetric', None)
     assert (told['epoch'], told['policy']) == (1, 'feedback')
@@ -196,7 +213,7 @@ def test_the_next_round_keeps_the_promise(agent):
     assert agent.newest.paused
 
 
-def test_a_pair_that_leaves_users_worse_off_is_answered_and_shown(agent):
+def test_a_harmful_metric_and_policy_are_reported_in_answers(agent):
     assert agent.operations.status()['warning'] == ''
     for metric, begin in (
         ('GreedinessMetric', 'metric GreedinessMetric with policy feedback'),
@@ -216,7 +233,7 @@ def test_an_unknown_plugin_is_refused_before_any_node_takes_it(agent):
     assert agent.rounds(1).epoch == 0
 
 
-def test_the_epoch_of_another_node_is_taken_over_as_it_is(agent):
+def test_the_epoch_of_another_node_is_adopted_unchanged(agent):
     told = agent.operations.take_over('UniformMetric', 'thesis', 7, 'n9')
     assert (told['epoch'], told['origin']) == (7, 'n9')
     # Whoever asks again gets the same answer.
@@ -235,7 +252,7 @@ def test_an_older_epoch_is_refused_with_the_newer_one(agent):
         agent.operations.take_over('GreedinessMetric', None, 6, 'n1')
 
 
-def test_a_node_names_choices_that_it_could_not_take_over(agent):
+def test_a_node_names_choices_that_it_could_not_apply(agent):
     agent.operations._sources.peering.desired.offer(
         test_active_settings.desired.DesiredChoice(
             4, 'NoSuchMetric', 'feedback', 'n2'
@@ -249,7 +266,7 @@ def test_a_node_names_choices_that_it_could_not_take_over(agent):
     assert 'NoSuchMetric' in told['refused']
 
 
-def test_a_node_without_a_domain_can_be_paused_but_not_told_a_metric(
+def test_a_node_without_a_domain_can_pause_but_not_choose_a_metric(
     tmp_path,
 ):
     alone = FakeAgent(tmp_path, peering.Peering())
@@ -259,7 +276,7 @@ def test_a_node_without_a_domain_can_be_paused_but_not_told_a_metric(
         alone.operations.choose('UniformMetric', None)
 
 
-def test_users_are_told_in_parts_of_their_quota(agent):
+def test_use_of_users_is_given_as_a_fraction_of_their_quota(agent):
     agent.rounds(20)
     users = agent.operations.users()['users']
     # Both have half of one CPU, and both use it up.
@@ -268,6 +285,50 @@ def test_users_are_told_in_parts_of_their_quota(agent):
             1.0, abs=0.06
         )
     assert [users[user]['instances_here_count'] for user in users] == [2, 1]
+
+
+def test_heaviness_by_the_shadow_metric_stands_beside_the_other(agent):
+    done = agent.rounds(3)
+    assert agent.operations.status()['shadow'] is None
+    assert agent.operations.users()['shadow_metric'] == ''
+    agent.newest = dataclasses.replace(
+        done, shadow=shadow_of(done, 'AssetFairnessMetric')
+    )
+    said = agent.operations.status()['shadow']
+    assert said == {'metric': 'AssetFairnessMetric', 'round': 3, 'problem': ''}
+    key = 'shadow_heaviness_quotas'
+    told = agent.operations.instances()
+    assert told['shadow_metric'] == 'AssetFairnessMetric'
+    assert [vm[key] for vm in told['instances']] == [
+        float(place) for place in range(len(done.incarnations))
+    ]
+    users = agent.operations.users()['users']
+    assert {one[key] for one in users.values()} == {0.25}
+    projects = agent.operations.projects()['projects']
+    assert sum(one[key] for one in projects.values()) == sum(
+        range(len(done.incarnations))
+    )
+    last = done.incarnations[-1].instance.uuid
+    why = agent.operations.instance(last)['instance']['heaviness']
+    assert why['shadow'] == len(done.incarnations) - 1
+    assert why['shadow_metric'] == 'AssetFairnessMetric'
+
+
+def test_a_shadow_metric_that_fails_is_named_and_has_no_numbers(agent):
+    done = agent.rounds(3)
+    agent.newest = dataclasses.replace(
+        done, shadow=shadow_of(done, 'Wild', 'Wild: raised ' + 'x' * 1000)
+    )
+    said = agent.operations.status()['shadow']
+    assert said['problem'].startswith('Wild: raised x')
+    assert len(said['problem']) == 300
+    for told in (
+        *agent.operations.instances()['instances'],
+        *agent.operations.users()['users'].values(),
+        *agent.operations.projects()['projects'].values(),
+    ):
+        assert told['shadow_heaviness_quotas'] is None
+        assert told['heaviness_quotas'] is not None
 
 
 def test_projects_of_a_node_are_the_sums_of_its_vms(agent):
@@ -286,7 +347,7 @@ def test_projects_of_a_node_are_the_sums_of_its_vms(agent):
     )
 
 
-def test_projects_take_the_place_of_users_where_projects_are_compared(agent):
+def test_projects_replace_users_where_projects_are_compared(agent):
     agent.domain.configure(entity='project')
     agent.rounds(3)
     told, users = agent.operations.projects(), agent.operations.users()
@@ -296,7 +357,7 @@ def test_projects_take_the_place_of_users_where_projects_are_compared(agent):
     assert list(told['projects']) == ['project-ann', 'project-bob']
 
 
-def test_installed_plugins_are_told_with_their_descriptions(agent):
+def test_installed_plugins_are_listed_with_their_descriptions(agent):
     told = agent.operations.plugins()
     names = [item['name'] for item in told['metrics']]
     assert 'GreedinessMetric' in names
@@ -308,7 +369,7 @@ def test_installed_plugins_are_told_with_their_descriptions(agent):
     assert all(item['description'] for item in every)
 
 
-def test_a_vm_that_is_not_here_is_named(agent):
+def test_a_vm_unknown_to_the_agent_is_named(agent):
     with pytest.raises(exception.UnknownInstance, match='VM a-1: unknown'):
         agent.operations.instance('a-1')
     agent.rounds(2)
@@ -316,7 +377,7 @@ def test_a_vm_that_is_not_here_is_named(agent):
         agent.operations.instance('x-9')
 
 
-def test_why_names_the_acts_of_the_round(agent):
+def test_an_explanation_names_the_actions_of_the_round(agent):
     agent.rounds(20)
     why = agent.operations.instance('b-3')['instance']
     vm = agent.operations.instances()['instances'][2]

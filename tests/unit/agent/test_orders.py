@@ -14,7 +14,7 @@ def path(tmp_path):
     return tmp_path / 'paused.json'
 
 
-def test_nothing_was_ordered_yet(path):
+def test_orders_are_empty_at_first(path):
     fresh = active_settings.SettingOrders(path)
     assert not fresh.paused
     assert not fresh.pop_reset_request()
@@ -27,7 +27,7 @@ def test_a_pause_and_its_end_outlive_the_agent(path):
     assert not active_settings.SettingOrders(path).paused
 
 
-def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
+def test_a_reset_is_applied_once_and_not_after_a_restart(path):
     asked = active_settings.SettingOrders(path)
     asked.request_reset()
     asked.request_reset()
@@ -40,13 +40,13 @@ def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
 @pytest.mark.parametrize(
     'content', ['', '[', '[]', '{}', 'null', '{"version": 2, "paused": false}']
 )
-def test_a_file_that_cannot_be_understood_means_a_pause(path, caplog, content):
+def test_an_unreadable_orders_file_means_a_pause(path, caplog, content):
     path.write_text(content)
     assert active_settings.SettingOrders(path).paused
     assert 'until it is told to resume' in caplog.text
 
 
-def test_a_pause_that_cannot_be_saved_counts_and_says_so():
+def test_an_unsaved_pause_counts_and_is_logged():
     asked = active_settings.SettingOrders(
         pathlib.Path('/proc/no-such-place/paused.json')
     )

@@ -2,6 +2,7 @@
 
 """The agent as a service: when it begins, and that it always ends cleanly."""
 
+import json
 import math
 import pathlib
 import signal
@@ -160,7 +161,7 @@ def test_systemd_hears_of_the_first_round_of_work_and_of_the_end(
         said.extend(systemd.lines())
         return said.count('WATCHDOG=1') > 1 and 'READY=1' in said
 
-    patience.eventually(is_told)
+    patience.wait_for_value(is_told)
     assert 'STATUS=steers 1 VM' in said
     agent.stop()
     assert 'STOPPING=1' in systemd.lines()
@@ -178,7 +179,7 @@ def test_rounds_that_fail_are_no_hang(hurried, agent, parts, systemd):
         said.extend(systemd.lines())
         return said.count('WATCHDOG=1') > 2 and 'READY=1' in said
 
-    patience.eventually(is_told)
+    patience.wait_for_value(is_told)
 
 
 def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
@@ -192,14 +193,14 @@ def test_a_round_that_hangs_is_not_reported(hurried, agent, parts, systemd):
 
     parts.node_cycle.round = hang
     agent.start()
-    patience.eventually(lambda: hangs)
+    patience.wait_for_value(lambda: hangs)
     systemd.lines()
     try:
         assert not agent._stopping.wait(0.5)
         assert systemd.lines() == []
     finally:
         ends.set()
-    patience.eventually(systemd.beats)
+    patience.wait_for_value(systemd.beats)
 
 
 def test_the_wait_between_two_rounds_is_no_hang(
@@ -215,7 +216,7 @@ def test_the_wait_between_two_rounds_is_no_hang(
         heard += systemd.beats()
         return heard > 10
 
-    patience.eventually(is_often)
+    patience.wait_for_value(is_often)
 
 
 @pytest.fixture
@@ -230,7 +231,7 @@ def signals():
         signal.signal(number, handler)
 
 
-def test_signals_are_heard_though_no_handler_can_run(conf, parts, signals):
+def test_signals_are_noticed_while_no_handler_can_run(conf, parts, signals):
     agent = service.FairnessService(conf, parts)
     reloads, heard = [], []
     agent.reset = lambda: reloads.append(1)
@@ -277,7 +278,7 @@ def test_a_stop_waits_for_the_helper_that_is_being_started(agent, parts):
     assert not parts.began.is_set()
 
 
-def test_a_libvirt_that_is_not_there_holds_no_round_up(agent, parts):
+def test_an_unavailable_libvirt_delays_no_round(agent, parts):
     parts.inventory.ready = False
     parts.inventory.problem = 'libvirt does not answer'
     agent.start()
@@ -302,7 +303,7 @@ def test_a_second_stop_restores_nothing_again(agent, parts):
     assert parts.restored == 1
 
 
-def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
+def test_other_state_is_saved_if_one_record_cannot_be_written(
     agent, parts, tmp_path
 ):
     agent._recorder = record.RoundRecorder(pathlib.Path('/dev/full'))
@@ -314,6 +315,35 @@ def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
     agent._thread.join(ENOUGH_S)
     assert 'settled' in (tmp_path / 'policies.json').read_text()
     agent._stopping.clear()
+
+
+def is_complete(done):
+    return done.shadow is not None and done.shadow.number == done.number
+
+
+def test_a_round_is_recorded_once_its_shadow_metric_was_computed(
+    agent, parts, tmp_path
+):
+    path = tmp_path / 'rounds.jsonl'
+    agent._recorder = record.RoundRecorder(path)
+    agent._run_round(0)
+    parts._host.change(shadow_metric='UniformMetric')
+    parts.regime.configure(parts._host.settings, parts._host.cycle)
+    for _ in range(3):
+        agent._run_round(0)
+        patience.wait_for_value(lambda: is_complete(agent._collector.newest))
+    agent.stop()
+    lines = map(json.loads, path.read_text().splitlines())
+    told = [(line['round'], line.get('shadow')) for line in lines]
+    assert told[0] == (1, None)
+    assert told[1:] == [
+        (
+            number,
+            {'metric': 'UniformMetric', 'round': number, 'problem': ''},
+        )
+        for number in (2, 3, 4)
+    ]
+    assert agent._collector.newest.shadow.number == 4
 
 
 def test_a_round_names_unsaved_state_and_the_next_saves_it(
@@ -330,9 +360,7 @@ def test_a_round_names_unsaved_state_and_the_next_saves_it(
     assert active_settings.SettingOrders(tmp_path / 'paused.json').paused
 
 
-def test_a_memory_that_is_not_saved_is_said_in_the_round_that_made_it(
-    agent, parts, tmp_path
-):
+def test_unsaved_state_is_reported_in_its_round(agent, parts, tmp_path):
     (tmp_path / 'policies.json.new').mkdir()
     agent._saved_s = -math.inf
     parts.cycle_parts.decision.memory['feedback'] = {'settled': True}
@@ -347,7 +375,7 @@ def some_rounds(agent, parts, count):
     return agent._collector.newest
 
 
-def test_weights_of_rounds_are_remembered(agent, parts):
+def test_weights_of_rounds_enter_the_history(agent, parts):
     done = some_rounds(agent, parts, 3)
     (sample,) = agent._previewer._samples
     assert sample.rates.keys() == {item.key for item in done.incarnations}
@@ -355,7 +383,7 @@ def test_weights_of_rounds_are_remembered(agent, parts):
     assert (entry.weights == done.decided.weights[0]).all()
 
 
-def test_a_failure_of_the_history_ends_no_round(
+def test_a_round_continues_after_an_error_of_the_history(
     agent, parts, monkeypatch, caplog
 ):
     monkeypatch.setattr(agent._history, 'add', lambda done: 1 / 0)
@@ -363,7 +391,7 @@ def test_a_failure_of_the_history_ends_no_round(
     assert 'Histories: a round could not be added' in caplog.text
 
 
-def test_rounds_reach_the_notifications_with_the_ratios_in_force(
+def test_notifications_of_rounds_have_the_ratios_in_force(
     agent, parts, monkeypatch
 ):
     seen = []
@@ -418,7 +446,7 @@ class FakeNotices:
         return {'sent': 3, 'failed': 2}
 
 
-def test_guests_are_told_after_each_round_and_it_is_counted(conf, parts):
+def test_guest_notices_are_sent_after_each_round_and_counted(conf, parts):
     parts.notices = FakeNotices()
     agent = service.FairnessService(conf, parts)
     agent._run_round(0)

@@ -30,7 +30,7 @@ def vm(**given):
     )
 
 
-def test_defaults_are_those_that_are_documented(tmp_path):
+def test_defaults_of_options_equal_the_documentation(tmp_path):
     made = settings.from_conf(configured(tmp_path))
     assert made.metric == 'DominantShareMetric'
     assert made.policy == 'foresight'
@@ -84,7 +84,7 @@ def test_a_value_out_of_range_is_refused_by_name(
 
 
 @pytest.mark.parametrize('of', ['uuid', 'user_id', 'project_id'])
-def test_exemption_is_by_whole_id(tmp_path, of):
+def test_a_vm_is_exempted_by_its_whole_id(tmp_path, of):
     made = settings.from_conf(
         configured(tmp_path, '[fairness]\nexempt = x,zz\n')
     )
@@ -96,7 +96,7 @@ def test_exemption_is_by_whole_id(tmp_path, of):
     ('text', 'cpus'),
     [('', None), ('0', (0,)), ('0-2,5', (0, 1, 2, 5)), (' 3 ', (3,))],
 )
-def test_cpus_are_numbers_and_ranges(text, cpus):
+def test_cpu_lists_accept_numbers_and_ranges(text, cpus):
     assert settings.parse_cpus(text) == cpus
 
 
@@ -140,7 +140,7 @@ def test_all_controls_are_steered_unless_some_are_named(tmp_path):
     assert made.controls == {CPU, NETWORK}
 
 
-def test_single_controls_have_their_own_bounds(tmp_path):
+def test_controls_can_have_their_own_bounds(tmp_path):
     text = (
         '[fairness]\nmax_weight_ratio = 10, network:50\n'
         'largest_step = memory:1.5,cpu:2\n'
@@ -152,7 +152,7 @@ def test_single_controls_have_their_own_bounds(tmp_path):
     assert made.max_steps()[place(NETWORK)] == made.largest_step == 4.0
 
 
-def test_memory_tolerates_more_than_the_others(tmp_path):
+def test_memory_has_a_larger_tolerance_than_other_controls(tmp_path):
     made = settings.from_conf(configured(tmp_path))
     assert made.tolerance(MEMORY) > made.tolerance(CPU) == 0.01
 

@@ -31,7 +31,7 @@ def test_every_resource_has_a_bound_without_configuration():
     assert (settings.exchange_limits(group()).capacity > 0).all()
 
 
-def test_rooms_for_users_grow_with_the_peers():
+def test_the_limit_of_users_grows_with_the_number_of_peers():
     got = settings.exchange_limits(group(max_peers=4))
     assert (got.max_peers, got.max_total_users) == (4, 2000)
     assert (got.domain, got.max_heaviness) == ('cell1', 7.0)
@@ -103,14 +103,14 @@ def test_the_source_of_a_capacity_is_named(table):
         ({'n1': {'memory': 'inf'}}, 'memory:inf'),
     ],
 )
-def test_a_useless_file_is_named(table, content, text):
+def test_an_invalid_capacity_file_is_named(table, content, text):
     with pytest.raises(
         exception.ConfigurationError, match='peer_capacity_file = .*' + text
     ):
         table(content)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(exception.ConfigurationError, match='No such file'):
         settings.exchange_limits(
             group(peer_capacity_file=str(tmp_path / 'none'))

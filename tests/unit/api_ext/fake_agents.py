@@ -45,6 +45,7 @@ class FakeAgent(endpoint.AgentCalls):
     )
     metric: str = 'GreedinessMetric'
     policy: str = 'feedback'
+    shadow: str = ''
     entity: str = 'user'
     epoch: int = 0
     paused: bool = False
@@ -155,12 +156,21 @@ class FakeAgent(endpoint.AgentCalls):
             heaviness += self.heaviness_elsewhere.get(owner, 0.0)
         return {
             'heaviness_quotas': heaviness,
+            **self._shadow(2 * heaviness),
             'instances_here_count': len(own),
             'usage_quotas': dict.fromkeys(RESOURCES, heaviness),
         }
 
+    def _shadow(self, heaviness: float) -> dict[str, Any]:
+        # An agent before 1.8 says nothing of it.
+        return {'shadow_heaviness_quotas': heaviness} if self.shadow else {}
+
+    def _shadow_name(self) -> dict[str, Any]:
+        return {'shadow_metric': self.shadow} if self.shadow else {}
+
     def users(self):
         return {
+            **self._shadow_name(),
             'host': self.host,
             'round': 41,
             'entity': self.entity,
@@ -183,6 +193,7 @@ class FakeAgent(endpoint.AgentCalls):
 
     def projects(self):
         return {
+            **self._shadow_name(),
             'host': self.host,
             'round': 41,
             'entity': self.entity,

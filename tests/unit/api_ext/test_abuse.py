@@ -12,7 +12,7 @@ import webob
 from tests.fixtures import api_abuse
 from tests.unit.api_ext import fake_cloud
 
-PLACE = api_abuse.Place(
+PLACE = api_abuse.AbusedCloud(
     host='cmp1',
     tokens={'admin': 'admin', 'user': 'alice', 'stranger': 'carol'},
     user_id=fake_cloud.ALICE,
@@ -44,18 +44,20 @@ def send(cloud):
     return to_cloud
 
 
-def test_abuse_on_purpose_is_refused(send):
+def test_abusive_requests_are_refused(send):
     assert api_abuse.run(PLACE, api_abuse.cases(PLACE), send) == []
 
 
 @pytest.mark.parametrize('seed', range(4))
-def test_random_requests_break_nothing(send, seed):
+def test_random_requests_cause_no_server_error(send, seed):
     cases = api_abuse.random_cases(PLACE, seed, 500)
     assert api_abuse.run(PLACE, cases, send) == []
 
 
 @pytest.mark.parametrize('silent', [{'cmp2'}, {'cmp1', 'cmp2'}])
-def test_the_same_while_hosts_are_silent(cloud, send, silent):
+def test_abusive_requests_are_refused_while_hosts_are_silent(
+    cloud, send, silent
+):
     cloud.client.silent = silent
     cases = api_abuse.random_cases(PLACE, 99, 500)
     assert api_abuse.run(PLACE, cases, send) == []
@@ -94,7 +96,7 @@ def test_a_server_passes_all_abuse_cases(served):
         ('admin', 0, b'', {}),
     ],
 )
-def test_a_wrong_response_is_seen(who, status, body, headers):
-    case = api_abuse.Case('a', who, 'GET', '/v2.1/fairness', (200,))
+def test_the_abuse_check_detects_a_wrong_response(who, status, body, headers):
+    case = api_abuse.AbusiveRequest('a', who, 'GET', '/v2.1/fairness', (200,))
     response = api_abuse.Response(status, headers, body)
-    assert list(api_abuse.faults_of(PLACE, case, response))
+    assert list(api_abuse.list_faults(PLACE, case, response))

@@ -112,7 +112,7 @@ def test_one_host_is_paused(cloud):
     assert [agent.paused for agent in agents(cloud)] == [False, True]
 
 
-def test_hosts_that_are_not_reached_are_named(cloud):
+def test_an_action_names_unreached_hosts(cloud):
     cloud.client.silent = {'cmp2'}
     for body in ({'pause': None}, {'set-metric': {'name': 'TrialMetric'}}):
         answer = act(cloud, 'all', body)
@@ -122,7 +122,7 @@ def test_hosts_that_are_not_reached_are_named(cloud):
         ]
 
 
-def test_hosts_that_refuse_are_named(cloud):
+def test_an_action_names_refusing_hosts(cloud):
     answer = act(cloud, 'all', {'set-metric': {'name': 'TrialMetric'}})
     assert answer.status_code == 202
     assert [item['host'] for item in answer.json['refused']] == ['cmp2']
@@ -137,12 +137,12 @@ def test_an_unknown_metric_is_400_and_known_ones_are_named(cloud, host):
     assert {agent.metric for agent in agents(cloud)} == {'GreedinessMetric'}
 
 
-def test_a_host_that_is_not_there_is_404(cloud):
+def test_an_action_on_an_unknown_host_gives_404(cloud):
     answer = act(cloud, 'cmp9', {'pause': None})
     assert answer.status_code == 404
 
 
-def test_a_host_that_does_not_answer_is_503(cloud):
+def test_an_action_on_a_silent_host_gives_503(cloud):
     cloud.client.silent = {'cmp2'}
     answer = act(cloud, 'cmp2', {'pause': None})
     assert answer.status_code == 503
@@ -159,7 +159,9 @@ def test_a_host_that_does_not_answer_is_503(cloud):
         exception.RpcError('KeyError: bug'),
     ],
 )
-def test_an_action_that_no_host_takes_is_409(cloud, monkeypatch, host, error):
+def test_an_action_refused_by_all_hosts_gives_409(
+    cloud, monkeypatch, host, error
+):
     real = type(cloud.client)._call
 
     def call(self, name, method, arguments):
@@ -197,7 +199,7 @@ def test_a_policy_file_may_allow_one_action_to_others(tmp_path, cloud):
     assert act(cloud, 'cmp1', {'reset': None}, 'alice').status_code == 403
 
 
-def test_a_refused_caller_is_told_the_one_rule_of_that_action(cloud):
+def test_a_refused_caller_reads_the_policy_rule_of_the_action(cloud):
     said = act(cloud, 'cmp1', {'pause': None}, 'alice').json
     assert said['forbidden']['message'] == (
         "Policy doesn't allow os_fairness_api:hosts:pause to be performed."
@@ -222,7 +224,7 @@ def test_a_broken_answer_does_not_hide_actions_that_were_done(cloud):
     assert [item['host'] for item in answer.json['not_reached']] == ['cmp2']
 
 
-def test_the_names_of_the_domain_are_asked_again(tmp_path):
+def test_an_action_reads_the_host_names_anew(tmp_path):
     cloud = fake_cloud.FakeCloud(tmp_path, kept_s=3600.0)
     cloud.ask('admin', 'GET', '/fairness/hosts')
     agents(cloud)[0].peers = ()

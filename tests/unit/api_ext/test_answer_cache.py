@@ -27,7 +27,7 @@ def counting():
     return make
 
 
-def test_a_value_is_used_again_until_it_is_too_old():
+def test_a_cached_value_is_reused_until_it_expires():
     clock = FakeClock()
     value = answer_cache.CachedValue(2.0, clock)
     make = counting()
@@ -38,19 +38,19 @@ def test_a_value_is_used_again_until_it_is_too_old():
     assert value.get(make) == 1
 
 
-def test_a_fresh_value_is_made_if_it_is_wanted():
+def test_a_fresh_value_is_computed_on_request():
     value = answer_cache.CachedValue(2.0, FakeClock())
     make = counting()
     assert [value.get(make), value.get(make, fresh=True)] == [0, 1]
 
 
-def test_nothing_is_kept_for_no_time():
+def test_a_cache_time_of_zero_caches_nothing():
     value = answer_cache.CachedValue(0.0, FakeClock())
     make = counting()
     assert [value.get(make), value.get(make)] == [0, 1]
 
 
-def test_a_failure_is_told_and_not_kept():
+def test_an_error_is_raised_and_not_cached():
     value = answer_cache.CachedValue(1000.0, FakeClock())
 
     def fail():

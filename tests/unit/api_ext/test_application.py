@@ -37,11 +37,11 @@ def fault_of(answer):
         ('/', False),
     ],
 )
-def test_only_paths_below_fairness_are_ours(path, is_ours):
+def test_only_paths_below_fairness_are_answered_by_the_filter(path, is_ours):
     assert application.is_fairness_request({'PATH_INFO': path}) is is_ours
 
 
-def test_everything_else_goes_on_to_nova(cloud):
+def test_all_other_paths_are_passed_to_nova(cloud):
     assert cloud.ask('alice', 'GET', '/servers').text == 'Nova itself'
 
 
@@ -51,7 +51,7 @@ def test_without_a_token_nothing_is_told(cloud):
     assert cloud.client.calls == []
 
 
-def test_the_project_of_the_url_is_that_of_the_token(cloud):
+def test_the_project_in_the_url_must_equal_that_of_the_token(cloud):
     url = '/{}/fairness/users/me'
     good = cloud.ask('alice', 'GET', url.format(fake_cloud.RED))
     assert good.status_code == 200
@@ -70,7 +70,7 @@ def test_the_project_of_the_url_is_that_of_the_token(cloud):
         ('PATCH', '/fairness/users/me', 'GET'),
     ],
 )
-def test_another_method_is_named_with_those_that_are_possible(
+def test_a_wrong_method_gives_405_with_the_allowed_methods(
     cloud, method, url, allowed
 ):
     answer = cloud.ask('admin', method, url)
@@ -83,7 +83,7 @@ def test_another_method_is_named_with_those_that_are_possible(
     'url',
     ['/fairness/no', '/fairness/hosts/a/b', '/fairness//hosts', '/fairness//'],
 )
-def test_there_is_no_such_url(cloud, url):
+def test_an_unknown_url_gives_404(cloud, url):
     answer = cloud.ask('admin', 'GET', url)
     assert answer.status_code == 404
     assert fault_of(answer) == 'The resource could not be found.'
@@ -103,7 +103,7 @@ def test_there_is_no_such_url(cloud, url):
         ('/fairness/hosts/%FF', 'UTF-8'),
     ],
 )
-def test_a_name_that_cannot_be_one_is_refused(cloud, url, what):
+def test_an_invalid_name_in_a_url_is_refused(cloud, url, what):
     answer = cloud.ask('admin', 'GET', url)
     assert answer.status_code == 400
     assert what in fault_of(answer)
@@ -127,7 +127,7 @@ def test_a_name_that_cannot_be_one_is_refused(cloud, url, what):
         ('&'.join(f'x{n}=1' for n in range(50)), 'decoded'),
     ],
 )
-def test_a_query_that_is_wrong_is_refused(cloud, query, what):
+def test_an_invalid_query_is_refused(cloud, query, what):
     answer = cloud.ask('admin', 'GET', f'/fairness/hosts?{query}')
     assert answer.status_code == 400
     assert what in fault_of(answer)
@@ -158,7 +158,7 @@ def test_a_query_that_is_wrong_is_refused(cloud, query, what):
         ({'set-metric': {'name': 'x', 'epoch': 9}}, 'epoch'),
     ],
 )
-def test_a_body_that_is_wrong_is_refused(cloud, body, what):
+def test_a_body_against_the_schema_is_refused(cloud, body, what):
     answer = cloud.ask(
         'admin', 'POST', ACTION, body, Content_Type='application/json'
     )
@@ -179,7 +179,7 @@ def test_a_body_that_is_not_json_is_refused(cloud, content_type):
     assert 'application/json' in fault_of(answer)
 
 
-def test_an_action_of_a_bare_curl_is_taken(cloud):
+def test_an_action_sent_by_plain_curl_is_accepted(cloud):
     form = 'application/x-www-form-urlencoded'
     body = b'{"pause": null}'
     answer = cloud.ask('admin', 'POST', ACTION, body, Content_Type=form)
@@ -190,7 +190,7 @@ def test_an_action_of_a_bare_curl_is_taken(cloud):
         assert 'is not JSON' in fault_of(answer)
 
 
-def test_only_actions_are_taken_as_a_form(cloud):
+def test_only_actions_accept_form_encoded_bodies(cloud):
     answer = cloud.ask(
         'admin',
         'PUT',
@@ -202,7 +202,7 @@ def test_only_actions_are_taken_as_a_form(cloud):
     assert 'expected application/json' in fault_of(answer)
 
 
-def test_a_charset_changes_nothing(cloud):
+def test_a_charset_in_the_content_type_is_ignored(cloud):
     answer = cloud.ask(
         'admin',
         'POST',
@@ -247,12 +247,12 @@ def test_a_caller_without_rights_is_refused_for_a_body_of_any_size(cloud):
         ({'X_OpenStack_Nova_API_Version': 'x' * 1000}, 400),
     ],
 )
-def test_a_microversion_is_accepted_if_it_is_one(cloud, headers, status):
+def test_only_a_valid_microversion_is_accepted(cloud, headers, status):
     answer = cloud.ask('alice', 'GET', '/fairness', **headers)
     assert answer.status_code == status
 
 
-def test_a_microversion_is_told_again(cloud):
+def test_a_microversion_is_repeated_in_the_answer(cloud):
     answer = cloud.ask(
         'alice', 'GET', '/fairness', OpenStack_API_Version='compute 2.79'
     )
@@ -260,13 +260,13 @@ def test_a_microversion_is_told_again(cloud):
     assert 'OpenStack-API-Version' in answer.headers['Vary']
 
 
-def test_head_is_get_without_a_body(cloud):
+def test_head_answers_as_get_without_a_body(cloud):
     answer = cloud.ask('alice', 'HEAD', '/fairness')
     assert answer.status_code == 200
     assert answer.body == b''
 
 
-def test_the_id_of_the_request_goes_with_every_call(cloud):
+def test_every_rpc_call_carries_the_request_id(cloud):
     cloud.ask('admin', 'GET', '/fairness/hosts')
     ids = {request_id for _, _, request_id in cloud.client.calls}
     assert len(ids) == 1
@@ -284,7 +284,7 @@ def test_without_a_usable_transport_the_answer_is_503(tmp_path):
     assert answer.headers['Retry-After'] == '5'
 
 
-def test_no_agent_at_all_is_503_everywhere_and_the_log_says_why(cloud, caplog):
+def test_without_any_agent_all_urls_give_503_and_log_the_reason(cloud, caplog):
     cloud.client.silent = {'cmp1', 'cmp2'}
     for url in (
         '/fairness',

@@ -26,7 +26,7 @@ class FakeMaker:
         return result
 
 
-def test_each_process_makes_its_own_once():
+def test_each_process_makes_one_connection():
     process_id = [1]
     connect = connection.PerProcess(
         FakeMaker('of 1', 'of 2'), lambda: process_id[0]
@@ -38,7 +38,7 @@ def test_each_process_makes_its_own_once():
     assert connect() == 'of 1'
 
 
-def test_a_forked_process_makes_its_own():
+def test_a_forked_process_makes_its_own_connection():
     connect = connection.PerProcess(os.getpid)
     assert connect() == os.getpid()
     reading, writing = os.pipe()
@@ -52,7 +52,7 @@ def test_a_forked_process_makes_its_own():
     os.close(writing)
 
 
-def test_a_failure_is_503_and_the_next_request_tries_again(caplog):
+def test_a_failed_connection_gives_503_and_is_tried_again(caplog):
     connect = connection.PerProcess(
         FakeMaker(ValueError('redis://:secret@host'), 'agents')
     )
@@ -72,7 +72,7 @@ def configuration(**fairness):
     return conf
 
 
-def test_a_broker_is_good_for_few_hosts_only():
+def test_a_broker_transport_is_allowed_for_few_hosts_only():
     conf = configuration(transport_url='fake://')
     conf.set_override('max_broker_hosts', 3, group='fairness_api')
     made = connection.connect_agents(conf)
@@ -80,7 +80,7 @@ def test_a_broker_is_good_for_few_hosts_only():
 
 
 @pytest.mark.parametrize(('hosts', 'is_refused'), [(3, False), (4, True)])
-def test_a_larger_domain_is_refused(hosts, is_refused):
+def test_a_domain_too_large_for_a_broker_is_refused(hosts, is_refused):
     names = tuple(f'cmp{number}' for number in range(hosts))
     client = fake_agents.FakeClient(fake_agents.FakeAgent('cmp0', peers=names))
     some = agents.Agents(client, agents.CallLimits(hosts_count=3))

@@ -109,14 +109,14 @@ def test_nova_names_host_and_owner_of_an_instance(location, monkeypatch):
     assert FakeComputeApi.made == 1
 
 
-def test_a_moving_instance_may_be_anywhere(location, monkeypatch):
+def test_a_migrating_instance_has_no_certain_host(location, monkeypatch):
     moving = instance(task_state='migrating')
     monkeypatch.setattr(FakeComputeApi, 'answer', moving)
     assert location(None, UUID).host is None
 
 
 @pytest.mark.parametrize('host', [None, ''])
-def test_an_instance_that_is_on_no_host_is_known(location, monkeypatch, host):
+def test_an_instance_without_a_host_is_located(location, monkeypatch, host):
     at_rest = instance(host=host, vm_state='shelved_offloaded')
     monkeypatch.setattr(FakeComputeApi, 'answer', at_rest)
     found = location(None, UUID)
@@ -124,7 +124,7 @@ def test_an_instance_that_is_on_no_host_is_known(location, monkeypatch, host):
 
 
 @pytest.mark.parametrize('answer', [NotFound(), Forbidden()])
-def test_an_instance_that_nova_does_not_show_is_not_there(
+def test_an_instance_hidden_by_nova_is_not_found(
     location, monkeypatch, answer
 ):
     monkeypatch.setattr(FakeComputeApi, 'answer', answer)
@@ -132,7 +132,7 @@ def test_an_instance_that_nova_does_not_show_is_not_there(
         location(None, UUID)
 
 
-def test_a_nova_that_cannot_say_is_503(location, monkeypatch):
+def test_an_error_of_nova_gives_503(location, monkeypatch):
     monkeypatch.setattr(FakeComputeApi, 'answer', OSError('secret password'))
     with pytest.raises(faults.Unavailable) as caught:
         location(None, UUID)

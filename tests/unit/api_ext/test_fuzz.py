@@ -37,14 +37,14 @@ def test_a_tenant_learns_nothing_by_trying(cloud):
     assert api_fuzz.run(schema(cloud, 'alice'), 'alice', 200, judge) >= 200
 
 
-def test_silent_hosts_are_503_at_most(cloud):
+def test_silent_hosts_give_no_worse_answer_than_503(cloud):
     fuzzed = schema(cloud, 'admin')
     cloud.client.silent = {'cmp1', 'cmp2'}
     assert api_fuzz.run(fuzzed, 'admin', 100) >= 100
 
 
 @pytest.mark.parametrize('status', [500, 502, 418])
-def test_an_answer_that_is_not_described_is_found(cloud, status):
+def test_the_fuzz_check_detects_an_undescribed_answer(cloud, status):
     fuzzed = schema(cloud, 'admin')
     cloud.own.answer = lambda request, context: webob.Response(
         status=status, json_body={}

@@ -121,7 +121,7 @@ def follow(cloud, url):
         ('?marker=x', [[]]),
     ],
 )
-def test_pages_follow_each_other(many, query, pages):
+def test_links_lead_through_all_pages_of_hosts(many, query, pages):
     assert follow(many, f'/fairness/hosts{query}') == pages
 
 
@@ -135,13 +135,13 @@ def test_only_the_hosts_of_a_page_are_asked(many):
     assert asked == {'cmp1', 'cmp2'}
 
 
-def test_a_page_whose_hosts_are_all_silent_leads_to_the_next(many):
+def test_a_page_of_silent_hosts_links_to_the_next_page(many):
     many.client.silent = {'cmp2', 'cmp3'}
     pages = follow(many, '/fairness/hosts?limit=2')
     assert pages == [['cmp0', 'cmp1'], [], ['cmp4']]
 
 
-def test_a_marker_that_is_gone_is_refused_in_another_order(many):
+def test_a_marker_of_a_removed_host_is_refused_in_other_sort_orders(many):
     answer = many.ask(
         'admin', 'GET', '/fairness/hosts?sort_key=metric&marker=cmp9'
     )
@@ -149,7 +149,7 @@ def test_a_marker_that_is_gone_is_refused_in_another_order(many):
     assert 'marker [cmp9]' in answer.json['badRequest']['message']
 
 
-def test_a_host_is_shown_with_all_it_says(cloud):
+def test_a_host_is_shown_with_its_full_status(cloud):
     answer = cloud.ask('auditor', 'GET', '/fairness/hosts/cmp1')
     assert answer.status_code == 200
     host = answer.json['host']
@@ -159,13 +159,13 @@ def test_a_host_is_shown_with_all_it_says(cloud):
     assert host['round']['number'] == 41
 
 
-def test_an_unknown_host_is_404(cloud):
+def test_an_unknown_host_gives_404(cloud):
     answer = cloud.ask('admin', 'GET', '/fairness/hosts/cmp9')
     assert answer.status_code == 404
     assert not any(host == 'cmp9' for host, _, _ in cloud.client.calls)
 
 
-def test_a_host_that_is_new_is_found(tmp_path):
+def test_a_newly_added_host_is_found(tmp_path):
     cloud = fake_cloud.FakeCloud(tmp_path, kept_s=3600.0)
     cloud.ask('admin', 'GET', '/fairness/hosts')
     cloud.client._agents['cmp3'] = fake_agents.FakeAgent('cmp3')
@@ -174,7 +174,7 @@ def test_a_host_that_is_new_is_found(tmp_path):
     assert answer.status_code == 200
 
 
-def test_a_host_that_is_silent_is_503(cloud):
+def test_a_silent_host_gives_503(cloud):
     cloud.client.silent = {'cmp2'}
     answer = cloud.ask('admin', 'GET', '/fairness/hosts/cmp2')
     assert answer.status_code == 503
@@ -185,7 +185,7 @@ def test_a_host_that_is_silent_is_503(cloud):
 @pytest.mark.parametrize(
     'broken', [None, [], {}, {'host': 'cmp2', 'peers': math.nan}]
 )
-def test_an_answer_that_is_broken_is_503(cloud, broken):
+def test_an_invalid_answer_gives_503(cloud, broken):
     cloud.client.broken = {'cmp2': broken}
     answer = cloud.ask('admin', 'GET', '/fairness/hosts/cmp2')
     assert answer.status_code == 503

@@ -44,7 +44,7 @@ def test_operators_see_any_instance_and_its_host(cloud, who):
     assert answer.json['instance']['host'] == 'cmp2'
 
 
-def test_members_of_its_project_see_it(cloud):
+def test_members_of_the_project_see_an_instance(cloud):
     answer = ask(cloud, 'bob', fake_cloud.ALICES)
     assert answer.status_code == 200
     assert 'host' not in answer.json['instance']
@@ -58,7 +58,7 @@ def test_a_server_of_another_user_looks_like_one_that_is_not_there(cloud, who):
     assert theirs.text == none.text.replace(NOT_THERE, fake_cloud.ALICES)
 
 
-def test_an_agent_that_says_no_summary_yet_is_understood(cloud):
+def test_an_answer_of_an_older_agent_without_summary_is_shown(cloud):
     agent = cloud.client._agents['cmp1']
     answer = agent.instance(fake_cloud.ALICES)
     for key in ('summary', 'user_name', 'project_name'):
@@ -70,7 +70,7 @@ def test_an_agent_that_says_no_summary_yet_is_understood(cloud):
     assert 'summary' not in answer.json['instance']
 
 
-def test_capital_letters_are_the_same_uuid(cloud):
+def test_a_uuid_in_capital_letters_is_accepted(cloud):
     vm = 'abcdefab-1111-4111-8111-111111111111'
     cloud.client._agents['cmp1'].vms.append(
         fake_agents.FakeVm(vm, fake_cloud.ALICE, fake_cloud.RED)
@@ -78,7 +78,7 @@ def test_capital_letters_are_the_same_uuid(cloud):
     assert ask(cloud, 'alice', vm.upper()).status_code == 200
 
 
-def test_an_instance_that_a_silent_host_may_know_is_503(cloud):
+def test_an_instance_that_may_be_on_a_silent_host_gives_503(cloud):
     cloud.client.silent = {'cmp2'}
     answer = ask(cloud, 'carol', fake_cloud.CAROLS)
     assert answer.status_code == 503
@@ -96,7 +96,7 @@ def test_an_instance_that_a_silent_host_may_know_is_503(cloud):
         {'summary': ['x']},
     ],
 )
-def test_an_answer_that_is_broken_is_503(cloud, change):
+def test_an_invalid_answer_gives_503(cloud, change):
     agent = cloud.client._agents['cmp1']
     answer = agent.instance(fake_cloud.ALICES)
     answer['instance'].update(change)
@@ -139,7 +139,7 @@ def located(tmp_path):
     return fake_cloud.FakeCloud(tmp_path, locate=nova)
 
 
-def test_where_nova_knows_the_host_only_that_one_is_asked(located):
+def test_only_the_host_named_by_nova_is_asked(located):
     answer = ask(located, 'alice', fake_cloud.ALICES)
     assert answer.status_code == 200
     assert [call[:2] for call in located.client.calls] == [
@@ -151,12 +151,12 @@ def test_while_an_instance_moves_all_hosts_are_asked(located):
     assert ask(located, 'bob', fake_cloud.BOBS).status_code == 200
 
 
-def test_a_server_unknown_to_nova_is_not_there(located):
+def test_a_server_unknown_to_nova_gives_404(located):
     assert ask(located, 'admin', NOT_THERE).status_code == 404
     assert located.client.calls == []
 
 
-def test_a_deleted_server_is_told_of_by_its_request(located):
+def test_a_deleted_server_is_described_by_its_request(located):
     with_request(
         located, NOT_THERE, standing='ended', user_id=fake_cloud.ALICE,
         status='ended: its server was deleted', server_names=['web-1'],
@@ -187,7 +187,7 @@ def test_a_deleted_server_of_several_does_not_end_their_request(located):
     assert found['summary'].endswith(f'{NOT_THERE} also has other servers.')
 
 
-def test_a_deleted_server_of_another_project_is_not_there(located):
+def test_a_deleted_server_of_another_project_gives_404(located):
     with_request(located, NOT_THERE)
     assert ask(located, 'carol', NOT_THERE).status_code == 404
 
@@ -197,7 +197,7 @@ def test_a_caller_without_the_right_to_see_a_server_calls_no_agents(located):
     assert located.client.calls == []
 
 
-def test_of_an_instance_that_its_host_does_not_know_words_are_said(located):
+def test_an_instance_unknown_to_its_host_gets_a_sentence(located):
     answer = ask(located, 'carol', fake_cloud.CAROLS)
     assert answer.status_code == 200
     assert 'has not noticed it' in answer.json['instance']['summary']
@@ -223,7 +223,7 @@ def at_rest(located, host, state):
         ('', 'new', 'has not noticed it'),
     ],
 )
-def test_an_instance_that_does_not_run_is_answered_in_words(
+def test_an_instance_that_does_not_run_gets_a_sentence(
     located, host, state, said
 ):
     answer = at_rest(located, host, state)
@@ -241,7 +241,7 @@ def test_an_instance_in_error_may_run(located):
     assert answer.json['instance']['weights'] == {'cpu': 0.7}
 
 
-def test_an_agent_that_fails_is_503(located, monkeypatch):
+def test_a_failing_agent_gives_503(located, monkeypatch):
     def call(self, host, method, arguments):
         raise exception.RpcError('KeyError: a bug')
 
@@ -251,7 +251,7 @@ def test_an_agent_that_fails_is_503(located, monkeypatch):
     assert 'KeyError' not in answer.text
 
 
-def test_while_hosts_are_silent_others_instances_are_as_unknown_ones(cloud):
+def test_foreign_instances_look_unknown_while_hosts_are_silent(cloud):
     cloud.client.silent = {'cmp2'}
     never = fake_cloud.ALICES.replace('1', '9')
     said = [
@@ -273,7 +273,7 @@ def with_request(cloud, uuid, **more):
     cloud.requests.operations.items[uuid] = item
 
 
-def test_a_server_that_waits_is_told_its_place(tmp_path):
+def test_a_waiting_server_shows_its_position(tmp_path):
     at_rest = http_request.Owner(
         '', fake_cloud.ALICE, fake_cloud.RED, 'web', 'building'
     )
@@ -300,7 +300,7 @@ def test_a_server_at_rest_for_the_queue_is_shown_without_agents(
     assert located.requests.rpc.calls == [(None, 'get_request')]
 
 
-def test_a_server_that_leaves_is_told_so_beside_how_it_fares(cloud):
+def test_a_leaving_server_shows_its_eviction_and_its_heaviness(cloud):
     with_request(
         cloud, fake_cloud.ALICES, state='active', standing='leaves',
         status='leaves at 01:35',
@@ -313,7 +313,7 @@ def test_a_server_that_leaves_is_told_so_beside_how_it_fares(cloud):
 
 
 @pytest.mark.parametrize('state', ['shelved', 'stopped', 'active'])
-def test_a_server_that_leaves_now_is_not_told_to_start_it(located, state):
+def test_a_server_being_evicted_gets_no_advice_to_start_it(located, state):
     with_request(
         located, fake_cloud.ALICES, state='active', standing='leaves',
         status='leaves now, and returns by itself',
@@ -323,7 +323,7 @@ def test_a_server_that_leaves_now_is_not_told_to_start_it(located, state):
     assert (found['summary'], found['advice']) == (said, [said])
 
 
-def test_a_server_that_leaves_is_told_so_while_its_agent_is_silent(located):
+def test_a_leaving_server_is_shown_while_its_agent_is_silent(located):
     located.client.silent = {'cmp1'}
     assert ask(located, 'alice', fake_cloud.ALICES).status_code == 503
     with_request(
@@ -335,7 +335,7 @@ def test_a_server_that_leaves_is_told_so_while_its_agent_is_silent(located):
     assert found['advice'] == [found['summary']]
 
 
-def test_a_server_that_runs_is_told_nothing_more(cloud):
+def test_a_running_server_shows_no_queue_state(cloud):
     with_request(cloud, fake_cloud.ALICES, standing='runs', status='runs')
     found = ask(cloud, 'alice', fake_cloud.ALICES).json['instance']
     assert found['summary'] == 'Nothing slows this VM down.'
@@ -343,7 +343,7 @@ def test_a_server_that_runs_is_told_nothing_more(cloud):
 
 
 @pytest.mark.parametrize('standing', ['leaves', 'moves'])
-def test_news_of_another_server_of_a_build_are_not_told(cloud, standing):
+def test_a_server_shows_no_events_of_its_siblings(cloud, standing):
     with_request(
         cloud, fake_cloud.ALICES, standing=standing, status='goes',
         servers=[fake_cloud.ALICES, fake_cloud.BOBS],
@@ -352,7 +352,7 @@ def test_news_of_another_server_of_a_build_are_not_told(cloud, standing):
     assert 'standing' not in found
 
 
-def test_a_request_of_another_project_says_nothing(cloud):
+def test_a_request_of_another_project_adds_nothing_to_a_server(cloud):
     with_request(cloud, fake_cloud.ALICES)
     item = cloud.requests.operations.items[fake_cloud.ALICES]
     item['project_id'] = fake_cloud.BLUE
@@ -370,7 +370,7 @@ def test_a_server_is_shown_without_the_cluster_service(cloud, error):
     assert answer.json['instance']['summary'] == 'Nothing slows this VM down.'
 
 
-def test_a_service_that_says_no_standing_yet_is_not_joined(cloud):
+def test_an_older_service_without_standing_adds_nothing(cloud):
     with_request(cloud, fake_cloud.ALICES)
     del cloud.requests.operations.items[fake_cloud.ALICES]['standing']
     answer = ask(cloud, 'alice', fake_cloud.ALICES)

@@ -18,7 +18,7 @@ def document(cloud):
     return answer.json
 
 
-def test_it_names_every_url_and_method(document):
+def test_the_openapi_document_names_every_url_and_method(document):
     named = {
         (path, method.upper())
         for path, item in document['paths'].items()
@@ -28,20 +28,20 @@ def test_it_names_every_url_and_method(document):
     assert named == {(route.path, route.method) for route in routes.ROUTES}
 
 
-def test_it_describes_the_schema_of_the_table(document):
+def test_the_openapi_document_has_the_schemas_of_the_route_table(document):
     operation = document['paths']['/fairness/{host}/action']['post']
     body = operation['requestBody']['content']['application/json']['schema']
     assert body == action.REQUEST
     assert set(body['properties']) == set(action.METHODS)
 
 
-def test_every_schema_is_one():
+def test_every_schema_is_valid_json_schema():
     for route in routes.ROUTES:
         for schema in (route.query, route.answer, route.body or True):
             jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def test_every_place_of_a_url_and_every_fault_is_described(document):
+def test_openapi_describes_all_url_parameters_and_faults(document):
     for path, item in document['paths'].items():
         places = {part['name'] for part in item.get('parameters', ())}
         assert places == {
@@ -120,7 +120,9 @@ URLS = {
 @pytest.mark.parametrize('who', ['admin', 'alice'])
 @pytest.mark.parametrize('is_partial', [False, True])
 @pytest.mark.parametrize('route', routes.ROUTES, ids=lambda route: route.name)
-def test_every_answer_is_as_described(cloud, route, is_partial, who):
+def test_every_answer_matches_its_openapi_schema(
+    cloud, route, is_partial, who
+):
     cloud.client.silent = {'cmp2'} if is_partial else set()
     body = BODIES.get(route.name)
     answer = cloud.ask(who, route.method, URLS[route.name], body)

@@ -29,7 +29,21 @@ def test_operators_see_all_users_with_the_sum_of_their_instances(cloud):
     ]
 
 
-def test_the_heaviest_come_first_if_wanted(cloud):
+def test_the_heaviness_by_the_shadow_metric_is_shown_if_there_is_one(cloud):
+    url = '/fairness/users'
+    for agent in cloud.client._agents.values():
+        agent.shadow = 'AssetFairnessMetric'
+    for item in cloud.ask('auditor', 'GET', url).json['users']:
+        assert item['shadow_metric'] == 'AssetFairnessMetric'
+        assert item['shadow_heaviness_quotas'] == 2 * item['heaviness_quotas']
+    url = f'/fairness/users/{fake_cloud.ALICE}'
+    told = cloud.ask('alice', 'GET', url).json['user']
+    assert told['shadow_heaviness_quotas'] == 1.0
+    told = cloud.ask('admin', 'GET', '/fairness/projects').json['projects']
+    assert {item['shadow_metric'] for item in told} == {'AssetFairnessMetric'}
+
+
+def test_users_can_be_sorted_by_heaviness(cloud):
     url = '/fairness/users?sort_key=heaviness_quotas&sort_dir=desc&limit=2'
     answer = cloud.ask('admin', 'GET', url)
     assert [item['id'] for item in answer.json['users']] == [
@@ -42,7 +56,7 @@ def test_the_heaviest_come_first_if_wanted(cloud):
 
 @pytest.mark.parametrize('who', ['alice', 'bob', 'carol', 'nobody'])
 @pytest.mark.parametrize('url', ['users', 'projects'])
-def test_others_see_no_list(cloud, who, url):
+def test_non_operators_cannot_list_users(cloud, who, url):
     assert cloud.ask(who, 'GET', f'/fairness/{url}').status_code == 403
     assert cloud.client.calls == []
 
@@ -81,18 +95,18 @@ def test_an_operator_sees_any_user(cloud):
     assert answer.json['not_reached'] == []
 
 
-def test_a_user_without_instances_is_404(cloud):
+def test_a_user_without_instances_gives_404(cloud):
     answer = cloud.ask('admin', 'GET', '/fairness/users/me')
     assert answer.status_code == 404
 
 
-def test_a_user_that_only_a_silent_host_may_know_is_503(cloud):
+def test_a_user_that_may_be_on_a_silent_host_gives_503(cloud):
     cloud.client.silent = {'cmp2'}
     answer = cloud.ask('admin', 'GET', '/fairness/users/me')
     assert answer.status_code == 503
 
 
-def test_where_projects_are_compared_no_user_is_known(cloud):
+def test_users_give_404_where_projects_are_compared(cloud):
     for agent in cloud.client._agents.values():
         agent.entity = 'project'
         agent.heaviness_elsewhere = {}
@@ -101,7 +115,7 @@ def test_where_projects_are_compared_no_user_is_known(cloud):
     assert {item['scope'] for item in projects['projects']} == {'domain'}
 
 
-def test_projects_are_added_up(cloud):
+def test_projects_sum_up_their_hosts(cloud):
     cloud.client._agents['cmp2'].vms.append(
         fake_agents.FakeVm('x', fake_cloud.BOB, fake_cloud.RED, 2.0)
     )
@@ -129,7 +143,7 @@ def test_another_project_is_not_shown(cloud):
     assert cloud.ask('alice', 'GET', url).status_code == 403
 
 
-def test_a_token_of_the_system_has_no_project(cloud):
+def test_a_system_token_sees_no_own_project(cloud):
     answer = cloud.ask('auditor', 'GET', '/fairness/projects/me')
     assert answer.status_code == 400
     assert 'no project' in answer.json['badRequest']['message']
@@ -146,7 +160,9 @@ def test_a_token_of_the_system_has_no_project(cloud):
     ],
 )
 @pytest.mark.parametrize('url', ['users', 'projects'])
-def test_an_answer_that_is_broken_is_missing(cloud, broken, url):
+def test_a_host_with_an_invalid_answer_is_listed_as_missing(
+    cloud, broken, url
+):
     cloud.client.broken = {'cmp2': broken}
     answer = cloud.ask('admin', 'GET', f'/fairness/{url}')
     assert answer.status_code == 200
@@ -182,7 +198,28 @@ def test_one_host_that_is_cut_off_does_not_change_a_users_heaviness():
     assert merged['u']['instances_count'] == 3
 
 
-def test_an_unknown_number_of_an_account_is_left_out():
+def shadowed(metric, number):
+    part = owners.OwnerNumbers(1.0, 1, {}, number)
+    return owners.HostOwners(owners.DOMAIN, {'u': part}, metric)
+
+
+def test_numbers_of_different_shadow_metrics_are_not_mixed():
+    hosts = {
+        'a': shadowed('B', 5.0),
+        'b': shadowed('A', 0.1),
+        'c': shadowed('A', 0.3),
+        'd': shadowed('', None),
+    }
+    merged = owners.merge_hosts(hosts)['u']
+    assert merged['shadow_metric'] == 'A'
+    assert merged['shadow_heaviness_quotas'] == pytest.approx(0.2)
+    hosts.pop('c')
+    assert owners.merge_hosts(hosts)['u']['shadow_metric'] == 'A'
+    merged = owners.merge_hosts({'d': hosts['d']})['u']
+    assert 'shadow_metric' not in merged
+
+
+def test_an_unknown_number_of_an_account_is_omitted():
     merged = owners.merge_hosts(
         {'a': account(u=None, v=None), 'b': account(u=2.0), 'c': account()}
     )

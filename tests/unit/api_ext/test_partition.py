@@ -50,7 +50,7 @@ def test_a_target_is_set_and_taken_back(cloud):
             assert shown['target'] == target
 
 
-def test_a_host_that_does_not_move_is_not_there(cloud):
+def test_a_host_outside_the_border_gives_404(cloud):
     for method, url, body in (
         ('GET', f'{HOSTS}/h9', None),
         ('POST', f'{HOSTS}/h9/action', {'move': None}),
@@ -63,13 +63,13 @@ def test_a_host_that_does_not_move_is_not_there(cloud):
 @pytest.mark.parametrize(
     'body', [{}, {'fly': None}, {'move': 3}, {'move': None, 'cancel': None}]
 )
-def test_an_action_that_is_none_is_refused(cloud, body):
+def test_an_unknown_action_is_refused(cloud, body):
     answer = cloud.ask('admin', 'POST', f'{HOSTS}/h1/action', body)
     assert answer.status_code == 400
 
 
 @pytest.mark.parametrize('url', [URL, HOSTS, f'{HOSTS}/h1'])
-def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, url):
+def test_an_error_of_the_service_gives_503_without_details(cloud, url):
     cloud.requests.operations.error = exception.StoreAway('password')
     answer = cloud.ask('admin', 'GET', url)
     assert answer.status_code == 503
@@ -79,7 +79,7 @@ def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, url):
     assert cloud.ask('admin', 'GET', url).status_code == 503
 
 
-def test_where_no_host_moves_it_is_said(cloud):
+def test_without_a_border_the_answer_says_so(cloud):
     cloud.requests.operations.error = exception.UnknownHost('no host moves')
     answer = cloud.ask('admin', 'GET', URL)
     assert answer.status_code == 404

@@ -35,7 +35,7 @@ def test_a_plan_is_approved_and_stopped_by_administrators(cloud):
     assert shown['moves'][0]['state'] == 'moved'
 
 
-def test_a_plan_that_empties_a_host_is_asked_for(cloud):
+def test_a_plan_that_empties_a_host_can_be_requested(cloud):
     assert (
         cloud.ask('auditor', 'POST', URL, {'empty': 'h1'}).status_code == 403
     )
@@ -51,12 +51,12 @@ def test_a_plan_that_empties_a_host_is_asked_for(cloud):
 @pytest.mark.parametrize(
     'body', [{}, {'fly': None}, {'stop': 3}, {'stop': None, 'approve': None}]
 )
-def test_an_action_that_is_none_is_refused(cloud, body):
+def test_an_unknown_action_is_refused(cloud, body):
     answer = cloud.ask('admin', 'POST', f'{URL}/{FIRST}/action', body)
     assert answer.status_code == 400
 
 
-def test_a_plan_that_is_not_there_is_said(cloud):
+def test_an_unknown_plan_gives_404(cloud):
     gone = fake_requests.REDS
     for method, url, body in (
         ('GET', f'{URL}/{gone}', None),
@@ -69,7 +69,7 @@ def test_a_plan_that_is_not_there_is_said(cloud):
 
 
 @pytest.mark.parametrize('url', [URL, f'{URL}/{FIRST}'])
-def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, url):
+def test_an_error_of_the_service_gives_503_without_details(cloud, url):
     cloud.requests.operations.error = exception.StoreAway('password')
     answer = cloud.ask('admin', 'GET', url)
     assert answer.status_code == 503

@@ -8,7 +8,7 @@ from tests.unit.api_ext import fake_agents
 from tests.unit.api_ext import fake_cloud
 
 
-def test_all_callers_are_told_the_installed_plugins(cloud):
+def test_all_callers_see_the_installed_plugins(cloud):
     answer = cloud.ask('alice', 'GET', '/fairness')
     assert answer.status_code == 200
     assert answer.json == {
@@ -61,7 +61,7 @@ def without(answer):
     }
 
 
-def test_operators_are_told_which_hosts_lack_one(cloud):
+def test_operators_see_which_hosts_lack_a_plugin(cloud):
     answer = cloud.ask('admin', 'GET', '/fairness/')
     assert without(answer) == {
         'DominantShareMetric': [],
@@ -71,7 +71,7 @@ def test_operators_are_told_which_hosts_lack_one(cloud):
     assert 'partial' not in answer.json
 
 
-def test_a_host_where_it_cannot_be_loaded_lacks_it(tmp_path):
+def test_a_host_that_cannot_load_a_plugin_lacks_it(tmp_path):
     broken = fake_agents.FakeAgent('cmp1', peers=('cmp2',))
     broken.metrics['TrialMetric'] = 'unusable: it has no method'
     well = fake_agents.FakeAgent('cmp2', peers=('cmp1',))
@@ -98,18 +98,20 @@ def test_a_silent_host_makes_the_answer_partial(cloud):
     assert 'cmp' not in str(told)
 
 
-def test_an_answer_that_is_broken_is_missing(cloud):
+def test_a_host_with_an_invalid_answer_is_listed_as_missing(cloud):
     for broken in (None, [], {'metrics': 3}, {'metrics': [{}]}, 'x'):
         cloud.client.broken = {'cmp2': broken}
         told = cloud.ask('admin', 'GET', '/fairness').json
         assert [item['host'] for item in told['not_reached']] == ['cmp2']
 
 
-def test_a_caller_without_a_role_is_told_nothing(cloud):
+def test_a_caller_without_a_role_sees_no_plugin(cloud):
     assert cloud.ask('nobody', 'GET', '/fairness').status_code == 403
 
 
-def test_an_agent_of_an_older_release_is_missing(cloud, monkeypatch):
+def test_a_host_with_an_older_agent_is_missing_from_the_plugins(
+    cloud, monkeypatch
+):
     real = type(cloud.client)._call
 
     def call(self, host, method, arguments):
@@ -132,7 +134,7 @@ def test_agents_of_an_older_release_do_not_name_the_plugins_in_force():
     assert plugin.parse_plugins(agent.plugins())['policy'] == {'feedback': ''}
 
 
-def test_why_a_plugin_is_unusable_is_for_operators(tmp_path):
+def test_only_operators_see_why_a_plugin_is_unusable(tmp_path):
     broken = fake_agents.FakeAgent('cmp1')
     why = 'unusable: /opt/secret/place.py on cmp1 cannot be read'
     broken.metrics['TrialMetric'] = why

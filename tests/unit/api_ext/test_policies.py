@@ -78,12 +78,12 @@ ALLOWED = {
 """Who may, of something that is Alice's in the red project."""
 
 
-def test_the_table_names_every_rule():
+def test_the_reference_table_names_every_policy_rule():
     assert {rule.name for rule in policies.list_rules()} == set(ALLOWED)
 
 
 @pytest.mark.parametrize('rule', ALLOWED)
-def test_the_defaults_are_as_described(cloud, rule):
+def test_default_policies_equal_the_reference_table(cloud, rule):
     target = {'user_id': fake_cloud.ALICE, 'project_id': fake_cloud.RED}
     allowed = {
         who
@@ -97,7 +97,7 @@ def test_the_defaults_are_as_described(cloud, rule):
     assert allowed == ALLOWED[rule]
 
 
-def test_an_instance_of_ones_own_in_another_project_is_not_shown(cloud):
+def test_an_own_instance_of_another_project_is_not_shown(cloud):
     values = {**fake_cloud.TOKENS['alice'], 'project_id': fake_cloud.BLUE}
     assert not cloud.enforcement.allows(
         'os_fairness_api:instances:show',
@@ -106,7 +106,7 @@ def test_an_instance_of_ones_own_in_another_project_is_not_shown(cloud):
     )
 
 
-def test_every_route_asks_for_a_rule_that_exists():
+def test_every_route_checks_an_existing_policy_rule():
     names = {rule.name for rule in policies.list_rules()}
     for route in routes.ROUTES:
         assert set(route.rules) <= names
@@ -122,7 +122,7 @@ def test_every_rule_names_an_url_that_exists():
     assert named == known
 
 
-def test_an_operators_file_counts(tmp_path):
+def test_a_policy_file_of_the_operator_overrides_defaults(tmp_path):
     path = tmp_path / 'policy.yaml'
     path.write_text(yaml.safe_dump({'os_fairness_api:hosts:list': '@'}))
     conf = cfg.ConfigOpts()

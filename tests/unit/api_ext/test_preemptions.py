@@ -47,7 +47,7 @@ def test_the_owner_of_a_preemptor_learns_no_names_of_others(cloud):
         assert known[LENT]['user_id'] not in shown.text
 
 
-def test_preemptions_of_others_are_not_there(cloud):
+def test_preemptions_of_other_projects_give_404(cloud):
     url = '/fairness/preemptions'
     for uuid in (OTHERS, LENT.replace('1', '9')):
         for asked in (f'{url}/{uuid}', f'{url}?marker={uuid}'):

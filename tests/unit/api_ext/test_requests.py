@@ -28,13 +28,13 @@ def test_a_project_sees_its_own_requests_and_no_others(cloud):
 
 
 @pytest.mark.parametrize('who', ['admin', 'auditor'])
-def test_operators_see_all(cloud, who):
+def test_operators_see_requests_of_all_projects(cloud, who):
     url = '/fairness/requests?all_projects=true'
     assert uuids(cloud.ask(who, 'GET', url)) == [REDS, BLUES]
 
 
 @pytest.mark.parametrize('who', ['alice', 'carol', 'nobody'])
-def test_others_do_not(cloud, who):
+def test_non_operators_cannot_list_all_requests(cloud, who):
     url = '/fairness/requests?all_projects=true'
     assert cloud.ask(who, 'GET', url).status_code == 403
     assert cloud.requests.rpc.calls == []
@@ -51,7 +51,7 @@ def test_a_list_comes_in_pages(cloud):
     assert 'requests_links' not in second.json
 
 
-def test_those_that_are_preemptible_are_listed_alone(cloud):
+def test_preemptible_requests_can_be_listed_alone(cloud):
     cloud.requests.operations.items[BLUES]['preemptible'] = True
     for wanted, found in (('true', [BLUES]), ('false', [REDS])):
         url = f'/fairness/requests?all_projects=true&preemptible={wanted}'
@@ -75,7 +75,7 @@ def test_those_that_are_preemptible_are_listed_alone(cloud):
         ('ended=true&running=true', {'states': frozenset(S)}),
     ],
 )
-def test_requests_are_looked_for(cloud, query, wanted):
+def test_requests_can_be_filtered(cloud, query, wanted):
     answer = cloud.ask('alice', 'GET', f'/fairness/requests?{query}')
     assert uuids(answer) == [REDS]
     found = cloud.requests.operations.wanted
@@ -85,7 +85,7 @@ def test_requests_are_looked_for(cloud, query, wanted):
 @pytest.mark.parametrize(
     'query', ['state=lost', 'since=noon', 'since=9999-99-99', 'server=x']
 )
-def test_a_filter_of_requests_that_is_none_is_refused(cloud, query):
+def test_an_unknown_filter_of_requests_is_refused(cloud, query):
     answer = cloud.ask('alice', 'GET', f'/fairness/requests?{query}')
     assert answer.status_code == 400
 
@@ -103,9 +103,7 @@ def test_a_filter_of_requests_that_is_none_is_refused(cloud, query):
         ('host=cmp1', False),
     ],
 )
-def test_those_that_just_run_are_hidden_unless_they_are_meant(
-    cloud, query, hides
-):
+def test_running_requests_are_listed_only_on_request(cloud, query, hides):
     cloud.ask('admin', 'GET', f'/fairness/requests?{query}')
     wanted = cloud.requests.operations.wanted
     assert (wanted is not None and wanted.unsettled) == hides
@@ -114,7 +112,7 @@ def test_those_that_just_run_are_hidden_unless_they_are_meant(
 @pytest.mark.parametrize(
     ('who', 'code'), [('admin', 200), ('auditor', 200), ('alice', 403)]
 )
-def test_hosts_are_a_filter_for_operators(cloud, who, code):
+def test_only_operators_may_filter_requests_by_host(cloud, who, code):
     url = '/fairness/requests?all_projects=true&host=cmp1'
     assert cloud.ask(who, 'GET', url).status_code == code
     if who == 'alice':
@@ -122,7 +120,7 @@ def test_hosts_are_a_filter_for_operators(cloud, who, code):
         assert cloud.ask(who, 'GET', url).status_code == code
 
 
-def test_requests_of_a_named_project_are_for_its_readers(cloud):
+def test_only_readers_of_a_project_may_name_it_as_a_filter(cloud):
     own = cloud.requests.operations.items[REDS]['project_id']
     other = cloud.requests.operations.items[BLUES]['project_id']
 
@@ -145,7 +143,9 @@ def test_requests_of_a_named_project_are_for_its_readers(cloud):
          {'key': K.REASON, 'since': 1767571200.0}),
     ],
 )  # fmt: skip
-def test_waits_are_those_of_the_own_project(cloud, query, wanted):
+def test_wait_times_are_those_of_the_project_of_the_caller(
+    cloud, query, wanted
+):
     answer = cloud.ask('alice', 'GET', f'/fairness/waits{query}')
     assert answer.status_code == 200
     own = cloud.requests.operations.items[REDS]['project_id']
@@ -153,7 +153,7 @@ def test_waits_are_those_of_the_own_project(cloud, query, wanted):
     assert found == waits.WaitFilter(project=own, **wanted)
 
 
-def test_waits_of_others_are_for_operators(cloud):
+def test_only_operators_see_wait_times_of_other_projects(cloud):
     other = cloud.requests.operations.items[BLUES]['project_id']
     for query in (f'project_id={other}', 'all_projects=true'):
         url = f'/fairness/waits?{query}'
@@ -165,7 +165,7 @@ def test_waits_of_others_are_for_operators(cloud):
         }  # fmt: skip
 
 
-def test_waits_are_listed_in_pages(cloud):
+def test_wait_times_are_listed_in_pages(cloud):
     url = '/fairness/waits?all_projects=true&limit=1'
     first = cloud.ask('admin', 'GET', url).json
     [link] = first['waits_links']
@@ -175,12 +175,12 @@ def test_waits_are_listed_in_pages(cloud):
 
 
 @pytest.mark.parametrize('query', ['by=host', 'since=noon', 'colour=red'])
-def test_waits_of_no_group_are_refused(cloud, query):
+def test_wait_times_by_an_unknown_group_are_refused(cloud, query):
     answer = cloud.ask('alice', 'GET', f'/fairness/waits?{query}')
     assert answer.status_code == 400
 
 
-def test_an_older_service_lists_no_others_instead(cloud):
+def test_an_older_service_without_filters_lists_no_other_requests(cloud):
     cloud.requests.operations.error = exception.BadArgument(
         "list_requests() got an unexpected keyword argument 'filters'"
     )
@@ -188,19 +188,19 @@ def test_an_older_service_lists_no_others_instead(cloud):
     assert answer.status_code == 503
 
 
-def test_a_filter_that_the_service_refuses_is_told(cloud):
+def test_an_error_of_a_filter_from_the_service_is_returned(cloud):
     cloud.requests.operations.error = exception.BadArgument('state is odd')
     answer = cloud.ask('alice', 'GET', '/fairness/requests?state=failed')
     assert answer.status_code == 400
     assert 'state is odd' in answer.text
 
 
-def test_a_marker_of_another_project_is_not_there(cloud):
+def test_a_marker_of_another_project_gives_404(cloud):
     url = f'/fairness/requests?marker={BLUES}'
     assert cloud.ask('alice', 'GET', url).status_code == 404
 
 
-def test_a_request_of_another_project_is_not_there(cloud):
+def test_a_request_of_another_project_gives_404(cloud):
     assert (
         cloud.ask('alice', 'GET', f'/fairness/requests/{REDS}').json[
             'request'
@@ -231,7 +231,7 @@ def test_the_history_of_a_request_is_shown_where_it_is_asked_for(cloud):
 
 
 @pytest.mark.parametrize('who', ['carol', 'nobody'])
-def test_the_history_of_a_request_of_another_project_is_not_there(cloud, who):
+def test_the_history_of_a_request_of_another_project_gives_404(cloud, who):
     url = f'/fairness/requests/{REDS}?events=true'
     answer = cloud.ask(who, 'GET', url)
     assert answer.status_code == 404
@@ -320,7 +320,7 @@ def test_a_body_that_is_no_action_is_refused(cloud, body):
     assert not cloud.requests.operations.done
 
 
-def test_a_cancel_that_is_too_late_is_a_conflict(cloud):
+def test_a_cancel_that_is_too_late_gives_409(cloud):
     url = f'/fairness/requests/{REDS}/action'
     cloud.ask('alice', 'POST', url, {'cancel': None})
     answer = cloud.ask('alice', 'POST', url, {'cancel': {}})
@@ -334,7 +334,7 @@ def test_everybody_sees_how_full_the_cloud_is(cloud):
     assert cloud.ask('nobody', 'GET', '/fairness/capacity').status_code == 403
 
 
-def test_the_process_that_acts_is_found(cloud):
+def test_requests_go_to_the_leading_process(cloud):
     cloud.requests.rpc.leader = 'other'
     cloud.ask('alice', 'GET', f'/fairness/requests/{REDS}')
     assert cloud.requests.rpc.calls == [
@@ -351,7 +351,7 @@ def test_the_process_that_acts_is_found(cloud):
         exception.CloudAway('placement answers 503'),
     ],
 )
-def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
+def test_an_error_of_the_service_gives_503_without_details(cloud, error):
     cloud.requests.operations.error = error
     for url in URLS:
         answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
@@ -376,7 +376,7 @@ def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
         {'preemptions': [{}], 'preemption': {}},
     ],
 )
-def test_an_answer_that_is_broken_is_503(cloud, broken):
+def test_an_invalid_answer_gives_503(cloud, broken):
     cloud.requests.rpc.broken = broken
     for url in URLS:
         answer = cloud.ask('alice', 'GET', f'/fairness/{url}')

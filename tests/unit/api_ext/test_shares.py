@@ -81,12 +81,12 @@ def test_managers_divide_their_accounts_among_all_right_below(
         {'account': 'p', 'share': 1, 'parent': 'q'},
     ],
 )
-def test_a_body_that_is_no_share_is_refused(cloud, body):
+def test_an_invalid_share_in_a_body_is_refused(cloud, body):
     answer = cloud.ask('admin', 'PUT', '/fairness/shares', body)
     assert answer.status_code == 400
 
 
-def test_a_share_that_the_service_refuses_says_why(cloud):
+def test_a_share_refused_by_the_service_returns_the_reason(cloud):
     cloud.requests.operations.error = exception.UnknownAccount('p')
     assert put(cloud, 'admin', 'p', None).status_code == 404
     cloud.requests.operations.error = exception.UnknownAccount(
@@ -141,7 +141,7 @@ def test_shares_come_in_pages(cloud):
     assert 'shares_links' not in second.json
 
 
-def test_a_marker_of_shares_that_may_not_be_seen_is_not_there(cloud):
+def test_a_marker_of_hidden_shares_gives_404(cloud):
     for marker in ('physics', 'none'):
         url = f'/fairness/shares?marker={marker}'
         assert cloud.ask('alice', 'GET', url).status_code == 404
@@ -169,9 +169,7 @@ def test_a_dry_run_needs_the_right_to_change_and_changes_nothing(
     assert tried(cloud, 'admin', 'limits').status_code == 400
 
 
-def test_a_dry_run_tells_a_manager_of_the_own_project_alone(
-    cloud, monkeypatch
-):
+def test_a_dry_run_shows_a_manager_only_the_own_project(cloud, monkeypatch):
     roles = [*fake_cloud.MEMBER, 'manager']
     monkeypatch.setitem(fake_cloud.TOKENS['alice'], 'roles', roles)
     told = tried(cloud, 'alice', share=2.0).json['dry_run']
@@ -181,7 +179,7 @@ def test_a_dry_run_tells_a_manager_of_the_own_project_alone(
     assert fake_cloud.BLUE not in str(told)
 
 
-def test_a_manager_without_the_right_to_list_is_told_numbers(
+def test_a_dry_run_shows_only_counts_without_the_right_to_list(
     cloud, monkeypatch
 ):
     monkeypatch.setitem(fake_cloud.TOKENS['alice'], 'roles', ['manager'])
@@ -189,7 +187,7 @@ def test_a_manager_without_the_right_to_list_is_told_numbers(
     assert (told['requests'], told['not_named_count']) == ([], 2)
 
 
-def test_a_dry_run_beside_another_one_is_told_to_come_again(cloud):
+def test_a_second_simultaneous_dry_run_gets_retry_after(cloud):
     cloud.requests.operations.error = exception.Busy('another one goes on')
     answer = tried(cloud, 'admin', share=2.0)
     assert (answer.status_code, answer.headers['Retry-After']) == (503, '5')
@@ -197,7 +195,7 @@ def test_a_dry_run_beside_another_one_is_told_to_come_again(cloud):
 
 
 @pytest.mark.parametrize('text', ['age', 'age=x', '=1', 'age=inf', 'age=1,'])
-def test_numbers_of_an_order_that_are_none_are_refused(cloud, text):
+def test_invalid_parameters_of_an_order_are_refused(cloud, text):
     url = f'/fairness/orders/fifo/preview?parameters={text}'
     assert cloud.ask('admin', 'GET', url).status_code == 400
     assert cloud.requests.operations.tried == []

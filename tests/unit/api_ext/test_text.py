@@ -49,7 +49,7 @@ def test_half_a_character_is_refused_wherever_it_is_given(cloud, name, text):
 
 
 @pytest.mark.parametrize('text', HALVES)
-def test_a_caller_of_half_a_character_is_told_its_place(text):
+def test_an_error_names_the_position_of_half_a_character(text):
     raw = json.dumps({'a': [1, {'name': text}]}).encode()
     with pytest.raises(faults.BadRequest, match=r'^body\.a\.1\.name: '):
         validation.parse_json(raw)
@@ -83,7 +83,7 @@ def expressions(schema):
     return inner | ({here} if isinstance(here, str) else set())
 
 
-def test_no_message_shows_an_expression():
+def test_no_error_message_shows_a_regular_expression():
     schemas = [each for r in routes.ROUTES for each in (r.body, r.query)]
     assert expressions(schemas) | {*patterns.BY_PLACEHOLDER.values()} == {
         *patterns.MEANINGS

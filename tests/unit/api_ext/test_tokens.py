@@ -133,7 +133,7 @@ def ask(cloud, monkeypatch, kind, name):
     return cloud.ask(who, route.method, f'/fairness{url}', body)
 
 
-def test_the_table_has_every_route():
+def test_the_table_of_token_tests_has_every_route():
     assert {each.name for each in routes.ROUTES} == set(ROUTES)
 
 
@@ -245,7 +245,7 @@ def test_a_token_of_a_domain_sets_shares_right_below_it(
     assert set(found.values()) == {200, 403}
 
 
-def test_audiences_are_those_of_the_callers(cloud, monkeypatch):
+def test_each_caller_gets_the_audience_of_its_role(cloud, monkeypatch):
     wanted = {
         'reader': 'MEMBER', 'manager': 'MANAGER', 'admin': 'OPERATOR',
         'system reader': 'OPERATOR',

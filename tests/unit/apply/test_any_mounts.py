@@ -34,7 +34,7 @@ def mount_oddly(mountinfo, odd):
 
 
 @pytest.mark.parametrize('odd', ODD)
-def test_a_mount_of_any_path_keeps_no_control_from_being_written(
+def test_an_odd_mount_path_does_not_prevent_writing_controls(
     tmp_path, monkeypatch, odd
 ):
     host = fake_host.FakeHost(tmp_path / 'host')
@@ -48,7 +48,7 @@ def test_a_mount_of_any_path_keeps_no_control_from_being_written(
 
 
 @pytest.mark.parametrize('odd', ODD)
-def test_a_mount_of_any_path_keeps_no_control_from_being_found(
+def test_an_odd_mount_path_does_not_prevent_finding_controls(
     tmp_path, monkeypatch, odd
 ):
     groups = fake_groups.FakeGroups(tmp_path, 'v2')

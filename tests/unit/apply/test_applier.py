@@ -32,14 +32,14 @@ def started(host, path):
     return appliers.Applier([host.control()], found, running), found
 
 
-def test_present_values_are_those_of_every_control(host, path):
+def test_present_values_cover_every_control(host, path):
     applier, _ = started(host, path)
     key, gone = host.start(7), host.start(8)
     host.end(gone)
     assert applier.present([key, gone]) == {fake_host.knob(key): 1024}
 
 
-def test_problems_are_those_of_every_control(host, path):
+def test_problems_cover_every_control(host, path):
     applier, _ = started(host, path)
     key = host.start(7, group='/')
     applier.present([key])
@@ -78,7 +78,7 @@ def test_the_value_is_on_the_disk_before_the_write(host, path, monkeypatch):
     assert '"cpu": 1024' in seen[0]
 
 
-def test_the_claim_of_the_caller_is_not_recorded(host, path):
+def test_the_recorded_found_value_is_read_from_the_kernel(host, path):
     applier, found = started(host, path)
     key = host.start(7, value=2000)
     applier.apply([fake_host.change(key, 500, before=3)])
@@ -122,7 +122,7 @@ def test_a_vm_that_vanished_is_gone_and_not_an_error(host, path):
     assert found.values == {}
 
 
-def test_a_vm_seen_for_the_first_time_drops_the_vanished_ones(host, path):
+def test_a_new_vm_removes_vanished_vms_from_the_record(host, path):
     applier, found = started(host, path)
     old, new = host.start(7), host.start(8)
     applier.apply([fake_host.change(old, 500)])
@@ -157,7 +157,7 @@ def test_only_the_named_vms_are_restored(host, path):
     assert found.values == {fake_host.knob(other): 1024}
 
 
-def test_a_restart_does_not_take_our_own_value_for_found(host, path):
+def test_a_restart_does_not_record_own_values_as_found(host, path):
     applier, found = started(host, path)
     key = host.start(7)
     applier.apply([fake_host.change(key, 500)])
@@ -198,7 +198,7 @@ def test_a_value_that_could_not_be_restored_stays_recorded(host, path):
     assert host.value(stuck) == 1024
 
 
-def test_a_value_that_is_there_already_is_cleared_from_the_record(host, path):
+def test_an_already_restored_value_is_removed_from_the_record(host, path):
     applier, found = started(host, path)
     key = host.start(7)
     applier.apply([fake_host.change(key, 500)])
@@ -208,7 +208,7 @@ def test_a_value_that_is_there_already_is_cleared_from_the_record(host, path):
     assert found.values == {}
 
 
-def test_after_a_loss_the_default_is_restored(host, path):
+def test_after_a_lost_record_the_default_is_restored(host, path):
     path.parent.mkdir()
     path.write_text('{"version": 1, "fou')
     key = host.start(7, value=500)
@@ -218,7 +218,7 @@ def test_after_a_loss_the_default_is_restored(host, path):
     assert host.value(key) == 1024
 
 
-def test_without_a_loss_the_present_value_counts(host, path):
+def test_with_an_intact_record_the_present_value_counts_as_found(host, path):
     key = host.start(7, value=500)
     applier, _ = started(host, path)
     applier.apply([fake_host.change(key, 600)])

@@ -27,7 +27,7 @@ def descriptors() -> int:
         (fake_host.V2, 2, (1, 10000), 100),
     ],
 )
-def test_the_version_is_that_of_the_hierarchy_with_the_controller(
+def test_the_cgroup_version_follows_from_the_controller(
     tmp_path, monkeypatch, layout, version, unit_range, default
 ):
     host = fake_host.FakeHost(tmp_path / 'host', layout)
@@ -98,7 +98,7 @@ def test_a_group_without_the_control_is_a_problem_not_a_loss(host):
     assert not host.file_of(key).exists()
 
 
-def test_a_vm_that_is_idle_is_told_from_one_that_has_as_few_shares(host):
+def test_an_idle_vm_is_distinguished_from_a_vm_with_minimum_shares(host):
     few, idle = host.start(7, value=3), host.start(8, value=3)
     host.file_of(few).with_name('cpu.idle').write_text('0\n')
     host.file_of(idle).with_name('cpu.idle').write_text('1\n')
@@ -107,7 +107,7 @@ def test_a_vm_that_is_idle_is_told_from_one_that_has_as_few_shares(host):
     assert control.can_idle(few)
 
 
-def test_a_vm_is_idle_no_more_before_it_gets_shares(host):
+def test_a_vm_leaves_the_idle_state_before_it_gets_shares(host):
     key = host.start(7)
     file = host.file_of(key).with_name('cpu.idle')
     file.write_text('0\n')
@@ -139,7 +139,7 @@ def test_no_vm_is_idle_where_the_kernel_knows_no_idle_groups(host):
 
 
 @pytest.mark.parametrize('text', ['0\n', 'max\n', '\n', '262145\n'])
-def test_a_value_outside_the_range_is_left_alone(host, text):
+def test_a_value_outside_the_range_is_not_written(host, text):
     key = host.start(7)
     host.file_of(key).write_text(text)
     control = host.control()
@@ -147,7 +147,7 @@ def test_a_value_outside_the_range_is_left_alone(host, text):
     assert len(control.problems()) == 1
 
 
-def test_descriptors_are_kept_and_given_back(host):
+def test_file_descriptors_are_kept_open_and_closed_later(host):
     keys = [host.start(pid) for pid in range(10, 20)]
     control = host.control()
     before = descriptors()
@@ -161,7 +161,7 @@ def test_descriptors_are_kept_and_given_back(host):
     assert descriptors() == before
 
 
-def test_descriptors_are_bounded(host):
+def test_the_number_of_file_descriptors_is_bounded(host):
     keys = [host.start(pid) for pid in range(10, 20)]
     control = host.control(max_open=3)
     before = descriptors()
@@ -172,7 +172,7 @@ def test_descriptors_are_bounded(host):
     assert descriptors() == before + 3
 
 
-def test_without_descriptors_no_vm_counts_as_gone(host, monkeypatch):
+def test_exhausted_file_descriptors_make_no_vm_vanish(host, monkeypatch):
     key = host.start(7)
     control = host.control()
 
@@ -185,7 +185,7 @@ def test_without_descriptors_no_vm_counts_as_gone(host, monkeypatch):
     assert not outcome.gone
 
 
-def test_each_change_has_its_outcome_in_order(host):
+def test_outcomes_have_the_sequence_of_changes(host):
     keys = [host.start(pid) for pid in (10, 11, 12, 13)]
     control = host.control()
     control.read(keys)

@@ -117,7 +117,9 @@ def test_weights_of_single_devices_stay(v2):
     assert v2.groups.value(key, 'io.bfq.weight') == 'default 250\n8:0 200'
 
 
-def test_a_vm_on_another_scheduler_is_named_and_left_alone(host, caplog):
+def test_a_vm_on_an_unsuitable_scheduler_is_named_and_not_steered(
+    host, caplog
+):
     key = host.groups.start(1)
     host.sample = sample({key: ['253:0']})
     with caplog.at_level(logging.WARNING):
@@ -140,7 +142,7 @@ def test_a_network_disk_is_named(host):
     }
 
 
-def test_a_vm_without_disks_is_left_alone(host):
+def test_a_vm_without_disks_is_not_steered(host):
     key = host.groups.start(1)
     host.sample = sample({key: []})
     assert host.control.read([key]) == {}
@@ -153,7 +155,7 @@ def test_one_disk_that_keeps_weights_is_enough(host):
     assert host.control.read([key]) == {key: 100}
 
 
-def test_each_vm_gets_the_file_that_its_device_heeds(v2):
+def test_each_vm_is_written_through_the_file_that_has_an_effect(v2):
     one, two = v2.groups.start(1), v2.groups.start(2)
     v2.sample = sample({one: ['8:0'], two: ['8:32']})
     assert v2.control.read([one, two]) == {one: 100, two: 100}
@@ -165,7 +167,7 @@ def test_each_vm_gets_the_file_that_its_device_heeds(v2):
     assert v2.control.availability() == (True, 'io.bfq.weight, io.weight')
 
 
-def test_a_scheduler_that_comes_later_is_seen(host):
+def test_a_later_changed_disk_scheduler_is_noticed(host):
     key = host.groups.start(1)
     host.sample = sample({key: ['253:0']})
     assert host.control.read([key]) == {}
@@ -283,7 +285,7 @@ def shown(limited, read, written):
 NONE = {'v1': '|', 'v2': ''}
 
 
-def test_a_limit_comes_and_goes(limited):
+def test_a_disk_limit_is_set_and_lifted(limited):
     key = limited.groups.start(1)
     assert limited.throttle.apply({(key, '8:0'): (5 * MIB, 3 * MIB)}) == ()
     assert limited.rules(key) == shown(limited, 5 * MIB, 3 * MIB)
@@ -324,7 +326,7 @@ def test_a_limit_of_another_program_is_never_touched(limited):
     assert limited.groups.value(key, name) == '8:0 rbps=99'
 
 
-def test_a_limit_on_another_device_is_no_hindrance(limited):
+def test_a_foreign_limit_on_another_device_is_ignored(limited):
     key = limited.groups.start(1)
     name = 'io.max' if limited.groups.version == 'v2' else READ
     limited.groups.path(key, name).write_text('8:16 rbps=99\n')
@@ -371,6 +373,6 @@ def test_a_limit_that_cannot_be_recorded_is_not_brought_into_force(limited):
     assert not limited.groups.written
 
 
-def test_a_vm_that_cannot_be_asked_is_not_touched(limited):
+def test_a_vm_with_unreadable_limits_is_not_changed(limited):
     assert limited.throttle.apply({('uuid/4242/1', '8:0'): (1, 1)}) == ()
     assert limited.throttle.in_force == ()

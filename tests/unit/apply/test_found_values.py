@@ -36,18 +36,18 @@ def again(path, boot_id=BOOT):
     return values
 
 
-def test_without_a_file_nothing_is_known(path):
+def test_without_a_file_the_record_is_empty(path):
     assert again(path) == {}
 
 
-def test_remembered_values_are_there_after_a_restart(path):
+def test_recorded_values_are_read_after_a_restart(path):
     found = opened(path)
     found.remember({A: 1024, B: 2048})
     found.close()
     assert again(path) == {A: 1024, B: 2048}
 
 
-def test_the_first_value_stays(path):
+def test_the_first_recorded_value_is_kept(path):
     found = opened(path)
     found.remember({A: 1024})
     found.remember({A: 7, B: 2048})
@@ -62,7 +62,7 @@ def test_the_file_is_for_its_owner_only(path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_known_knobs_cost_no_write(path):
+def test_recording_known_values_writes_nothing(path):
     found = opened(path)
     found.remember({A: 1024})
     before = path.stat()
@@ -71,7 +71,7 @@ def test_known_knobs_cost_no_write(path):
     assert path.stat() == before
 
 
-def test_forgetting_waits_for_the_next_write(path):
+def test_removed_values_are_saved_with_the_next_write(path):
     found = opened(path)
     found.remember({A: 1024, B: 2048})
     found.forget([A])
@@ -83,7 +83,7 @@ def test_forgetting_waits_for_the_next_write(path):
     assert again(path) == {B: 2048}
 
 
-def test_forgetting_an_unknown_vm_changes_nothing(path):
+def test_removing_an_unknown_vm_changes_nothing(path):
     found = opened(path)
     found.remember({A: 1024})
     before = path.stat()
@@ -114,7 +114,7 @@ def test_a_refused_agent_leaves_the_record_alone(path):
     assert first.values == {A: 1024}
 
 
-def test_no_process_outlives_the_machine(path):
+def test_values_of_an_earlier_boot_are_dropped(path):
     found = opened(path)
     found.remember({A: 1024})
     found.close()
@@ -168,7 +168,7 @@ def test_a_corrupt_record_is_moved_aside(path, content):
     assert again(path) == {A: 1024}
 
 
-def test_bytes_that_are_no_text_are_moved_aside(path):
+def test_a_record_of_undecodable_bytes_is_moved_aside(path):
     path.parent.mkdir()
     for number in (1, 2):
         path.write_bytes(b'\xff\xfe\x00')
@@ -195,7 +195,7 @@ def test_processes_of_a_lost_record_are_unknown_until_the_next_boot(path):
     assert not rebooted.is_unknown('uuid-c/12/0')
 
 
-def test_a_record_that_cannot_be_written_remembers_nothing(path):
+def test_values_that_cannot_be_saved_are_not_recorded(path):
     found = opened(path)
     path.mkdir()
     with pytest.raises(exception.StateError, match='cannot be written'):
@@ -207,7 +207,7 @@ def test_a_record_that_cannot_be_written_remembers_nothing(path):
     assert found.problem == ''
 
 
-def test_a_value_that_could_not_be_forgotten_is_forgotten_later(path):
+def test_a_failed_removal_of_a_value_is_repeated_later(path):
     found = opened(path)
     found.remember({A: 1024})
     path.with_name(f'{path.name}.new').mkdir()
@@ -238,7 +238,7 @@ def test_a_file_where_the_directory_should_be_is_named(tmp_path):
         found_values.FoundValues(tmp_path / 'file' / 'x', BOOT).load()
 
 
-def test_a_link_is_never_written_through(path, tmp_path):
+def test_a_symbolic_link_is_never_followed_when_writing(path, tmp_path):
     found = opened(path)
     victim = tmp_path / 'victim'
     victim.write_text('untouched')
@@ -248,7 +248,7 @@ def test_a_link_is_never_written_through(path, tmp_path):
     assert not path.is_symlink()
 
 
-def test_the_kernel_says_which_boot_it_is(path):
+def test_the_boot_id_comes_from_the_kernel(path):
     found = found_values.FoundValues(path)
     found.load()
     found.remember({A: 1})

@@ -17,7 +17,7 @@ MOUNTS = cgroup.mounts(
 SCOPE = '/machine.slice/machine-qemu\\x2d1\\x2da.scope'
 
 
-def test_start_is_found_behind_a_name_with_blanks_and_parentheses(host):
+def test_the_start_time_is_parsed_after_an_awkward_process_name(host):
     host.start(7, ticks=123)
     assert files.start_ticks(str(host.proc), 7) == 123
 
@@ -97,5 +97,5 @@ def test_a_controller_that_is_not_mounted_is_refused(host):
         files.control_path(str(host.proc), {}, 7, 'cpu.shares')
 
 
-def test_the_fake_shows_awkward_names():
+def test_the_fake_procfs_has_awkward_process_names():
     assert fake_host.stat_line(1, 2).count(')') == 2

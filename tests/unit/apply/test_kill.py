@@ -91,7 +91,7 @@ def test_killed_at_any_system_call_then_started_and_stopped(agent, next_life):
         assert killed.run(getattr(agent, next_life))
         assert agent.values() == expected(agent.values()), f'killed at {at}'
     # A life that was never killed while it steered would prove nothing.
-    assert steered > effort.part(20, killed.QUICK_STEP)
+    assert steered > effort.count_to_try(20, killed.QUICK_STEP)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,9 @@ def test_killed_at_any_system_call_then_started_and_stopped(agent, next_life):
         pytest.param(70, marks=pytest.mark.slow),
     ],
 )
-def test_killed_again_while_it_puts_things_right(agent, at):
+def test_an_agent_killed_during_its_restore_restores_at_the_next_start(
+    agent, at
+):
     deaths = 0
     for again in killed.moments(
         agent.short_life, functools.partial(_begin_killed, agent, at)
@@ -110,7 +112,7 @@ def test_killed_again_while_it_puts_things_right(agent, at):
         deaths += 1
         assert killed.run(agent.start_and_stop)
         assert agent.values() == expected(agent.values()), again
-    assert deaths > effort.part(20, killed.QUICK_STEP)
+    assert deaths > effort.count_to_try(20, killed.QUICK_STEP)
 
 
 def _begin_killed(agent, at):

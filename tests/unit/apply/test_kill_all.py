@@ -126,4 +126,4 @@ def test_killed_at_any_system_call_then_started_and_stopped(
         assert killed.run(agent.start_and_stop)
         assert agent.values() == agent.found, f'killed at {at}'
     # A life that was never killed while it steered would prove nothing.
-    assert steered > effort.part(20, killed.QUICK_STEP)
+    assert steered > effort.count_to_try(20, killed.QUICK_STEP)

@@ -73,7 +73,7 @@ def host(tmp_path):
     return Host(tmp_path)
 
 
-def test_v1_is_steered_by_the_soft_limit(tmp_path):
+def test_memory_in_v1_is_steered_by_the_soft_limit(tmp_path):
     host = Host(tmp_path, 'v1')
     key = host.groups.start(1)
     assert host.control.availability() == (True, SOFT)
@@ -83,7 +83,7 @@ def test_v1_is_steered_by_the_soft_limit(tmp_path):
     assert host.groups.value(key, SOFT) == str(512 * MIB)
 
 
-def test_v1_gets_back_no_limit(tmp_path):
+def test_memory_in_v1_is_restored_to_no_limit(tmp_path):
     host = Host(tmp_path, 'v1')
     key = host.groups.start(1)
     host.write({key: 512 * MIB})
@@ -92,12 +92,12 @@ def test_v1_gets_back_no_limit(tmp_path):
     assert host.control.read([key]) == {key: memory.UNLIMITED}
 
 
-def test_nothing_that_stops_a_vm_can_be_written():
+def test_memory_values_that_stop_a_vm_cannot_be_written():
     for name in ('memory.high', 'memory.max', 'memory.limit_in_bytes'):
         assert name not in files.FILES
 
 
-def test_every_group_on_the_way_gets_the_sum_below_it(host):
+def test_every_parent_group_gets_the_sum_of_its_children(host):
     one = host.groups.start(1, 'top/machine')
     two = host.groups.start(2, 'top/machine')
     host.write({one: 300 * MIB, two: 200 * MIB})
@@ -106,7 +106,7 @@ def test_every_group_on_the_way_gets_the_sum_below_it(host):
     assert host.groups.value(one, LOW, 2) == str(500 * MIB)
 
 
-def test_protection_by_others_beside_the_vms_is_added(host):
+def test_memory_protection_set_by_others_is_added(host):
     key = host.groups.start(1)
     other = host.groups.path(key, LOW, 1).parent / 'other'
     other.mkdir()
@@ -115,20 +115,20 @@ def test_protection_by_others_beside_the_vms_is_added(host):
     assert host.groups.value(key, LOW, 1) == str(350 * MIB)
 
 
-def test_a_group_that_had_more_keeps_it(host):
+def test_a_parent_group_with_more_protection_keeps_it(host):
     key = host.groups.start(1)
     host.groups.path(key, LOW, 1).write_text('max\n')
     host.write({key: 300 * MIB})
     assert host.groups.value(key, LOW, 1) == 'max'
 
 
-def test_the_group_inside_a_vms_own_gets_all_of_it(host):
+def test_the_inner_group_of_a_vm_gets_its_full_protection(host):
     key = host.groups.start(1, 'machine.slice', inner='/libvirt')
     host.write({key: 300 * MIB})
     assert host.groups.value(key, LOW, -1) == 'max'
 
 
-def test_release_gives_back_found_values(host):
+def test_release_restores_found_values(host):
     key = host.groups.start(1, 'top/machine', inner='/libvirt')
     host.groups.path(key, LOW, 1).write_text(f'{7 * MIB}\n')
     host.write({key: 300 * MIB})
@@ -140,7 +140,7 @@ def test_release_gives_back_found_values(host):
     assert not host.record.values
 
 
-def test_values_found_by_a_dead_agent_are_given_back_by_the_next(host):
+def test_values_found_by_a_dead_agent_are_restored_by_the_next(host):
     key = host.groups.start(1)
     host.groups.path(key, LOW, 1).write_text(f'{7 * MIB}\n')
     host.write({key: 300 * MIB})
@@ -152,7 +152,7 @@ def test_values_found_by_a_dead_agent_are_given_back_by_the_next(host):
     assert host.groups.value(key, LOW, 1) == str(7 * MIB)
 
 
-def test_groups_without_vms_are_given_back_by_number(host):
+def test_groups_without_vms_are_restored_by_inode_number(host):
     key = host.groups.start(1)
     number = host.groups.path(key, LOW, 1).parent.stat().st_ino
     host.write({key: 300 * MIB})
@@ -163,7 +163,7 @@ def test_groups_without_vms_are_given_back_by_number(host):
     assert not host.record.values
 
 
-def test_a_value_that_cannot_be_given_back_stays_recorded(host):
+def test_a_value_that_cannot_be_restored_stays_recorded(host):
     key = host.groups.start(1)
     host.write({key: 300 * MIB})
     host.groups.end(key)
@@ -174,7 +174,7 @@ def test_a_value_that_cannot_be_given_back_stays_recorded(host):
     assert host.record.values
 
 
-def test_a_vm_that_ends_is_no_longer_added(host):
+def test_parent_groups_no_longer_count_an_ended_vm(host):
     one, two = host.groups.start(1), host.groups.start(2)
     host.write({one: 300 * MIB, two: 200 * MIB})
     group = host.groups.path(two, LOW).parent
@@ -184,7 +184,7 @@ def test_a_vm_that_ends_is_no_longer_added(host):
     assert host.groups.value(one, LOW, 1) == str(300 * MIB)
 
 
-def test_no_vm_is_written_whose_way_cannot_be_recorded(host):
+def test_no_vm_is_written_if_its_parent_groups_cannot_be_recorded(host):
     key = host.groups.start(1)
     host.record_path.parent.joinpath('shared.json').mkdir()
     host.control.read([key])
@@ -207,7 +207,7 @@ def test_a_group_that_refuses_is_named(host):
     assert problem.endswith('Operation not permitted')
 
 
-def test_a_helper_that_is_gone_is_told(host):
+def test_a_missing_helper_is_reported(host):
     key = host.groups.start(1)
     host.write({key: 300 * MIB})
     host.groups.broken = 'no helper'
@@ -251,13 +251,13 @@ def empty(tmp_path, monkeypatch):
 
 
 def test_the_helper_writes_an_empty_group_by_its_number(empty):
-    assert privileged.lower_empty(empty.number, '4096') == 0
+    assert privileged.protect_empty_group(empty.number, '4096') == 0
     assert empty.low == '4096'
 
 
 def test_the_helper_refuses_a_group_with_a_process(empty):
     empty.events.write_text('populated 1\nfrozen 0\n')
-    assert privileged.lower_empty(empty.number, '9') == errno.EBUSY
+    assert privileged.protect_empty_group(empty.number, '9') == errno.EBUSY
     assert empty.low == '0'
 
 
@@ -281,7 +281,7 @@ def test_the_helper_writes_empty_groups_of_vms_only(empty, name, expected):
     (group / LOW).write_text('0\n')
     (group / 'cgroup.events').write_text('populated 0\nfrozen 0\n')
     number = group.stat().st_ino
-    assert privileged.lower_empty(number, '4096') == expected
+    assert privileged.protect_empty_group(number, '4096') == expected
     shown = (group / LOW).read_text().strip()
     assert shown == ('0' if expected else '4096')
 
@@ -290,7 +290,7 @@ def test_the_helper_writes_no_empty_group_that_another_user_made(
     empty, monkeypatch
 ):
     monkeypatch.setattr(privileged.os, 'geteuid', lambda: 4711)
-    assert privileged.lower_empty(empty.number, '4096') == errno.EPERM
+    assert privileged.protect_empty_group(empty.number, '4096') == errno.EPERM
     assert empty.low == '0'
 
 
@@ -308,7 +308,7 @@ def test_the_helper_writes_no_group_that_came_in_the_place_of_one(
         return path
 
     monkeypatch.setattr(privileged, '_find_group', found)
-    assert privileged.lower_empty(empty.number, '4096') == errno.ENOENT
+    assert privileged.protect_empty_group(empty.number, '4096') == errno.ENOENT
     assert empty.low == '0'
 
 
@@ -317,20 +317,20 @@ def test_the_helper_follows_no_link_in_a_group(empty, tmp_path):
     victim.write_text('untouched')
     (empty.group / LOW).unlink()
     (empty.group / LOW).symlink_to(victim)
-    assert privileged.lower_empty(empty.number, '4096') == errno.ELOOP
+    assert privileged.protect_empty_group(empty.number, '4096') == errno.ELOOP
     assert victim.read_text() == 'untouched'
 
 
 def test_the_helper_knows_no_group_of_another_number(empty):
-    assert privileged.lower_empty(1, '4096') == errno.ENOENT
+    assert privileged.protect_empty_group(1, '4096') == errno.ENOENT
 
 
 @pytest.mark.parametrize('text', ['', '-1', '1\n', 'max 1', '1' * 30])
 def test_the_helper_refuses_values_that_are_no_limit(empty, text):
-    assert privileged.lower_empty(empty.number, text) == errno.EINVAL
+    assert privileged.protect_empty_group(empty.number, text) == errno.EINVAL
     assert empty.low == '0'
 
 
 def test_a_group_is_searched_in_the_v2_hierarchy_only(empty):
     pathlib.Path(privileged.MOUNTINFO).write_text('')
-    assert privileged.lower_empty(empty.number, '1') == errno.ENOENT
+    assert privileged.protect_empty_group(empty.number, '1') == errno.ENOENT

@@ -66,7 +66,7 @@ def host(tmp_path, request):
     return Host(tmp_path, request.param)
 
 
-def test_vcpus_are_pinned_and_let_go(host):
+def test_vcpus_are_pinned_and_unpinned(host):
     key = host.start(1)
     assert host.pins.cores() == ALL
     assert host.pins.may_pin(key, 2, ALL)
@@ -86,7 +86,7 @@ def test_only_changes_are_written(host):
     assert host.groups.written == [(CPUS, '2', files.vcpu_level(1))]
 
 
-def test_a_vm_that_we_pinned_stays_ours(host):
+def test_a_vm_pinned_by_this_agent_can_be_pinned_again(host):
     key = host.start(1)
     host.pins.apply({(key, 0): 3, (key, 1): 0})
     host.affinity.update({10: (3,), 11: (0,)})
@@ -117,7 +117,7 @@ def test_found_cores_are_on_the_disk_before_a_pin_is_set(host):
 
 
 @pytest.mark.parametrize('where', [(1,), (0, 1, 2)])
-def test_a_vm_that_may_not_run_everywhere_is_not_ours_to_pin(host, where):
+def test_a_vm_with_restricted_cpus_is_not_pinned(host, where):
     key = host.start(1)
     host.affinity[11] = where
     assert not host.pins.may_pin(key, 2, ALL)
@@ -130,7 +130,7 @@ def test_a_vm_without_vcpu_threads_is_not_pinned(host):
     assert not host.pins.may_pin(key, 1, ALL)
 
 
-def test_other_hands_are_repaired(host):
+def test_pins_changed_by_other_programs_are_repaired(host):
     key = host.start(1)
     host.pins.apply({(key, 0): 3})
     host.groups.path(key, CPUS, files.vcpu_level(0)).write_text('0-1\n')
@@ -160,7 +160,7 @@ def test_a_pin_that_cannot_be_released_stays_recorded(host):
     assert host.held(key) == host.as_found()
 
 
-def test_a_cpu_that_is_gone_meanwhile_is_not_asked_for(tmp_path):
+def test_a_removed_cpu_is_not_written(tmp_path):
     host = Host(tmp_path, 'v1')
     key = host.start(1)
     host.pins.apply({(key, 0): 1})

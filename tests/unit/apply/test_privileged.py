@@ -140,7 +140,7 @@ def test_a_group_that_is_a_link_is_not_followed(host, tmp_path):
     assert (tmp_path / 'elsewhere/cpu.shares').read_text() == '1024\n'
 
 
-def test_files_are_never_created(host):
+def test_the_helper_never_creates_files(host):
     key = host.start(7)
     host.file_of(key).unlink()
     request = ('cpu.shares', '500', 7, 500)
@@ -148,7 +148,7 @@ def test_files_are_never_created(host):
     assert not host.file_of(key).exists()
 
 
-def test_links_are_not_followed(host, tmp_path):
+def test_the_helper_follows_no_symbolic_link(host, tmp_path):
     key = host.start(7)
     victim = tmp_path / 'victim'
     victim.write_text('untouched')
@@ -159,7 +159,7 @@ def test_links_are_not_followed(host, tmp_path):
     assert victim.read_text() == 'untouched'
 
 
-def test_one_that_is_refused_keeps_no_other_from_being_written(host):
+def test_a_refused_write_does_not_prevent_others(host):
     first, last = host.start(7), host.start(9)
     requests = [
         ('cpu.shares', '500', 7, 500),
@@ -171,7 +171,7 @@ def test_one_that_is_refused_keeps_no_other_from_being_written(host):
 
 
 @pytest.mark.parametrize('name', files.FILES)
-def test_every_file_takes_whole_numbers_of_its_hierarchy(name):
+def test_every_control_file_accepts_whole_numbers(name):
     item = files.FILES[name]
     assert 0 <= item.lowest <= item.default <= item.highest
     assert item.controller in (
@@ -280,7 +280,7 @@ def test_the_program_beside_the_interpreter_is_started(
 
 
 @pytest.mark.parametrize('user', [0, 1000])
-def test_the_operators_command_wins(
+def test_a_helper_command_of_the_operator_is_used(
     monkeypatch, restored_default, config_file, user
 ):
     config_file.write_text(
@@ -292,7 +292,7 @@ def test_the_operators_command_wins(
     assert command == ['doas', 'helper', '--config-file', 'x', *ASKED]
 
 
-def test_the_command_of_one_section_holds_for_another(
+def test_a_helper_command_of_one_section_applies_to_the_other(
     monkeypatch, restored_default, config_file
 ):
     other = priv_context.PrivContext(

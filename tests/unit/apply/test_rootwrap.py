@@ -58,7 +58,7 @@ def test_the_command_of_the_documentation_is_allowed():
 
 
 @pytest.mark.parametrize('context', CONTEXTS)
-def test_our_helpers_are_allowed(context):
+def test_rootwrap_allows_both_helpers(context):
     assert matched(command(context=context)).run_as == 'root'
     other = command(context=context, socket='/var/tmp/tmpabc/privsep.sock')
     assert matched(other).run_as == 'root'
@@ -87,7 +87,7 @@ def test_our_helpers_are_allowed(context):
         ['tc', 'qdisc', 'del', 'dev', 'eth0', 'root'],
     ],
 )
-def test_anything_else_is_refused(args):
+def test_rootwrap_refuses_all_other_commands(args):
     with pytest.raises(wrapper.NoFilterMatched):
         matched(args)
 

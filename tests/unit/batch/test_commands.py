@@ -25,6 +25,8 @@ def test_command_gives_standard_error_as_output_if_asked_for():
         (('sleep', '600'), 0.01, 'sleep 600 gave no answer within 0.01 s'),
     ],
 )
-def test_a_command_that_gives_none_is_away(command, timeout_s, message):
+def test_a_failing_batch_command_counts_as_unavailable(
+    command, timeout_s, message
+):
     with pytest.raises(exception.BatchAway, match=message):
         commands.output(command, timeout_s)

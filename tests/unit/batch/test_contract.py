@@ -40,7 +40,7 @@ class Careless(fake_batch.FakeBatch):
     """Takes over what others closed."""
 
     def close(self, host, text):
-        self._place(host)
+        self._find_status(host)
         self.drain(host, f'nova-fairness: {text}')
 
 
@@ -55,17 +55,17 @@ class Killing(fake_batch.FakeBatch):
 class Blind(fake_batch.FakeBatch):
     """Sees nothing that waits."""
 
-    def look(self):
-        seen = super().look()
+    def read_hosts(self):
+        seen = super().read_hosts()
         return type(seen)(seen.places)
 
 
 class Generous(fake_batch.FakeBatch):
     """Gives all what one is to get."""
 
-    def give(self, account, share):
+    def set_share(self, account, share):
         for name in self.accounts:
-            super().give(name, share)
+            super().set_share(name, share)
 
 
 class Forgetful(fake_batch.FakeBatch):
@@ -81,7 +81,7 @@ class Poor(fake_batch.FakeBatch):
 
     accounting = system.BatchSystem.accounting
     shares = system.BatchSystem.shares
-    give = system.BatchSystem.give
+    give = system.BatchSystem.set_share
 
 
 class TestPoor(Contract):
@@ -106,7 +106,7 @@ class Wordy(fake_batch.FakeBatch):
         (Wordy, 'test_description_is_one_line'),
     ],
 )
-def test_a_plugin_that_breaks_the_contract_fails_it(fake, broken, monkeypatch):
+def test_the_contract_detects_a_faulty_batch_plugin(fake, broken, monkeypatch):
     monkeypatch.setattr(batch_contract, 'PATIENCE_S', 0.0)
     contract = Contract()
     contract.fake = fake
@@ -121,7 +121,7 @@ class Jobless(Contract):
         return None
 
 
-def test_a_fake_without_jobs_answers_the_rest():
+def test_a_fake_without_jobs_passes_the_remaining_contract():
     tests = [name for name in dir(Jobless) if name.startswith('test_')]
     left_out = set()
     for name in tests:
@@ -137,7 +137,7 @@ def test_a_fake_without_jobs_answers_the_rest():
     assert len(tests) > len(left_out)
 
 
-def test_nothing_is_done_while_it_is_away():
+def test_no_host_is_changed_while_the_batch_system_is_unavailable():
     batch = fake_batch.FakeBatch()
     batch.is_away = True
     with pytest.raises(exception.BatchAway):
@@ -145,9 +145,9 @@ def test_nothing_is_done_while_it_is_away():
     assert all(place.takes for place in batch.places.values())
 
 
-def test_a_system_needs_all_three_ways():
+def test_a_batch_plugin_needs_all_three_methods():
     assert system.BatchSystem.__abstractmethods__ == {
-        'look',
+        'read_hosts',
         'drain',
         'undrain',
     }

@@ -50,19 +50,21 @@ class TestLsf(FromManual):
 
 
 @pytest.mark.parametrize('name', ['condor', 'lsf'])
-def test_operators_read_that_it_was_never_run(name):
+def test_the_manual_says_that_the_plugin_was_never_run(name):
     assert 'never run on a real one' in plugins.load_batch(name).description
 
 
 @pytest.mark.parametrize('name', ['condor', 'lsf'])
-def test_without_its_commands_it_is_away(name, monkeypatch):
+def test_a_batch_system_without_its_commands_is_unavailable(name, monkeypatch):
     monkeypatch.setenv('PATH', '/nowhere')
     with pytest.raises(exception.BatchAway, match='cannot run'):
-        plugins.load_batch(name).look()
+        plugins.load_batch(name).read_hosts()
 
 
 @pytest.mark.parametrize('name', ['condor', 'lsf'])
-def test_a_refusing_command_is_no_silence(name, tmp_path, monkeypatch):
+def test_a_refusing_batch_command_raises_its_message(
+    name, tmp_path, monkeypatch
+):
     fake_batch_commands.install(tmp_path, monkeypatch)
     batch = plugins.load_batch(name)
     for order in (
@@ -89,7 +91,7 @@ def in_queue(**changes):
 
 
 def of_condor(slots, jobs=()):
-    return condor.seen(json.dumps([*slots]), json.dumps([*jobs]))
+    return condor.parse_snapshot(json.dumps([*slots]), json.dumps([*jobs]))
 
 
 DRAINS = {'Draining': True, 'DrainReason': MARKED}
@@ -114,7 +116,7 @@ def test_slots_of_condor_name_the_closer_of_a_host(slots, expected):
     assert (place.takes, place.up, place.ours) == expected
 
 
-def test_a_claimed_slot_of_condor_is_never_told_as_empty():
+def test_a_claimed_slot_of_condor_never_counts_as_empty():
     place = of_condor([slot(State='Claimed'), slot(Cpus=0)]).places['n1']
     assert place.work == (border.RunningWork('unknown', 4.0),)
 
@@ -126,7 +128,9 @@ def test_a_job_of_condor_without_cpus_keeps_its_host_from_being_empty():
 
 
 def test_queues_of_condor_without_jobs_are_empty():
-    found = condor.seen(json.dumps([slot()]), 'All queues are empty\n')
+    found = condor.parse_snapshot(
+        json.dumps([slot()]), 'All queues are empty\n'
+    )
     assert found.places['n1'].takes
     assert not found.wants
 
@@ -168,9 +172,9 @@ def test_the_allowed_duration_of_a_condor_job_is_its_end():
         ('[{"Machine": "n1"}]', '', "it has no 'State'"),
     ],
 )
-def test_another_form_of_condor_is_refused_whole(slots, jobs, message):
+def test_output_of_condor_in_an_unknown_form_is_refused(slots, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
-        condor.seen(slots, jobs)
+        condor.parse_snapshot(slots, jobs)
 
 
 def host(**changes):
@@ -198,7 +202,7 @@ def records(command, listed):
 
 
 def of_lsf(hosts, jobs=(), comments=''):
-    return lsf.seen(
+    return lsf.parse_snapshot(
         records('bhosts', hosts), comments, records('bjobs', jobs), NOW
     )
 
@@ -239,7 +243,7 @@ def test_the_status_in_lsf_names_the_closer_of_a_host(
     assert (place.takes, place.up, place.ours) == expected
 
 
-def test_a_job_of_lsf_is_told_on_each_of_its_hosts():
+def test_a_job_of_lsf_is_listed_on_each_of_its_hosts():
     runs = bjob(
         STAT='RUN', JOBINDEX='3', EXEC_HOST='2*n1:n2', RUN_TIME='00:10:00'
     )
@@ -256,7 +260,7 @@ def test_a_job_of_lsf_is_told_on_each_of_its_hosts():
     assert work.gone_at is None
 
 
-def test_a_busy_host_of_lsf_is_never_told_as_empty():
+def test_a_busy_host_of_lsf_never_counts_as_empty():
     place = of_lsf([host(NJOBS='3')]).places['n1']
     assert place.work == (border.RunningWork('unknown', 3.0),)
 
@@ -297,9 +301,9 @@ HOSTS, JOBS = records('bhosts', [host()]), records('bjobs', [bjob()])
         (records('bhosts', [{}]), JOBS, "it has no 'HOST_NAME'"),
     ],
 )
-def test_another_form_of_lsf_is_refused_whole(hosts, jobs, message):
+def test_output_of_lsf_in_an_unknown_form_is_refused(hosts, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
-        lsf.seen(hosts, '', jobs, NOW)
+        lsf.parse_snapshot(hosts, '', jobs, NOW)
 
 
 ODD = (None, [], {}, '', 'x', -1, float('nan'), True, '\ud800', [{}])
@@ -319,7 +323,7 @@ IN_USE = slot(Machine='n2', State='Claimed')
 
 @pytest.mark.parametrize('key', ['State', 'Cpus', 'Machine'])
 @pytest.mark.parametrize('odd', ODD, ids=repr)
-def test_an_odd_slot_of_condor_is_never_told_as_empty(key, odd):
+def test_a_malformed_slot_of_condor_never_counts_as_empty(key, odd):
     claimed = slot(State='Claimed', JobId='7.1', **DRAINS)
     free = slot(State='Drained', **DRAINS)
     found = of_condor([claimed | {key: odd}, free, IN_USE])
@@ -331,7 +335,7 @@ def test_an_odd_slot_of_condor_is_never_told_as_empty(key, odd):
 
 @pytest.mark.parametrize('key', sorted(bjob()))
 @pytest.mark.parametrize('odd', ODD, ids=repr)
-def test_an_odd_job_of_lsf_keeps_no_other_from_being_read(key, odd):
+def test_a_malformed_job_of_lsf_does_not_hide_others(key, odd):
     good = bjob(JOBID='8')
     found = of_lsf([host()], [bjob(**{key: odd}), good, 7, {'JOBID': '9'}])
     assert '8' in {want.name for want in found.wants}
@@ -340,7 +344,7 @@ def test_an_odd_job_of_lsf_keeps_no_other_from_being_read(key, odd):
 
 
 @pytest.mark.parametrize('busy', ['0', '2'])
-def test_a_host_of_lsf_that_is_listed_twice_is_not_told_as_empty(busy):
+def test_a_host_that_lsf_lists_twice_does_not_count_as_empty(busy):
     other = '2' if busy == '0' else '0'
     twice = [host(NJOBS=busy), host(NJOBS=other)]
     found = of_lsf([*twice, host(HOST_NAME='n2')])
@@ -352,7 +356,7 @@ def test_a_host_of_lsf_that_is_listed_twice_is_not_told_as_empty(busy):
 
 @pytest.mark.parametrize('key', ['STATUS', 'NJOBS', 'HOST_NAME'])
 @pytest.mark.parametrize('odd', [None, [], '', -1, 'x', True], ids=repr)
-def test_an_odd_host_of_lsf_is_never_told_as_empty(key, odd):
+def test_a_malformed_host_of_lsf_never_counts_as_empty(key, odd):
     busy = host(NJOBS='3') | {key: odd}
     found = of_lsf([busy, host(HOST_NAME='n2')])
     assert found.places['n2'].takes
@@ -371,7 +375,7 @@ def test_a_job_of_lsf_on_no_known_host_is_set_aside(hosts):
     assert 'job 8' in seen.faults[0]
 
 
-def test_a_reason_that_cannot_be_written_is_told_with_a_mark_in_it():
+def test_an_undecodable_reason_is_shown_with_a_replacement_mark():
     drained = slot(
         Draining=True, DrainReason='bad \ud800 disk', JobId='\ud800'
     )

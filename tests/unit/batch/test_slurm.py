@@ -119,7 +119,7 @@ def test_commands_are_asked_for_the_best_form_that_they_list(
     commands.lists(*forms)
     caplog.set_level(logging.INFO)
     for _ in range(2):
-        assert batch.look().places == {}
+        assert batch.read_hosts().places == {}
     lists = [
         f'scontrol --all --json=v0.0.{chosen} show nodes',
         f'squeue --all --states=all --json=v0.0.{chosen}',
@@ -135,7 +135,7 @@ def test_commands_that_know_one_form_are_asked_for_it(commands, batch):
     """As 23.02 does."""
     known = {'scontrol': ['--json'], 'squeue': ['--json']}
     commands.tell(known, plain=39)
-    batch.look()
+    batch.read_hosts()
     assert commands.lines() == [
         *(LISTED, PLAIN),
         'scontrol --all --json show nodes',
@@ -146,51 +146,51 @@ def test_commands_that_know_one_form_are_asked_for_it(commands, batch):
 def test_sinfo_is_asked_where_scontrol_writes_no_json(commands, batch):
     """As in 22.05."""
     commands.tell({'sinfo': ['--json'], 'squeue': ['--json']}, plain=38)
-    batch.look()
+    batch.read_hosts()
     assert commands.lines() == [
         *(LISTED, PLAIN, 'sinfo --json'),
         'squeue --all --states=all --json',
     ]
 
 
-def test_a_slurm_that_was_changed_is_asked_again_for_its_forms(
+def test_a_changed_slurm_is_asked_again_for_its_json_forms(
     commands, batch, caplog
 ):
     commands.lists(41)
-    batch.look()
+    batch.read_hosts()
     commands.lists(44)
     with pytest.raises(exception.BatchAway, match='scontrol --help'):
-        batch.look()
+        batch.read_hosts()
     caplog.set_level(logging.INFO)
     caplog.clear()
-    batch.look()
+    batch.read_hosts()
     (line,) = caplog.messages
     assert 'v0.0.44' in line
 
 
-def test_a_slurm_that_comes_back_as_it_was_is_told_once(
+def test_an_unchanged_slurm_that_returns_is_logged_once(
     commands, batch, caplog
 ):
     caplog.set_level(logging.INFO)
     commands.lists(44)
-    batch.look()
+    batch.read_hosts()
     commands.lists(44, away=True)
     for _ in range(2):
         with pytest.raises(exception.BatchAway, match='cannot reach'):
-            batch.look()
+            batch.read_hosts()
     commands.lists(44)
-    batch.look()
+    batch.read_hosts()
     assert len(caplog.messages) == 1
 
 
-def test_commands_of_no_known_form_are_named(commands, batch):
+def test_slurm_commands_without_a_known_json_form_are_named(commands, batch):
     commands.lists(46, 47)
     with pytest.raises(
         exception.BatchUnreadable, match=r'it offers v0.0.46, v0.0.47, and'
     ):
-        batch.look()
+        batch.read_hosts()
     commands.tell({'sinfo': ['--json'], 'squeue': ['--json']}, plain=46)
     with pytest.raises(
         exception.BatchUnreadable, match=r'form data_parser/v0.0.46, and'
     ):
-        batch.look()
+        batch.read_hosts()

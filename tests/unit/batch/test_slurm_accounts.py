@@ -19,10 +19,10 @@ RUNS = {'2': None}
 
 
 def told(text, known=RUNS, since=900.0, now=2000.0):
-    return slurm_accounts.accounting(text, known, since, now)
+    return slurm_accounts.parse_accounting(text, known, since, now)
 
 
-def test_jobs_that_ran_in_between_are_told():
+def test_accounting_lists_jobs_that_ran_in_the_period():
     assert told(JOBS) == pledge.Accounting(
         (
             pledge.Spent('physics', 4.0, 1000.0, 1600.0),
@@ -56,7 +56,7 @@ def test_a_job_without_an_end_is_charged_while_slurm_lists_it(
 def test_jobs_that_slurmctld_lists_run_or_have_an_end():
     text = '1|RUNNING|3000\n2|COMPLETING|1500\n3|PENDING|N/A\n'
     text += '4|COMPLETED|1600\n5|FAILED|N/A\n6|SUSPENDED|N/A\nodd\n\n'
-    assert slurm_accounts.listed(text) == {
+    assert slurm_accounts.parse_listed_jobs(text) == {
         '1': None,
         '2': None,
         '4': 1600.0,
@@ -68,37 +68,37 @@ ODD_LINES = ['9|p|4|1000', '9|p|x|1|2', '9|p|4|1|late', '9|p|-1|1|2', '|', '']
 
 
 @pytest.mark.parametrize('text', ODD_LINES)
-def test_an_odd_line_keeps_no_other_from_being_charged(text):
+def test_a_malformed_accounting_line_does_not_hide_others(text):
     found = told(f'{text}\n{JOBS}')
     assert found.jobs == told(JOBS).jobs
     assert any('entry cannot be read' in each for each in found.faults)
 
 
 @pytest.mark.parametrize('text', ODD_LINES[:4])
-def test_lines_that_are_all_odd_are_refused(text):
+def test_accounting_with_only_malformed_lines_is_refused(text):
     with pytest.raises(exception.BatchUnreadable, match='cannot be read'):
         told(text)
 
 
-def test_accounts_are_told_and_users_are_not():
+def test_slurm_accounts_are_listed_without_users():
     text = (
         'site|root||||\n'.replace('||||', '|||1')
         + 'site|root|root||1\nsite|physics||root|600\n'
         'site|optics||physics|parent\nsite|physics|ann||1\n'
         'other|physics||root|9\n'
     )
-    assert slurm_accounts.shares(text, 'site') == {
+    assert slurm_accounts.parse_shares(text, 'site') == {
         'root': pledge.BatchShare('', 1),
         'physics': pledge.BatchShare('root', 600),
         'optics': pledge.BatchShare('physics', 0),
     }
 
 
-def test_the_cluster_has_a_name():
+def test_the_name_of_the_slurm_cluster_is_read():
     text = 'Configuration data\nClusterName             = site\nX = y\n'
-    assert slurm_accounts.cluster(text) == 'site'
+    assert slurm_accounts.parse_cluster_name(text) == 'site'
     with pytest.raises(exception.BatchUnreadable, match='ClusterName'):
-        slurm_accounts.cluster('X = y')
+        slurm_accounts.parse_cluster_name('X = y')
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_slurm_is_asked_for_jobs_since_the_last_time(asked):
         ),
     ],
 )
-def test_slurm_without_accounts_says_so(asked, command, text):
+def test_slurm_without_accounting_is_named(asked, command, text):
     _, answers = asked
     answers[command] = exception.BatchAway(f'{command} {text}')
     ask = slurm.Slurm()
@@ -152,9 +152,9 @@ def test_slurm_without_accounts_says_so(asked, command, text):
         _ = ask.shares() if command == 'sacctmgr' else ask.accounting(1.0, 2.0)
 
 
-def test_a_share_is_given_in_this_cluster_alone(asked):
+def test_a_share_is_set_in_the_own_slurm_cluster_only(asked):
     found, answers = asked
-    slurm.Slurm().give('physics', 750)
+    slurm.Slurm().set_share('physics', 750)
     assert found[-1][-5:] == (
         'where',
         'name=physics',
@@ -164,7 +164,7 @@ def test_a_share_is_given_in_this_cluster_alone(asked):
     )
     answers['sacctmgr'] = exception.BatchAway('sacctmgr ended with 1: no')
     with pytest.raises(exception.BatchRefused, match='no'):
-        slurm.Slurm().give('physics', 750)
+        slurm.Slurm().set_share('physics', 750)
     answers['sacctmgr'] = exception.BatchAway('sacctmgr gave no answer')
     with pytest.raises(exception.BatchAway):
-        slurm.Slurm().give('physics', 750)
+        slurm.Slurm().set_share('physics', 750)

@@ -48,7 +48,7 @@ WHOLE = Job(11, cpus=2, nodes=2, whole=True)
 
 
 def seen(form, nodes=NODES, jobs=JOBS, rest=False):
-    return slurm_json.seen(
+    return slurm_json.parse_snapshot(
         slurm_written.answer(form, 'nodes', nodes, rest),
         slurm_written.answer(form, 'jobs', jobs, rest),
         NOW,
@@ -57,7 +57,7 @@ def seen(form, nodes=NODES, jobs=JOBS, rest=False):
 
 @pytest.mark.parametrize('rest', [False, True])
 @pytest.mark.parametrize('form', slurm_written.FORMS)
-def test_one_cloud_is_read_alike_in_every_form(form, rest):
+def test_the_same_state_is_read_alike_in_every_json_form(form, rest):
     found = seen(form, rest=rest)
     assert found.faults == ()
     assert found == seen(38)
@@ -149,7 +149,7 @@ CLOUDS = st.tuples(
 
 
 @hypothesis.given(CLOUDS, st.sampled_from((39, 40, 41, 42, 43, 44)))
-def test_any_cloud_is_read_alike_in_every_form(cloud, form):
+def test_any_random_state_is_read_alike_in_every_json_form(cloud, form):
     assert seen(form, *cloud) == seen(38, *cloud)
 
 
@@ -166,21 +166,19 @@ def without(form, key, field):
     ('key', 'field'),
     [('nodes', 'architecture'), ('jobs', 'user_name')],
 )
-def test_a_field_that_does_not_matter_may_be_missing(form, key, field):
+def test_an_optional_field_of_slurm_may_be_missing(form, key, field):
     texts = {
         each: slurm_written.answer(form, each, entries)
         for each, entries in (('nodes', NODES), ('jobs', JOBS))
     }
     texts[key] = without(form, key, field)
-    assert slurm_json.seen(**texts, now=NOW) == seen(form)
+    assert slurm_json.parse_snapshot(**texts, now=NOW) == seen(form)
 
 
 @pytest.mark.parametrize('form', slurm_written.FORMS)
 @pytest.mark.parametrize('field', slurm_written.MATTER['nodes'])
-def test_a_node_without_a_field_that_matters_is_named_and_set_aside(
-    form, field
-):
-    found = slurm_json.seen(
+def test_a_node_without_a_needed_field_is_named_and_set_aside(form, field):
+    found = slurm_json.parse_snapshot(
         without(form, 'nodes', field),
         slurm_written.answer(form, 'jobs', JOBS),
         NOW,
@@ -210,7 +208,7 @@ def test_a_node_without_a_field_that_matters_is_named_and_set_aside(
         (dataclasses.replace(JOBS[2], number=100), {'job_state', 'end_time'}),
     ],
 )
-def test_a_job_without_a_field_that_matters_is_named_and_set_aside(
+def test_a_job_without_a_needed_field_is_named_and_set_aside(
     form, job, fields
 ):
     for field in fields:
@@ -237,8 +235,8 @@ def test_a_job_without_a_field_that_matters_is_named_and_set_aside(
         ({'set': False, 'infinite': False, 'number': 0, 'unit': 's'}, None),
     ],
 )
-def test_a_number_is_read_plain_and_wrapped(value, expected):
-    assert slurm_forms.maybe(value) == expected
+def test_a_number_is_read_as_plain_and_as_object(value, expected):
+    assert slurm_forms.optional_number(value) == expected
     if expected == 3.0:
         assert slurm_forms.number({'a': value}, 'a') == expected
     else:
@@ -257,7 +255,7 @@ def test_a_number_is_read_plain_and_wrapped(value, expected):
 )
 def test_value_that_is_no_number_is_refused(value):
     with pytest.raises(exception.UNREADABLE):
-        slurm_forms.maybe(value)
+        slurm_forms.optional_number(value)
 
 
 def test_a_job_in_no_state_or_in_two_is_set_aside():
@@ -284,15 +282,18 @@ OFFERED = {
 
 @pytest.mark.parametrize(('offered', 'expected'), OFFERED.values())
 def test_the_best_form_of_each_slurm_is_chosen(offered, expected):
-    assert slurm_forms.best(offered) == expected
+    assert slurm_forms.choose_form(offered) == expected
     listed = '\n'.join(
         f'scontrol: data_parser/v0.0.{form}' for form in offered
     )
     text = f'scontrol: Possible data_parser plugins:\n{listed}\n'
-    assert slurm_forms.plugins(text) == offered
+    assert slurm_forms.form_numbers_of_plugins(text) == offered
     paths = {f'/slurm/v0.0.{form}/nodes/': {} for form in offered}
     paths |= {'/slurmdb/v0.0.99/jobs/': {}, '/slurm/v0.0.98/diag/': {}}
-    assert slurm_forms.paths(json.dumps({'paths': paths})) == offered
+    assert (
+        slurm_forms.form_numbers_of_paths(json.dumps({'paths': paths}))
+        == offered
+    )
 
 
 @pytest.mark.parametrize(
@@ -302,10 +303,10 @@ def test_a_slurm_of_unknown_forms_is_named_with_them(offered, named):
     with pytest.raises(
         exception.BatchUnreadable, match=f'it offers {named}, and known'
     ):
-        slurm_forms.best(offered)
+        slurm_forms.choose_form(offered)
 
 
 @pytest.mark.parametrize('text', ['', '[]', '{"paths": 7}', '{}'])
 def test_paths_that_are_no_list_are_named(text):
     with pytest.raises(exception.BatchUnreadable, match='no list of its'):
-        slurm_forms.paths(text)
+        slurm_forms.form_numbers_of_paths(text)

@@ -49,7 +49,7 @@ def job(**changes):
 
 
 def seen(nodes=(), jobs=(), now=1000.0):
-    return slurm_json.seen(
+    return slurm_json.parse_snapshot(
         written('nodes', [*nodes]), written('jobs', [*jobs]), now
     )
 
@@ -80,7 +80,9 @@ MARKED = 'nova-fairness: it goes'
         ('idle', [], MARKED, (True, True, False)),
     ],
 )
-def test_a_node_takes_jobs_is_up_and_is_ours(state, flags, reason, expected):
+def test_node_states_give_open_up_and_drained_by_us(
+    state, flags, reason, expected
+):
     found = place(state=state, state_flags=flags, reason=reason)
     assert (found.takes, found.up, found.ours) == expected
 
@@ -89,7 +91,7 @@ def test_a_node_takes_jobs_is_up_and_is_ours(state, flags, reason, expected):
     'changes',
     [{'alloc_cpus': 2}, {'state_flags': ['COMPLETING']}],
 )
-def test_a_busy_node_is_never_told_as_empty(changes):
+def test_a_busy_node_never_counts_as_empty(changes):
     (work,) = place(**changes).work
     assert (work.name, work.gone_at) == ('unknown', None)
 
@@ -104,9 +106,7 @@ def test_a_busy_node_is_never_told_as_empty(changes):
         (100, 'bad disk', []),
     ],
 )
-def test_a_node_is_empty_only_when_slurm_has_saved_that_it_is_closed(
-    now, reason, told
-):
+def test_a_node_is_empty_only_after_slurm_saved_its_drain(now, reason, told):
     """A slurmctld that is killed before has it open when it is back."""
     closed = node(state_flags=['DRAIN'], reason=reason)
     work = seen([closed], now=now).places['n1'].work
@@ -132,7 +132,7 @@ ON_N1 = {
         ('COMPLETED', 90, 110.0),
     ],
 )
-def test_a_node_is_empty_only_when_slurm_has_saved_that_its_job_is_over(
+def test_a_node_is_empty_only_after_slurm_saved_its_job_end(
     job_state, ended_at, saved_at
 ):
     """A slurmctld that is killed before has it run when it is back."""
@@ -171,7 +171,7 @@ def test_tasks_of_an_array_are_counted(text, count):
     assert len({want.name for want in found.wants}) == count
 
 
-def test_when_a_job_began_to_wait_is_when_it_could_run():
+def test_the_wait_of_a_job_begins_when_it_becomes_eligible():
     assert seen([], [job()]).wants[0].since == 6
     assert seen([], [job(eligible_time=0)]).wants[0].since == 5
 
@@ -198,9 +198,9 @@ NEWER = written('nodes', [node()], form='data_parser/v0.0.46')
         (written('nodes', [node(state='')]), JOBS, 'and is not'),
     ],
 )
-def test_another_form_is_refused_whole(nodes, jobs, message):
+def test_output_of_slurm_in_an_unknown_form_is_refused(nodes, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
-        slurm_json.seen(nodes, jobs, 0.0)
+        slurm_json.parse_snapshot(nodes, jobs, 0.0)
 
 
 ODD = (None, [], {}, '', 'x', -1, 10**400, float('nan'), True, '\ud800', [{}])
@@ -236,7 +236,7 @@ def test_an_odd_node_is_never_told_as_empty(key, odd):
 
 
 @pytest.mark.parametrize('busy', [0, 2])
-def test_a_node_that_is_listed_twice_is_not_told_as_empty(busy):
+def test_a_node_listed_twice_does_not_count_as_empty(busy):
     twice = [node(alloc_cpus=busy), node(alloc_cpus=2 - busy)]
     found = seen([*twice, node(name='n2')])
     assert 'n1' not in found.places
@@ -245,7 +245,7 @@ def test_a_node_that_is_listed_twice_is_not_told_as_empty(busy):
     assert found.places['n2'].takes
 
 
-def test_a_node_that_is_listed_twice_alike_is_one():
+def test_a_node_listed_twice_identically_counts_once():
     found = seen([node(), node()])
     assert found.places['n1'].takes
     assert not found.faults
@@ -277,13 +277,15 @@ def test_a_running_job_that_cannot_be_read_leaves_its_node_busy():
         ('1-999999999', slurm_json.MOST_TASKS, False),
     ],
 )
-def test_a_cut_list_of_tasks_counts_its_entries(text, count, is_told):
+def test_a_truncated_task_list_of_an_array_counts_its_entries(
+    text, count, is_told
+):
     found = seen([node()], [job(array_task_string=text)])
     assert len(found.wants) == count
     assert any('SLURM_BITSTR_LEN' in each for each in found.faults) is is_told
 
 
-def test_no_more_tasks_are_made_than_count(monkeypatch):
+def test_array_tasks_are_expanded_up_to_a_limit(monkeypatch):
     made = []
     real = slurm_json.dataclasses.replace
 
@@ -309,5 +311,5 @@ def test_a_job_of_more_than_any_number_of_cpus_wants_nothing():
     assert found.faults
 
 
-def test_a_reason_that_cannot_be_written_is_told_with_a_mark_in_it():
+def test_an_undecodable_reason_is_shown_with_a_replacement_mark():
     assert place(state='down', reason='bad \ud800 disk').reason == 'bad ? disk'

@@ -66,7 +66,7 @@ def server(monkeypatch):
 
 
 def look():
-    return plugins.load_batch('slurmrestd', {'timeout_s': 60.0}).look()
+    return plugins.load_batch('slurmrestd', {'timeout_s': 60.0}).read_hosts()
 
 
 def test_the_user_is_sent_only_with_a_token(server, monkeypatch):
@@ -111,25 +111,25 @@ def test_an_unreadable_answer_is_refused_whole(
         *(((42, 43, 44, 45), 44), ((45, 46), 45)),
     ],
 )
-def test_it_is_asked_in_the_best_form_that_it_offers(server, offered, chosen):
+def test_slurmrestd_is_asked_in_the_newest_known_form(server, offered, chosen):
     server.answers['/openapi/v3'] = offers(*offered)
     batch = plugins.load_batch('slurmrestd', {'timeout_s': 60.0})
     for _ in range(2):
-        assert batch.look().faults == ()
+        assert batch.read_hosts().faults == ()
     root = f'/slurm/v0.0.{chosen}'
     lists = [f'{root}/nodes/', f'{root}/jobs/']
     assert server.asked == ['/openapi/v3', *lists, *lists]
 
 
-def test_it_is_asked_again_for_its_forms_after_it_was_changed(server):
+def test_a_changed_slurmrestd_is_asked_again_for_its_forms(server):
     batch = plugins.load_batch('slurmrestd', {'timeout_s': 60.0})
-    batch.look()
+    batch.read_hosts()
     server.answers['/openapi/v3'] = offers(44)
     for key in ('nodes', 'jobs'):
         del server.answers[f'/slurm/v0.0.38/{key}/']
     with pytest.raises(exception.BatchAway, match='404'):
-        batch.look()
-    assert batch.look().places == {}
+        batch.read_hosts()
+    assert batch.read_hosts().places == {}
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,16 @@ def test_a_slurmrestd_of_no_known_form_is_named(
         ('http://[::1', 'is no URL: Invalid'),
     ],
 )
-def test_where_it_is_not_is_said(url, message, monkeypatch):
+def test_an_unreachable_slurmrestd_is_named_with_its_url(
+    url, message, monkeypatch
+):
     monkeypatch.setenv(slurmrestd.URL, url)
     with pytest.raises(exception.BatchAway, match=message):
         look()
 
 
 @pytest.mark.parametrize('token', ['secret\nb', 'secret\u2028'])
-def test_a_token_that_cannot_be_sent_is_said_and_not_told(
+def test_an_unusable_token_is_reported_without_showing_it(
     server, token, monkeypatch
 ):
     monkeypatch.setenv('SLURM_JWT', token)

@@ -143,7 +143,7 @@ def test_a_command_reads_an_interface_that_says_less(name):
 
 def lacking(found, path):
     try:
-        return schema_samples.without(found, path)
+        return schema_samples.without_field(found, path)
     except (KeyError, IndexError):
         return found
 

@@ -96,7 +96,9 @@ DONE = {
 @pytest.mark.parametrize(
     ('words', 'host'), [(['--all'], 'all'), (['--host', 'cmp1'], 'cmp1')]
 )
-def test_one_is_chosen_for_a_host_or_all(cloud, command, action, words, host):
+def test_a_metric_is_chosen_for_one_host_or_all(
+    cloud, command, action, words, host
+):
     cloud.answers(
         f'/{host}/action', {'action': action, 'hosts': [DONE]}, 202, 'POST'
     )
@@ -114,9 +116,7 @@ def test_one_is_chosen_for_a_host_or_all(cloud, command, action, words, host):
     ]
 
 
-def test_hosts_that_did_not_do_it_are_named_and_the_rest_is_shown(
-    cloud, caplog
-):
+def test_an_action_names_failed_hosts_and_shows_the_others(cloud, caplog):
     cloud.answers(
         '/all/action',
         {
@@ -153,7 +153,7 @@ def test_a_warning_of_many_hosts_is_printed_once(cloud, caplog):
 @pytest.mark.parametrize(
     ('word', 'host'), [('--all', 'all'), ('cmp1', 'cmp1')]
 )
-def test_a_host_or_all_is_told(cloud, command, action, word, host):
+def test_an_action_needs_a_host_or_all(cloud, command, action, word, host):
     answer = {**DONE, 'paused': True, 'persistent': True, 'problem': ''}
     cloud.answers(
         f'/{host}/action', {'action': action, 'hosts': [answer]}, 202, 'POST'
@@ -210,7 +210,7 @@ HOST = {
 }
 
 
-def test_hosts_are_listed_as_asked(cloud, caplog):
+def test_hosts_are_listed_with_the_given_options(cloud, caplog):
     cloud.answers(
         '/hosts',
         {
@@ -357,6 +357,28 @@ def test_users_and_projects_are_listed_and_shown(cloud, noun, lists, shows):
     assert ask(cloud, shows, 'me') == (0, USER)
 
 
+SHADOW = {'shadow_metric': 'M2', 'shadow_heaviness_quotas': 0.25}
+
+
+def test_a_column_shows_the_heaviness_by_a_shadow_metric(cloud):
+    cloud.answers('/users', {'users': [USER], 'partial': False})
+    _, out = cloud.run(owners.ListUser)
+    assert 'Shadow' not in out
+    shadowed = {'users': [{**USER, **SHADOW}, USER], 'partial': False}
+    cloud.answers('/users', shadowed)
+    _, out = cloud.run(owners.ListUser)
+    titles = [title.strip() for title in out.splitlines()[1].split('|')]
+    assert titles[1:4] == ['ID', 'Heaviness', 'Shadow Heaviness']
+    code, told = ask(cloud, owners.ListUser)
+    assert (code, told[0]['Shadow Heaviness']) == (0, 0.25)
+    assert (told[0]['Shadow Metric'], told[1]['Shadow Heaviness']) == (
+        'M2',
+        None,
+    )
+    cloud.answers('/users/me', {'user': {**USER, **SHADOW}, 'partial': False})
+    assert ask(cloud, owners.ShowUser, 'me') == (0, {**USER, **SHADOW})
+
+
 WHY = {
     'uuid': UUID,
     'name': 'web-1',
@@ -381,7 +403,7 @@ WHY = {
 
 
 @pytest.mark.parametrize('given', [UUID, UUID.upper(), 'web-1'])
-def test_why_begins_with_the_summary(cloud, given):
+def test_the_why_command_begins_with_the_summary(cloud, given):
     cloud.servers = {'web-1': UUID}
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
     code, told = ask(cloud, servers.ShowServer, given, '--long')
@@ -410,7 +432,7 @@ def test_the_usual_output_of_a_server_is_short(cloud):
         assert nothing not in out
 
 
-def test_value_prints_plain_text(cloud):
+def test_the_value_format_prints_plain_text(cloud):
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
     for column in ('summary', 'advice'):
         words = [UUID, '--long', '-f', 'value', '-c', column]
@@ -423,14 +445,14 @@ def test_value_prints_plain_text(cloud):
     assert out == 'u1 0.83123 3 cpu_time=1.21, memory= \n'
 
 
-def test_an_agent_that_says_no_summary_yet_has_its_advice_shown(cloud):
+def test_advice_is_shown_if_an_older_agent_has_no_summary(cloud):
     old = {key: value for key, value in WHY.items() if key != 'summary'}
     cloud.answers(f'/instances/{UUID}', {'instance': old})
     _, told = ask(cloud, servers.ShowServer, UUID)
     assert next(iter(told)) == 'advice'
 
 
-def test_servers_are_listed_with_how_they_fare(cloud, caplog):
+def test_servers_are_listed_with_their_state_and_heaviness(cloud, caplog):
     cloud.servers = {'web-1': UUID, 'web-2': '0' * 32}
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
     fault = {'serviceUnavailable': {'message': 'Agents are silent.'}}
@@ -466,7 +488,7 @@ def test_servers_are_listed_with_how_they_fare(cloud, caplog):
     ('noun', 'command'),
     [('user', owners.ShowUser), ('project', owners.ShowProject)],
 )
-def test_a_name_is_as_good_as_an_id(cloud, noun, command):
+def test_commands_accept_a_server_name_or_id(cloud, noun, command):
     cloud.names = {'bob': 'b' * 32}
     for known in ('b' * 32, 'u1', 'bob'):
         cloud.answers(f'/{noun}s/{known}', {noun: {'id': known}})
@@ -535,7 +557,7 @@ def test_numbers_have_three_digits(value, text):
     ],
 )
 @pytest.mark.parametrize('nothing', [None, {}, []])
-def test_nothing_can_be_shown(kind, nothing):
+def test_empty_lists_are_shown_without_error(kind, nothing):
     if kind not in (columns.Number, columns.Percent, columns.Span):
         assert kind(nothing).human_readable() == ''
 
@@ -565,7 +587,7 @@ def test_the_page_lists_the_commands_of_the_group():
 
 
 @pytest.mark.parametrize('code', [404, 503])
-def test_the_own_state_is_shown_as_far_as_it_is_known(cloud, code):
+def test_the_status_of_the_caller_is_shown_as_far_as_known(cloud, code):
     for path in ('/users/me', '/requests', '/shares', '/limits'):
         cloud.answers(path, {'message': 'none'}, code)
     assert ask(cloud, status.ShowMe)[1] == {
@@ -579,7 +601,7 @@ def test_the_own_state_is_shown_as_far_as_it_is_known(cloud, code):
     }
 
 
-def test_the_own_state_reads_no_page_beyond_its_entries(cloud):
+def test_the_status_of_the_caller_reads_no_unneeded_page(cloud):
     for path in ('/users/me', '/shares', '/limits'):
         cloud.answers(path, {'message': 'none'}, 404)
     rows = [{'uuid': f'r{n}', 'standing': 'waits'} for n in range(300)]
@@ -599,13 +621,13 @@ def test_the_own_state_reads_no_page_beyond_its_entries(cloud):
     assert asked.qs == {'limit': ['20']}
 
 
-def test_the_own_state_is_refused_where_the_policy_refuses_it(cloud):
+def test_the_status_of_the_caller_follows_the_policy(cloud):
     cloud.answers('/users/me', {'message': 'no'}, 403)
     with pytest.raises(exceptions.CommandError, match='HTTP 403'):
         ask(cloud, status.ShowMe)
 
 
-def test_every_command_describes_itself():
+def test_every_command_has_a_help_text():
     modules = (
         choices, dry_runs, groups, hosts, owners, partition, plans, prices,
         queue, servers, status,

@@ -28,7 +28,7 @@ def api(cloud):
         'http://compute.example.org/',
     ],
 )
-def test_the_catalog_says_where_with_or_without_a_version(
+def test_the_endpoint_of_the_catalog_may_have_a_version(
     requests_mock, endpoint
 ):
     cloud = fake_compute.FakeCompute(requests_mock, endpoint)
@@ -92,7 +92,7 @@ FAULTS = {
 @pytest.mark.parametrize(
     ('status', 'content', 'said'), FAULTS.values(), ids=list(FAULTS)
 )
-def test_a_fault_is_told_in_one_line(cloud, api, status, content, said):
+def test_an_http_error_is_shown_in_one_line(cloud, api, status, content, said):
     cloud.answers(
         '/hosts/x',
         content,
@@ -105,13 +105,13 @@ def test_a_fault_is_told_in_one_line(cloud, api, status, content, said):
     assert str(caught.value) == said
 
 
-def test_a_page_of_a_proxy_is_not_taken_for_an_answer(cloud, api):
+def test_an_html_page_of_a_proxy_is_an_error(cloud, api):
     cloud.mock.get(f'{cloud.base}/users', text='<html>')
     with pytest.raises(exceptions.CommandError, match='not a JSON object'):
         next(api.users())
 
 
-def test_an_answer_of_something_else_is_named(cloud, api):
+def test_an_answer_without_fairness_content_is_named(cloud, api):
     cloud.answers('/users/me', {'server': {}})
     with pytest.raises(exceptions.CommandError, match="lacks 'user'"):
         api.get_user()

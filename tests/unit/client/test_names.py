@@ -42,7 +42,7 @@ def ask(cloud, command, *words):
         ('physics', 'physics'),
     ],
 )
-def test_an_account_is_named_by_names(cloud, given, account):
+def test_accounts_can_be_given_by_names(cloud, given, account):
     for path in ('/shares', '/limits'):
         cloud.answers(path, {'account': account}, method='PUT')
     for command, more in (
@@ -55,7 +55,7 @@ def test_an_account_is_named_by_names(cloud, given, account):
         assert cloud.asked[-1].json()['account'] == account
 
 
-def test_a_name_that_several_have_is_refused(cloud):
+def test_an_ambiguous_name_is_refused(cloud):
     with pytest.raises(exceptions.CommandError, match='several have this'):
         cloud.run(queue.SetShare, 'red/twice', '2')
     assert cloud.asked == []
@@ -80,7 +80,7 @@ def request(uuid, server, asked_at='2026-01-01T00:00:00Z', **more):
     }  # fmt: skip
 
 
-def test_a_server_that_came_back_is_followed_to_its_newest_request(cloud):
+def test_a_returned_server_leads_to_its_newest_request(cloud):
     cloud.servers = {'web-1': UUID}
     newest = request(NEW, UUID, '2026-01-02T00:00:00Z')
     cloud.answers(f'/requests/{UUID}', {'request': newest})
@@ -175,7 +175,7 @@ def test_an_action_shows_names_that_only_the_request_knows(cloud):
     assert f'web-1 ({UUID})' in out
 
 
-def test_a_request_of_no_server_is_said_in_words(cloud):
+def test_a_server_without_any_request_gives_a_sentence(cloud):
     with pytest.raises(exceptions.CommandError, match="no server 'carol-7'"):
         cloud.run(queue.ShowRequest, 'carol-7')
 
@@ -313,7 +313,7 @@ def test_a_command_waits_for_the_moves_of_a_plan(cloud, monkeypatch):
     assert (code, told['state']) == (0, 'partial')
 
 
-def test_a_server_without_names_of_its_owner_shows_them(cloud):
+def test_a_server_shows_names_of_its_owner(cloud):
     at_rest = {'uuid': UUID, 'user_id': BOB, 'project_id': RED}
     cloud.answers(f'/instances/{UUID}', {'instance': at_rest})
     _, out = cloud.run(servers.ShowServer, UUID)

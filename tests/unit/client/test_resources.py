@@ -48,7 +48,7 @@ def test_no_page_is_read_that_is_not_used(cloud, users):
     assert (len(cloud.asked), users.partial) == (2, True)
 
 
-def test_a_link_that_leads_nowhere_ends_the_list(cloud):
+def test_a_list_ends_at_an_invalid_next_link(cloud):
     content = {
         'users': [],
         'users_links': [{'rel': 'next', 'href': f'{cloud.base}/users?a=b'}],
@@ -58,7 +58,7 @@ def test_a_link_that_leads_nowhere_ends_the_list(cloud):
     assert len(cloud.asked) == 1
 
 
-def test_a_thing_has_the_answer_in_its_order(cloud):
+def test_a_resource_keeps_all_fields_of_the_answer_in_sequence(cloud):
     told = {'odd': [1], 'state': 'waiting', 'name': 'x', 'uuid': 'u1'}
     cloud.answers('/requests/u1', {'request': told})
     found = cloud.manager.fairness.get_request('u1')

@@ -44,7 +44,7 @@ def request(uuid=UUID, state='waiting', **more):
     return {'uuid': uuid, 'state': state, 'explanation': 'why', **more}
 
 
-def test_it_is_a_service_of_a_connection(cloud, fairness):
+def test_fairness_is_a_service_of_the_sdk_connection(cloud, fairness):
     assert isinstance(fairness, sdk.FairnessProxy)
     cloud.answers(f'/requests/{UUID}', {'request': request(odd=[1])})
     found = fairness.get_request(UUID)
@@ -205,7 +205,7 @@ def test_a_name_is_one_part_of_the_path(cloud, fairness, name):
         ('preemptions', 'uuid'),
     ],
 )
-def test_things_are_listed(cloud, fairness, plural, key):
+def test_every_list_method_of_the_sdk_works(cloud, fairness, plural, key):
     cloud.answers(f'/{plural}', {plural: [{key: 'x'}]})
     assert [each.id for each in getattr(fairness, plural)()] == ['x']
 
@@ -220,13 +220,13 @@ def test_things_are_listed(cloud, fairness, plural, key):
         ('server', 'instances', 'uuid'),
     ],
 )
-def test_things_are_shown(cloud, fairness, noun, path, key):
+def test_every_get_method_of_the_sdk_works(cloud, fairness, noun, path, key):
     told = 'instance' if noun == 'server' else noun
     cloud.answers(f'/{path}/x', {told: {key: 'x'}})
     assert getattr(fairness, f'get_{noun}')('x').id == 'x'
 
 
-def test_hosts_plans_and_capacity(cloud, fairness):
+def test_the_sdk_reads_hosts_plans_and_capacity(cloud, fairness):
     cloud.answers('/all/action', {'hosts': []}, 202, 'POST')
     done = fairness.act_on_host('all', 'set-metric', {'name': 'M'})
     assert done == {'hosts': []}

@@ -54,7 +54,7 @@ def test_a_command_is_found_and_asks_with_the_token(cloud, openstack):
     assert cloud.asked[-1].headers['X-Auth-Token'] == 'secret'
 
 
-def test_a_fault_ends_it_with_its_reason_and_without_a_traceback(
+def test_a_failed_command_prints_its_reason_without_traceback(
     cloud, openstack
 ):
     fault = {'forbidden': {'code': 403, 'message': 'Not you.'}}
@@ -64,7 +64,7 @@ def test_a_fault_ends_it_with_its_reason_and_without_a_traceback(
     assert err == 'Not you. (HTTP 403)\n'
 
 
-def test_a_host_that_is_missing_ends_it_with_one(cloud, openstack):
+def test_a_missing_host_ends_the_command_with_exit_code_1(cloud, openstack):
     cloud.answers(
         '/all/action',
         {

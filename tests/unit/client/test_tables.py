@@ -78,7 +78,7 @@ def test_texts_of_requests_have_names_in_place_of_ids(cloud):
     assert named.partition('; ')[2] in found
 
 
-def test_an_unknown_column_is_named_once_all_is_done(cloud):
+def test_an_unknown_column_is_named_after_the_action(cloud):
     for uuid in (UUID, OTHER):
         path = f'/requests/{uuid}'
         cloud.answers(path, {'request': REQUEST})
@@ -91,14 +91,14 @@ def test_an_unknown_column_is_named_once_all_is_done(cloud):
 
 
 @pytest.mark.parametrize('command', [queue.SetLimit, queue.UnsetLimit])
-def test_a_limit_that_is_not_given_is_asked_for(cloud, command):
+def test_a_list_without_limit_requests_the_default_limit(cloud, command):
     with pytest.raises(exceptions.CommandError, match='--time-limit'):
         cloud.run(command, 'red')
     assert cloud.asked == []
 
 
 @pytest.mark.parametrize('form', ['json', 'value', 'csv'])
-def test_forms_for_programs_have_ids_and_ask_for_no_names(cloud, form):
+def test_machine_readable_formats_have_ids_and_look_up_no_names(cloud, form):
     cloud.manager.sdk_connection = None
     cloud.answers('/requests', {'requests': [REQUEST]})
     _, out = cloud.run(queue.ListRequest, '-f', form, '-c', 'Project')
@@ -106,7 +106,7 @@ def test_forms_for_programs_have_ids_and_ask_for_no_names(cloud, form):
     assert f'({RED})' not in out
 
 
-def test_requests_are_looked_for_by_names(cloud):
+def test_requests_can_be_filtered_by_names(cloud):
     cloud.answers('/requests', {'requests': [REQUEST]})
     cloud.run(
         *(queue.ListRequest, '--state', 'failed', '--project', 'red'),
@@ -126,7 +126,7 @@ def test_requests_are_looked_for_by_names(cloud):
         assert cloud.asked[-1].qs == more
 
 
-def test_waits_have_units_and_names_of_projects(cloud):
+def test_wait_times_have_units_and_project_names(cloud):
     wait = {
         'name': RED, 'explanation': None, 'requests_count': 3, 'p50': 60.0,
         'p90': 5400.0, 'p95': 7200.0,
@@ -207,7 +207,7 @@ def test_callers_that_may_list_no_names_see_ids(cloud):
     assert f'web-1 ({UUID})' in out
 
 
-def test_the_own_names_are_those_of_the_token(cloud):
+def test_names_of_the_caller_come_from_the_token(cloud):
     cloud.forbidden = True
     cloud.manager.auth_ref = type(
         'Access',
@@ -269,7 +269,7 @@ def test_capacity_is_shown_without_objects(cloud):
         ('soon', 'soon'),
     ],
 )
-def test_spans_have_the_largest_unit_that_fits(value, text):
+def test_durations_use_the_largest_fitting_unit(value, text):
     assert columns.Span(value).human_readable() == text
     assert columns.Span(value).machine_readable() == value
 
@@ -289,14 +289,14 @@ def test_a_value_of_another_release_is_shown_as_it_is():
         ('id', 'id', 'asc'),
     ],
 )
-def test_a_list_is_sorted_as_other_commands_are(cloud, word, key, direction):
+def test_a_list_accepts_the_usual_sort_options(cloud, word, key, direction):
     cloud.answers('/users', {'users': [], 'partial': False})
     cloud.run(owners.ListUser, '--sort', word)
     asked = cloud.asked[-1].qs
     assert (asked['sort_key'], asked['sort_dir']) == ([key], [direction])
 
 
-def test_more_of_requests_is_listed_where_that_is_asked_for(cloud):
+def test_requests_are_listed_with_more_columns_on_request(cloud):
     told = {**REQUEST, 'resources': {'VCPU': 2.0}, 'asked_at': 'then'}
     cloud.answers('/requests', {'requests': [told]})
     short, _ = rows(cloud.run(queue.ListRequest)[1])

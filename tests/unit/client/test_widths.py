@@ -241,6 +241,6 @@ def test_a_text_takes_the_width_that_others_leave():
         (7, '7'),
     ],
 )
-def test_a_moment_is_told_to_the_minute(value, text):
+def test_a_time_is_shown_to_the_minute(value, text):
     assert columns.Moment(value).human_readable() == text
     assert columns.Moment(value).machine_readable() == value

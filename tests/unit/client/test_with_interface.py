@@ -90,7 +90,7 @@ def alice(cloud):
     return Terminal(cloud, 'alice')
 
 
-def test_metrics_and_policies(admin, alice):
+def test_commands_list_metrics_and_policies(admin, alice):
     code, told = admin.ask(choices.ListMetric)
     assert code == 0
     assert {item['Name']: item['Hosts Without'] for item in told} == {
@@ -104,7 +104,7 @@ def test_metrics_and_policies(admin, alice):
 
 
 @pytest.mark.parametrize('words', [['--all'], ['--host', 'cmp1']])
-def test_choosing(admin, words):
+def test_commands_choose_a_metric_and_a_policy(admin, words):
     code, told = admin.ask(choices.SetMetric, 'DominantShareMetric', *words)
     assert code == 0
     assert {item['Metric'] for item in told} == {'DominantShareMetric'}
@@ -113,19 +113,19 @@ def test_choosing(admin, words):
     assert {item['Policy'] for item in told} == {'thesis'}
 
 
-def test_choosing_a_metric_that_only_some_hosts_have(admin, caplog):
+def test_a_command_names_hosts_that_lack_the_chosen_metric(admin, caplog):
     code, told = admin.ask(choices.SetMetric, 'TrialMetric', '--all')
     assert code == 1
     assert [item['Host'] for item in told] == ['cmp1']
     assert 'cmp2 refused: TrialMetric is not installed' in caplog.text
 
 
-def test_choosing_a_metric_that_no_host_has(admin):
+def test_a_command_refuses_a_metric_that_no_host_has(admin):
     with pytest.raises(exceptions.CommandError, match=r'Nosuch.*HTTP 400'):
         admin.run(choices.SetMetric, 'NosuchMetric', '--all')
 
 
-def test_requests_that_wait(admin, alice):
+def test_a_command_lists_waiting_requests(admin, alice):
     code, told = alice.ask(queue.ListRequest)
     assert code == 0
     assert [item['ID'] for item in told] == [fake_requests.REDS]
@@ -153,7 +153,7 @@ def test_requests_that_wait(admin, alice):
         alice.run(queue.ShowRequest, fake_requests.BLUES)
 
 
-def test_waits(admin, alice):
+def test_a_command_lists_wait_times(admin, alice):
     assert len(admin.ask(queue.ListWait, '--all-projects')[1]) == 2
     [own] = alice.ask(queue.ListWait)[1]
     assert (own['Requests'], own['P90']) == (3, 5400.0)
@@ -163,7 +163,7 @@ def test_waits(admin, alice):
         alice.run(queue.ListWait, '--all-projects')
 
 
-def test_preemptible_requests_alone(cloud, alice):
+def test_a_command_lists_preemptible_requests_only(cloud, alice):
     code, told = alice.ask(queue.ListRequest, '--preemptible')
     assert (code, told) == (0, [])
     items = cloud.requests.operations.items
@@ -172,7 +172,7 @@ def test_preemptible_requests_alone(cloud, alice):
     assert [item['ID'] for item in told] == [fake_requests.REDS]
 
 
-def test_preemptions(admin, alice):
+def test_commands_list_and_show_preemptions(admin, alice):
     lent = fake_requests.LENT
     code, [told] = alice.ask(queue.ListPreemption)
     assert (code, told['ID']) == (0, lent)
@@ -189,7 +189,7 @@ def test_preemptions(admin, alice):
         alice.run(queue.ListPreemption, '--all-projects')
 
 
-def test_hosts_between_batch_and_cloud(admin, alice):
+def test_commands_list_and_move_border_hosts(admin, alice):
     code, told = admin.ask(partition.ListPartition)
     assert (code, [each['Host'] for each in told]) == (0, ['h1', 'h2'])
     code, told = admin.ask(partition.ListPartition, '--limit', '1')
@@ -215,7 +215,7 @@ def test_hosts_between_batch_and_cloud(admin, alice):
         admin.run(partition.TargetPartition, 'many')
 
 
-def test_plans_of_moves(admin, alice):
+def test_commands_list_and_control_migration_plans(admin, alice):
     first, second = fake_requests.PLANS
     code, told = admin.ask(plans.ListPlan)
     assert (code, [each['ID'] for each in told]) == (0, [first, second])
@@ -244,7 +244,7 @@ def test_plans_of_moves(admin, alice):
         admin.run(plans.CreatePlan)
 
 
-def test_requests_are_held_and_put_first(admin, alice):
+def test_commands_hold_requests_and_put_them_first(admin, alice):
     reds = fake_requests.REDS
     code, told = alice.ask(queue.HoldRequest, reds)
     assert (code, told['held_by']) == (0, 'owner')
@@ -262,7 +262,7 @@ def test_requests_are_held_and_put_first(admin, alice):
         assert (code, told['first']) == (0, is_first)
 
 
-def test_a_release_without_room_is_asked_for(cloud, admin):
+def test_a_command_releases_a_request_without_room(cloud, admin):
     cloud.requests.operations.is_full = True
     with pytest.raises(exceptions.CommandError, match='no room'):
         admin.run(queue.ReleaseRequest, fake_requests.REDS)
@@ -272,7 +272,7 @@ def test_a_release_without_room_is_asked_for(cloud, admin):
     assert (code, told['state']) == (0, 'starting')
 
 
-def test_requests_are_taken_back_and_started(admin, alice):
+def test_commands_cancel_and_release_requests(admin, alice):
     code, told = alice.ask(queue.CancelRequest, fake_requests.REDS)
     assert (code, told['state']) == (0, 'cancelled')
     code, told = admin.ask(queue.ReleaseRequest, fake_requests.BLUES)
@@ -281,7 +281,7 @@ def test_requests_are_taken_back_and_started(admin, alice):
         admin.run(queue.ReleaseRequest, fake_requests.BLUES)
 
 
-def test_the_shares_there_are(admin, alice):
+def test_a_command_lists_shares(admin, alice):
     code, told = alice.ask(queue.ListShare)
     assert (code, [item['Account'] for item in told]) == (0, ['1' * 32])
     assert told[0]['Used'] == {'VCPU': 0.25}
@@ -292,7 +292,7 @@ def test_the_shares_there_are(admin, alice):
         alice.run(queue.ListShare, '--all-projects')
 
 
-def test_a_share_is_set_and_taken_back(admin, alice):
+def test_commands_set_and_unset_a_share(admin, alice):
     red = '1' * 32
     code, told = admin.ask(queue.SetShare, red, '2.5')
     assert (code, told) == (0, {'account': red, 'share': 2.5})
@@ -348,7 +348,7 @@ def test_an_order_is_previewed(cloud, admin, alice):
         alice.run(dry_runs.PreviewOrder, 'fifo')
 
 
-def test_a_request_runs_longer(alice):
+def test_a_command_extends_a_time_limit(alice):
     red = fake_requests.REDS
     code, told = alice.ask(queue.ExtendRequest, red, '30m')
     assert (code, told['extended']) == (0, 1800.0)
@@ -408,7 +408,7 @@ def test_others_see_prices_under_names_of_their_own(alice):
             alice.run(prices.ListPriceHistory, host)
 
 
-def test_limits_are_seen_set_and_taken_back(admin, alice):
+def test_commands_show_set_and_unset_limits(admin, alice):
     red = '1' * 32
     code, told = alice.ask(queue.ListLimit)
     assert [item['Account'] for item in told] == [red]
@@ -469,14 +469,14 @@ def test_limits_are_seen_set_and_taken_back(admin, alice):
         admin.run(queue.SetLimit, red)
 
 
-def test_the_room_there_is(alice):
+def test_a_command_shows_capacity(alice):
     code, told = alice.ask(queue.ShowCapacity)
     assert code == 0
     small = {'name': 'small', 'starts': 2, 'zones': {'z1': 2}}
     assert told['flavors'] == [small]
 
 
-def test_pausing(admin):
+def test_commands_pause_and_resume_hosts(admin):
     code, told = admin.ask(hosts.PauseHost, '--all')
     assert (code, [item['Paused'] for item in told]) == (0, [True, True])
     code, told = admin.ask(hosts.ResumeHost, 'cmp2')
@@ -508,7 +508,9 @@ def test_hosts(admin):
         (owners.ListProject, owners.ShowProject, fake_cloud.RED),
     ],
 )
-def test_users_and_projects(admin, alice, lists, shows, own):
+def test_commands_list_and_show_users_and_projects(
+    admin, alice, lists, shows, own
+):
     code, told = admin.ask(lists, '--sort-key', 'id')
     assert code == 0
     assert own in [item['ID'] for item in told]
@@ -519,7 +521,7 @@ def test_users_and_projects(admin, alice, lists, shows, own):
         alice.run(lists)
 
 
-def test_why(admin, alice):
+def test_a_command_explains_a_server(admin, alice):
     code, told = alice.ask(servers.ShowServer, fake_cloud.ALICES)
     assert (code, told['uuid']) == (0, fake_cloud.ALICES)
     assert told['summary']

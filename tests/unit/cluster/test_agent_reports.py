@@ -20,7 +20,7 @@ def told(**more):
 
 
 @pytest.mark.parametrize('entity', ['user', 'project'])
-def test_a_report_of_an_agent_is_known(entity):
+def test_a_valid_report_of_an_agent_is_used(entity):
     found = agent_reports.ReportedUse(lambda: told(entity=entity)).measured(1)
     assert found == measured.MeasuredUse(
         entity == 'project', {'ann': {'cpu_time': 0.25}}
@@ -39,20 +39,20 @@ def test_a_report_of_an_agent_is_known(entity):
         told(users={'ann': {'usage_parts': 3}}),
     ],
 )
-def test_nonsense_counts_as_no_answer(answer, caplog):
+def test_an_invalid_report_counts_as_no_answer(answer, caplog):
     with caplog.at_level(logging.WARNING):
         assert agent_reports.ReportedUse(lambda: answer).measured(1) is None
     assert 'what is allocated is charged' in caplog.text
 
 
 @pytest.mark.parametrize('part', [-1.0, float('nan'), float('inf'), 'much'])
-def test_a_number_that_is_no_part_is_unknown(part):
+def test_a_fraction_out_of_range_counts_as_unknown(part):
     users = {'ann': {'usage_parts': {'cpu_time': part, 'memory': 0.5}}}
     found = agent_reports.ReportedUse(lambda: told(users=users)).measured(1)
     assert found.parts == {'ann': {'memory': 0.5}}
 
 
-def test_an_outage_is_told_once_and_its_end(caplog):
+def test_an_outage_of_agents_and_its_end_are_logged_once(caplog):
     answers = [told()]
 
     def ask():
@@ -103,14 +103,14 @@ def test_an_agent_with_the_name_of_another_does_not_take_its_place():
         assert list(measures.outliers) == ['a']
 
 
-def test_agents_that_look_at_other_moments_are_no_outliers(caplog):
+def test_agents_measured_at_other_times_are_no_outliers(caplog):
     answers = [said('a', ann=0.5), said('b', ann=0.54), said('c', ann=0.46)]
     measures = agent_reports.ReportedUse(lambda: answers)
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.5}}
     assert (measures.outliers, caplog.text) == ({}, '')
 
 
-def test_one_that_answers_for_all_three_counts_once():
+def test_an_agent_that_answers_for_three_hosts_counts_once():
     lies = [said('b', ann=1.0)] * 2
     measures = agent_reports.ReportedUse(lambda: [*lies, said('a', ann=0.2)])
     assert measures.measured(1).parts == {'ann': {'cpu_time': 0.2}}
@@ -134,7 +134,7 @@ def test_fewer_than_three_agents_are_believed_of_fewer_hosts_only(
     assert ('expected' in caplog.text) != is_believed
 
 
-def test_of_five_that_answer_one_changes_nothing():
+def test_one_of_five_agents_cannot_change_the_result():
     for lie in (0.0, 1.0):
         answers = [said(host, ann=0.2) for host in 'abcd']
         measures = agent_reports.ReportedUse(lambda a=answers, n=lie: [
@@ -202,7 +202,9 @@ def test_no_user_is_charged_beyond_reason_for_any_reports_of_agents(
     found = agent_reports.ReportedUse(lambda: told).measured(1)
     own = {'p/u': np.array([4.0, 10.0]), 'q/u': np.array([0.0, 0.0])}
     most = {'VCPU': 2.0}
-    charged = measured.charged(charge, own, {}, 0.0, found, CAPACITY, most)
+    charged = measured.charged_amounts(
+        charge, own, {}, 0.0, found, CAPACITY, most
+    )
     for name, amounts in charged.items():
         least = own[name] * (1 if charge is measured.Charge.LARGER else 0)
         assert (amounts >= least).all()
@@ -214,13 +216,15 @@ def test_no_user_is_charged_beyond_reason_for_any_reports_of_agents(
 def test_any_report_of_an_agent_is_read_or_refused(told):
     if isinstance(told, dict):
         told = {**told, 'host': 'h'}
-    for read in (agent_reports._idle, agent_reports._lacking):
+    for read in (agent_reports._idle_seconds, agent_reports._parse_wants):
         try:
             read('h', told)
         except exception.BadArgument:
             continue
 
 
-def test_one_odd_entry_voids_no_others():
+def test_an_invalid_entry_of_a_report_does_not_void_others():
     odd = {'a': 10**400, 'b': float('nan'), 'c': True, 'd': 5.0}
-    assert agent_reports._idle('h', {'host': 'h', 'idle': odd}) == {'d': 5.0}
+    assert agent_reports._idle_seconds('h', {'host': 'h', 'idle': odd}) == {
+        'd': 5.0
+    }

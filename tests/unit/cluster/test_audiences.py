@@ -94,7 +94,7 @@ class TestReasons:
             ),
             why=why_of(token),
         )
-        cloud.operations._known = lambda _: ended
+        cloud.operations._require_newest_request = lambda _: ended
         url = f'/fairness/requests/{uuid}'
         is_clean(token, cloud.ask('alice', 'GET', url).text)
         shown = cloud.ask('admin', 'GET', url).json['request']
@@ -105,7 +105,7 @@ class TestReasons:
         is_clean(token, out)
 
     @pytest.mark.repeated
-    def test_a_server_that_leaves_tells_nothing_of_others(
+    def test_a_leaving_server_reveals_nothing_of_other_projects(
         self, world, cloud, token, node
     ):
         leave, other = leave_of(world, cloud, token)
@@ -142,7 +142,7 @@ class TestReasons:
     def test_notifications_tell_nothing_of_others(self, world, cloud, token):
         leave, other = leave_of(world, cloud, token)
         [own] = world.store.requests(frozenset(request.State))[:1]
-        at_risk = risk.Risk(
+        at_risk = risk.EvictionRisk(
             's', OWN, 'u', risk.RiskState.AT_RISK, why_of(token), 1.0, 1.0
         )
         mine = dataclasses.replace(own.request, project=OWN)
@@ -177,7 +177,7 @@ def test_the_owner_of_a_preemptor_reads_the_name_of_the_request(world, cloud):
     assert leave.server not in json.dumps(told)
 
 
-def test_a_stranger_learns_of_no_preemption(world, cloud):
+def test_an_uninvolved_project_sees_no_preemption(world, cloud):
     leave, _ = leave_of(world, cloud, reason.Reason.MAKES_ROOM)
     for uuid in (leave.uuid, leave.server):
         url = f'/fairness/preemptions/{uuid}'

@@ -78,7 +78,7 @@ def test_a_thousand_servers_start_with_a_few_calls(large):
 
 
 @pytest.mark.parametrize('how', ['cancel', 'expire'])
-def test_a_thousand_servers_are_cleaned_up_with_a_call_each(world, how):
+def test_a_thousand_servers_are_cleaned_up_with_one_call_each(world, how):
     hints = {'fairness_longest_wait': ['1h']} if how == 'expire' else None
     servers = ends.posted_together(world, 'r1', MANY, 99, hints=hints)
     process = world.process()
@@ -210,9 +210,7 @@ def test_many_requests_unknown_to_nova_are_taken_back_in_turn(large, slowly):
     assert len(large.conductor.sent) == sent + FEW
 
 
-def test_many_in_doubt_that_nova_may_have_keep_no_other_in_doubt(
-    large, slowly
-):
+def test_many_requests_in_doubt_do_not_delay_others(large, slowly):
     servers = singles(large, FEW, 'many')
     process = large.process(doubt_s=60.0)
     for _ in range(5):
@@ -341,7 +339,7 @@ def test_the_lease_is_kept_while_the_cloud_is_slow(large):
     assert not set(servers) & large.cloud.servers.keys()
 
 
-def test_room_that_was_freed_in_part_is_freed(large):
+def test_partly_freed_room_is_freed_completely(large):
     servers = ends.posted_together(large, 'r1', 30, 1)
     process = large.process()
     large.conductor.away = True
@@ -360,7 +358,7 @@ def test_room_that_was_freed_in_part_is_freed(large):
     assert left == [] or not placement.has_reservation(record.request)
 
 
-def test_a_budget_ends_by_number_or_by_time():
+def test_a_work_budget_ends_by_number_or_by_time():
     now = [0.0]
     budget = pace.WorkBudget(3, 10.0, lambda: now[0])
     assert budget.take()
@@ -372,13 +370,13 @@ def test_a_budget_ends_by_number_or_by_time():
 
 
 @pytest.mark.parametrize('seed', range(20))
-def test_owners_take_turns(seed):
+def test_work_is_shared_between_owners_in_turns(seed):
     chance = random.Random(seed)
     items = [
         (chance.choice('abcde'), n) for n in range(chance.randrange(1, 60))
     ]
     turn = chance.randrange(100)
-    found = pace.in_turn(items, lambda each: each[0], turn)
+    found = pace.interleave_by_owner(items, lambda each: each[0], turn)
     assert sorted(found) == sorted(items)
     for owner in 'abcde':
         own = [each for each in items if each[0] == owner]

@@ -44,7 +44,7 @@ class Times:
 
 @pytest.mark.parametrize('by_s', [DAY_S, -DAY_S, 61.0, -61.0, 1e8, -1e8])
 @pytest.mark.parametrize('has_database', [True, False])
-def test_time_goes_on_through_a_step_and_back(by_s, has_database):
+def test_time_is_continuous_through_a_clock_step_and_back(by_s, has_database):
     times = Times()
     made = times.made(has_database)
     assert made.look() == ''
@@ -63,7 +63,7 @@ def test_time_goes_on_through_a_step_and_back(by_s, has_database):
 
 
 @pytest.mark.parametrize('by_s', [60.0, -60.0, 1.0])
-def test_a_minute_is_no_step(by_s):
+def test_a_deviation_below_a_minute_is_no_clock_step(by_s):
     times = Times()
     made = times.made()
     made.look()
@@ -100,7 +100,7 @@ def test_a_clock_that_drifts_is_no_fault():
 
 @pytest.mark.parametrize('by_s', [DAY_S, -DAY_S])
 @pytest.mark.parametrize('has_database', [True, False])
-def test_a_step_for_good_is_accepted_once_the_database_agrees_for_long(
+def test_a_lasting_clock_step_confirmed_by_the_database_is_accepted(
     by_s, has_database
 ):
     times = Times()
@@ -131,7 +131,7 @@ def test_a_time_that_the_database_contradicts_is_never_accepted():
     assert made.look() == ''
 
 
-def test_a_step_on_a_step_is_waited_for_again():
+def test_a_second_clock_step_restarts_the_wait():
     times = Times()
     made = times.made()
     made.look()
@@ -259,7 +259,7 @@ def test_a_request_that_fits_starts_while_clocks_disagree(world):
 
 
 @pytest.mark.parametrize('ahead_s', [DAY_S, 3600.0])
-def test_a_request_that_comes_from_the_future_came_now(world, ahead_s):
+def test_a_request_with_a_future_time_counts_as_new(world, ahead_s):
     server = fake_cloud.name_uuid('r1')
     world.cloud.add_server(server)
     hints = {'fairness_longest_wait': ['30m']}

@@ -37,7 +37,9 @@ def events(told):
     return [each.event.rpartition('.')[2] for each in told]
 
 
-def test_the_way_of_a_request_is_counted_and_told(world, process, watch, told):
+def test_all_states_of_a_request_are_counted_and_notified(
+    world, process, watch, told
+):
     server = world.post('r1')
     world.now += 50
     process.cycle()
@@ -68,7 +70,9 @@ def test_waiting_requests_are_counted_by_project_and_reason(
     assert seen.oldest_at == 1.0
 
 
-def test_a_request_that_waits_again_is_told_once(world, process, watch, told):
+def test_a_request_that_waits_again_is_notified_once(
+    world, process, watch, told
+):
     world.post('r1')
     world.cloud.broken['POST /allocations'] = 409
     process.cycle()
@@ -76,7 +80,7 @@ def test_a_request_that_waits_again_is_told_once(world, process, watch, told):
     assert events(told) == ['waiting']
 
 
-def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
+def test_hold_and_unhold_are_notified_and_not_counted_as_new(
     world, process, watch, told
 ):
     server = world.post('r1', vcpu=99)
@@ -108,7 +112,7 @@ def test_a_request_in_doubt_is_counted(world, process, watch):
     assert watch.queue().doubtful == 1
 
 
-def test_a_process_that_does_not_lead_says_so(world, process, watch):
+def test_the_leader_metric_is_zero_for_other_processes(world, process, watch):
     assert not watch.queue().leads
     other = world.process('two')
     other.cycle()
@@ -134,7 +138,7 @@ def test_cycles_that_end_early_are_counted(world, process, watch):
     assert (seen.cycles, seen.cycles_failed) == (3, 2)
 
 
-def test_a_change_that_was_refused_is_not_told(world, process, watch, told):
+def test_a_refused_change_is_not_notified(world, process, watch, told):
     server = world.post('r1', vcpu=99)
     process.cycle()
     asked = world.store.request(server).request
@@ -146,7 +150,7 @@ def test_a_change_that_was_refused_is_not_told(world, process, watch, told):
     assert events(told) == ['waiting']
 
 
-def test_the_way_of_a_server_that_leaves_is_counted_and_told(
+def test_all_states_of_an_eviction_are_counted_and_notified(
     world, process, watch, told
 ):
     world.accounts = (cluster.Account('the-project', time_limit_s=60.0),)

@@ -50,7 +50,7 @@ def said(caplog, *errors):
     ], made
 
 
-def test_a_fault_of_the_cloud_is_said_once(caplog):
+def test_a_repeated_error_of_the_cloud_is_logged_once(caplog):
     error = exception.CloudAway('compute answers 503')
     lines, made = said(caplog, error, error, None)
     text = 'fake: nothing is done: compute answers 503; it is tried again'
@@ -69,7 +69,7 @@ def test_a_fault_of_the_cloud_is_said_once(caplog):
         (exception.NotLeading('h2'), []),
     ],
 )
-def test_a_race_with_others_is_no_fault(caplog, error, expected):
+def test_a_conflict_with_another_process_is_no_error(caplog, error, expected):
     assert said(caplog, error, None)[0] == expected
 
 
@@ -81,13 +81,13 @@ def test_an_unexpected_error_enters_the_quarantine(caplog):
     assert made._service.quarantine.entry(part, 'fake').cause == 'KeyError'
 
 
-def test_the_failure_of_a_part_keeps_no_other_back():
+def test_a_failing_controller_does_not_stop_others():
     made = FakeController([None])
-    assert made._part('first', [].pop) == ['first: IndexError']
-    assert made._part('second', lambda: ['said']) == ['said']
-    assert made._part('third', lambda: None) == []
+    assert made._run_part('first', [].pop) == ['first: IndexError']
+    assert made._run_part('second', lambda: ['said']) == ['said']
+    assert made._run_part('third', lambda: None) == []
     with pytest.raises(exception.CloudAway):
-        made._part('fourth', _away)
+        made._run_part('fourth', _away)
 
 
 def _away():
@@ -101,8 +101,8 @@ def test_nothing_is_done_while_clocks_disagree():
     assert FakeController([None])._epoch() == 7
 
 
-def test_a_process_that_does_not_act_says_so():
+def test_a_controller_without_the_lead_says_so():
     with pytest.raises(exception.NotLeading):
-        FakeController([None], epoch=None)._acts()
+        FakeController([None], epoch=None)._require_epoch()
     with pytest.raises(exception.NotLeading, match='has not looked yet'):
         FakeController([None]).last()

@@ -8,7 +8,7 @@ from nova_fairness import exception
 from nova_fairness.cluster import agent_reports
 from nova_fairness.planners.tenants import planner
 from tests.fixtures import small_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 
 
 def server(owner, wanted, got, **more):
@@ -55,9 +55,12 @@ def lacking(agents):
     made.stop()
 
 
-CLOUD = small_cloud.filled(
+CLOUD = small_cloud.cloud_of_servers(
     [small_cloud.host('a'), small_cloud.host('b')],
-    [small_cloud.lies('u1', 'a', 3), small_cloud.lies('v1', 'a', 6)],
+    [
+        small_cloud.placed_server('u1', 'a', 3),
+        small_cloud.placed_server('v1', 'a', 6),
+    ],
 )
 
 
@@ -67,9 +70,9 @@ def told(lacking, **more):
     )
 
 
-def test_a_plan_is_made_of_reports_of_agents(agents, lacking):
+def test_help_uses_reports_of_agents(agents, lacking):
     assert told(lacking).cpus == {}
-    eventually(lambda: told(lacking).cpus == {'a': 4.0, 'b': 4.0})
+    wait_for_value(lambda: told(lacking).cpus == {'a': 4.0, 'b': 4.0})
     given = told(lacking, moved_at={'v1': 7.0}, shares={'u': 2.0})
     assert given.wants['u1'].wanted == 2.0
     assert given.wants['v1'].moved_at == 7.0
@@ -95,13 +98,13 @@ def test_a_plan_is_made_of_reports_of_agents(agents, lacking):
 )
 def test_a_server_with_nonsense_reports_is_left_out(agents, lacking, nonsense):
     agents.said['a']['instances']['u1'] = nonsense
-    eventually(lambda: len(told(lacking).cpus) == 2)
+    wait_for_value(lambda: len(told(lacking).cpus) == 2)
     assert set(told(lacking).wants) == {'v1'}
 
 
-def test_a_weight_that_is_not_known_is_as_others(agents, lacking):
+def test_an_unknown_weight_counts_as_average(agents, lacking):
     agents.said['a']['instances']['u1']['weight_units'] = None
-    eventually(lambda: 'u1' in told(lacking).wants)
+    wait_for_value(lambda: 'u1' in told(lacking).wants)
     assert told(lacking).wants['u1'].weight == 1.0
 
 
@@ -114,17 +117,15 @@ def test_a_weight_that_is_not_known_is_as_others(agents, lacking):
         ({'entity': 'project'}, {'b'}),
     ],
 )
-def test_hosts_that_cannot_be_compared_are_left_out(
+def test_hosts_that_compare_projects_differently_are_left_out(
     agents, lacking, more, left
 ):
     agents.said['b'].update(more)
-    eventually(lambda: set(told(lacking).cpus) == left)
+    wait_for_value(lambda: set(told(lacking).cpus) == left)
 
 
 @pytest.mark.parametrize('said', [None, [], {'host': 'a'}, answer('z', {})])
-def test_an_invalid_answer_of_an_agent_counts_for_nothing(
-    agents, lacking, said
-):
+def test_an_invalid_answer_of_an_agent_is_ignored(agents, lacking, said):
     agents.said['a'] = said
-    eventually(lambda: set(told(lacking).cpus) == {'b'})
+    wait_for_value(lambda: set(told(lacking).cpus) == {'b'})
     assert told(lacking).wants == {}

@@ -69,7 +69,7 @@ def process(clocks, leaders):
     return made
 
 
-def test_a_clean_stop_lets_the_next_process_lead_at_once(process, clocks):
+def test_a_clean_stop_releases_the_lease(process, clocks):
     one, two = process('h:1'), process('h:2')
     assert one.lead() == 1
     assert two.lead() is None
@@ -81,7 +81,7 @@ def test_a_clean_stop_lets_the_next_process_lead_at_once(process, clocks):
     assert one.lead() is None
 
 
-def test_a_process_that_never_led_gives_nothing_back(process, leaders):
+def test_a_process_that_never_led_releases_no_lease(process, leaders):
     one, two = process('h:1'), process('h:2')
     assert one.lead() == 1
     two.lead()
@@ -89,9 +89,7 @@ def test_a_process_that_never_led_gives_nothing_back(process, leaders):
     assert leaders.now.holder == 'h:1'
 
 
-def test_a_process_that_was_deposed_gives_nothing_back(
-    process, clocks, leaders
-):
+def test_a_deposed_process_releases_no_lease(process, clocks, leaders):
     one, two = process('h:1'), process('h:2')
     one.lead()
     two.lead()
@@ -101,9 +99,7 @@ def test_a_process_that_was_deposed_gives_nothing_back(
     assert leaders.now.holder == 'h:2'
 
 
-def test_a_store_that_is_away_does_not_keep_a_process_from_ending(
-    process, leaders
-):
+def test_a_process_can_end_while_the_store_is_away(process, leaders):
     one = process('h:1')
     one.lead()
     leaders.away = True
@@ -136,7 +132,7 @@ def test_long_work_keeps_the_lease_and_the_epoch(
         one.renew()
 
 
-def test_other_threads_keep_no_lease_of_one_that_is_stuck(
+def test_other_threads_do_not_renew_the_lease_of_a_stuck_thread(
     process, clocks, leaders
 ):
     one = process('h:1')

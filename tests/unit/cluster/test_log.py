@@ -75,7 +75,7 @@ def run(service, turns=1):
     service.run(FakeStop(turns), 0.0001, supervision.ServiceManager())
 
 
-def test_leading_and_being_ready_are_told_once(world, caplog):
+def test_leadership_and_readiness_are_logged_once(world, caplog):
     run(world.process(), 3)
     assert len(said(caplog, 'process one: leads since epoch 1')) == 1
     assert len(said(caplog, 'ready: the first cycle took')) == 1
@@ -111,7 +111,7 @@ def test_a_request_of_a_deleted_server_is_not_told_to_be_sent(world, caplog):
     assert world.reason(server) is reason.Reason.SERVER_DELETED
 
 
-def test_the_life_of_a_preemptible_server_can_be_followed(world, caplog):
+def test_the_log_shows_the_life_of_a_preemptible_server(world, caplog):
     process = preempting.process_of(world, 'one')
     spot = preempting.runs(world, process, 'r1', 'h1')
     world.cloud.servers[spot]['name'] = 'spot-1'
@@ -142,7 +142,7 @@ def test_a_request_that_expires_names_its_server(world, caplog):
     assert told.startswith(f'request {server} expires: server web-1')
 
 
-def test_a_late_cycle_is_told_with_its_time(world, caplog):
+def test_a_late_cycle_is_logged_with_its_duration(world, caplog):
     process = world.process()
     times = iter(range(0, 1000, 7))
     process._monotonic = lambda: float(next(times))
@@ -158,7 +158,7 @@ def failing_with(error):
     return fail
 
 
-def test_a_cycle_that_is_aborted_again_and_again_is_told_once(world, caplog):
+def test_a_repeatedly_aborted_cycle_is_logged_once(world, caplog):
     process = world.process()
     cycle = process.cycle
     process.cycle = failing_with(exception.CloudUnreadable('odd answer'))
@@ -170,7 +170,7 @@ def test_a_cycle_that_is_aborted_again_and_again_is_told_once(world, caplog):
     assert process.cycles_failed == 5
 
 
-def test_a_database_that_is_away_is_told_once_and_its_end(caplog):
+def test_an_outage_of_the_database_and_its_end_are_logged_once(caplog):
     for _ in range(4):
         with (
             pytest.raises(exception.StoreAway),
@@ -207,7 +207,9 @@ class FakeAdapter:
 @pytest.mark.parametrize(
     'away', [503, 502, keystone_exceptions.ConnectFailure('x')]
 )
-def test_a_service_that_is_away_is_told_once_and_its_end(make, away, caplog):
+def test_an_outage_of_a_service_and_its_end_are_logged_once(
+    make, away, caplog
+):
     adapter = FakeAdapter()
     api = make(adapter)
     adapter.answer = away
@@ -222,7 +224,7 @@ def test_a_service_that_is_away_is_told_once_and_its_end(make, away, caplog):
     assert '<' not in caplog.text
 
 
-def test_a_broker_that_is_away_is_told_once_for_all_queues(
+def test_an_outage_of_the_broker_is_logged_once_for_all_queues(
     monkeypatch, caplog
 ):
     def refuse(*_):
@@ -238,7 +240,9 @@ def test_a_broker_that_is_away_is_told_once_for_all_queues(
     assert caplog.messages[0].startswith('message broker: connection lost')
 
 
-def test_a_listener_for_hints_tells_no_retry(monkeypatch, caplog):
+def test_retries_of_the_notification_listener_are_not_logged(
+    monkeypatch, caplog
+):
     def refuse(*_):
         raise exception.BrokerAway('the broker does not answer: refused')
 
@@ -298,7 +302,7 @@ def test_each_line_of_the_log_names_its_server():
         "LOG.warning('request %s: %s', request.uuid, error)",
     ],
 )
-def test_a_line_without_a_name_is_found(line):
+def test_the_check_finds_a_log_line_without_a_server_name(line):
     assert list(names_no_server(ast.parse(line))) != []
 
 
@@ -311,7 +315,7 @@ def test_a_line_without_a_name_is_found(line):
         "LOG.info('another process leads')",
     ],
 )
-def test_a_line_with_a_name_passes(line):
+def test_the_check_accepts_a_log_line_with_a_server_name(line):
     assert list(names_no_server(ast.parse(line))) == []
 
 
@@ -335,7 +339,7 @@ def test_a_message_that_waits_names_its_server(caplog):
     assert caplog.messages == ['message m waits: server web-1 (u)']
 
 
-def test_a_failure_of_one_server_names_it(world, caplog):
+def test_an_error_of_one_server_names_the_server(world, caplog):
     def fail():
         raise exception.CloudRefused('409')
 
@@ -343,7 +347,7 @@ def test_a_failure_of_one_server_names_it(world, caplog):
     assert caplog.messages == ['server web-1 (u): 409']
 
 
-def test_a_server_without_a_name_goes_by_its_uuid(world):
+def test_a_server_without_a_name_is_logged_by_uuid(world):
     nova = world.process().nova
     uuid = fake_cloud.name_uuid('x')
     assert nova.log_name(uuid) == uuid

@@ -120,7 +120,7 @@ def test_a_request_that_was_sent_is_followed_without_its_row(world, state):
     assert world.state(bad) is S.ENDED
 
 
-def test_a_request_with_an_unreadable_row_is_told_so(world):
+def test_the_owner_reads_that_a_row_is_unreadable(world):
     process = world.process()
     bad = world.post('bad', 99, 'evil')
     process.cycle()
@@ -139,7 +139,7 @@ def test_a_request_with_an_unreadable_row_is_told_so(world):
 
 
 @pytest.mark.parametrize('name', tables.ONLY)
-def test_a_table_that_lost_its_row_begins_again(world, name):
+def test_a_table_without_its_single_row_starts_anew(world, name):
     process = world.process()
     process.cycle()
     write(world, sa.delete(tables.METADATA.tables[name]))
@@ -167,7 +167,9 @@ _READ = ('ledger', 'shares', 'promises', 'market')
     [('ledger', 'used'), ('ledger', 'spent'), ('ledger', 'at'),
      ('promises', 'kept')],
 )  # fmt: skip
-def test_odd_rows_of_tables_of_one_end_no_cycle(world, name, column, odd):
+def test_malformed_rows_of_single_row_tables_end_no_cycle(
+    world, name, column, odd
+):
     process = world.process()
     process.cycle()
     table = tables.METADATA.tables[name]

@@ -85,7 +85,7 @@ def test_a_cell_that_does_not_answer_is_not_asked_for_each_server(cloud):
     assert nova.servers(EVERY_S + 5).keys() == servers
 
 
-def test_many_that_are_gone_are_looked_at_some_at_a_time(cloud):
+def test_many_vanished_servers_are_checked_some_at_a_time(cloud):
     nova = nova_module.Nova(cloud.apis.nova)
     servers = [built(cloud, f's{n}') for n in range(100)]
     nova.servers(0.0)
@@ -191,7 +191,7 @@ def test_a_build_for_which_nova_fails_keeps_no_other_back(cloud, answer):
 @pytest.mark.parametrize(
     'answer', [500, 403, 'null', '{}', '[]', '{"server": null}']
 )
-def test_a_missing_server_for_which_nova_fails_is_there_still(cloud, answer):
+def test_a_missing_server_stays_known_while_nova_fails(cloud, answer):
     nova = nova_module.Nova(cloud.apis.nova)
     server = built(cloud, 's1')
     before = nova.servers(0.0)[server]
@@ -251,7 +251,7 @@ def test_a_known_server_stays_when_nova_fails_for_its_row(cloud, monkeypatch):
 
 
 @pytest.mark.parametrize('answer', [500, 503])
-def test_a_nova_that_fails_for_every_row_is_away(cloud, answer):
+def test_a_nova_that_fails_for_every_row_counts_as_away(cloud, answer):
     many(cloud, 3)
     cloud.broken['GET /servers/detail'] = answer
     nova = nova_module.Nova(cloud.apis.nova)

@@ -53,7 +53,7 @@ def test_an_entry_that_fails_during_its_pause_is_not_held_longer(table, clock):
     assert table.failures()['request'] == 2
 
 
-def test_kinds_do_not_mix(table):
+def test_entries_of_different_kinds_have_separate_quarantines(table):
     failed(table)
     assert not table.holds(K.ACCOUNT, 'r1')
     assert table.names(K.REQUEST) == {'r1'}
@@ -62,7 +62,7 @@ def test_kinds_do_not_mix(table):
     }  # fmt: skip
 
 
-def test_an_entry_that_works_again_is_forgotten(table, clock):
+def test_an_entry_that_works_again_leaves_the_quarantine(table, clock):
     failed(table)
     table.release(K.REQUEST, 'r1')
     assert not table.holds(K.REQUEST, 'r1')
@@ -72,7 +72,7 @@ def test_an_entry_that_works_again_is_forgotten(table, clock):
     assert table.entry(K.REQUEST, 'r1') is None
 
 
-def test_the_table_is_bounded(table, clock, monkeypatch):
+def test_the_quarantine_table_is_bounded(table, clock, monkeypatch):
     monkeypatch.setattr(module, 'MOST', 3)
     for n in range(9):
         failed(table, f'r{n}')
@@ -109,7 +109,7 @@ def test_a_flood_of_names_does_not_fill_the_log(table, clock, caplog):
     assert len(caplog.records) <= 11
 
 
-def test_another_error_is_news(table, clock, caplog):
+def test_a_different_error_of_an_entry_is_logged_again(table, clock, caplog):
     failed(table, error=ValueError('x'))
     failed(table, error=KeyError('x'))
     assert table.entry(K.REQUEST, 'r1').cause == 'KeyError'

@@ -92,7 +92,7 @@ class FakeConductor(dispatcher.Sender):
 def _named(cast, field):
     """Hosts in a field of what a build asks for."""
     try:
-        message = envelope.message(cast.body)
+        message = envelope.parse_message(cast.body)
     except exception.Unreadable:
         return []
     specs = message['args'].get('request_specs') or []
@@ -172,7 +172,9 @@ class World:
             clocks,
             lambda: self.tick,
         )
-        made = service_parts.collaborators(outside, self.chosen(store, at_end))
+        made = service_parts.build_collaborators(
+            outside, self.chosen(store, at_end)
+        )
         return service_module.Service(
             made, service_module.ServiceOptions(**rules)
         )
@@ -340,7 +342,7 @@ def test_a_request_without_room_waits_and_starts_when_there_is_some(world):
     assert world.state(second) is S.STARTING
 
 
-def test_between_whole_cycles_sent_requests_are_followed(world, monkeypatch):
+def test_partial_cycles_follow_sent_requests(world, monkeypatch):
     monkeypatch.setattr(scheduler, 'MANY', 0)
     first, second = sorted((world.post('r1'), world.post('r2')))
     process = world.process()
@@ -357,7 +359,7 @@ def test_between_whole_cycles_sent_requests_are_followed(world, monkeypatch):
     assert world.state(third) is S.WAITING
 
 
-def test_in_a_cycle_between_the_deleted_are_not_looked_for(world, monkeypatch):
+def test_partial_cycles_do_not_search_deleted_servers(world, monkeypatch):
     monkeypatch.setattr(scheduler, 'MANY', 0)
     first, second = sorted((world.post('r1'), world.post('r2')))
     process = world.process()
@@ -422,7 +424,9 @@ class TestInDoubt:
 
         return send
 
-    def test_it_waits_again_when_nova_does_not_have_it(self, world, doubtful):
+    def test_a_request_in_doubt_waits_again_if_nova_lacks_it(
+        self, world, doubtful
+    ):
         server, process, sent = doubtful
         world.tick += 59
         process.cycle()
@@ -436,7 +440,7 @@ class TestInDoubt:
         assert world.cloud.holds() == []
 
     @pytest.mark.parametrize('evidence', ['queue', 'claim', 'host', 'error'])
-    def test_it_is_not_sent_again_while_nova_may_have_it(
+    def test_a_request_in_doubt_is_not_resent_while_nova_may_have_it(
         self, world, doubtful, evidence
     ):
         server, process, sent = doubtful
@@ -456,7 +460,9 @@ class TestInDoubt:
         reasons = {'host': R.STARTED, 'error': R.NO_VALID_HOST}
         assert world.reason(server) is reasons.get(evidence, R.IN_DOUBT)
 
-    def test_a_broker_that_is_away_proves_nothing(self, world, doubtful):
+    def test_a_request_stays_in_doubt_while_the_broker_is_away(
+        self, world, doubtful
+    ):
         server, process, sent = doubtful
         world.tick += 61
         world.conductor.away = True
@@ -465,7 +471,7 @@ class TestInDoubt:
         assert world.conductor.sent == sent
         assert world.state(server) in (S.SENDING, S.STARTING)
 
-    def test_others_start_meanwhile(self, world, doubtful):
+    def test_other_requests_start_while_one_is_in_doubt(self, world, doubtful):
         _, process, sent = doubtful
         world.cloud.add_host('h2', 4)
         world.post('r2')
@@ -546,7 +552,9 @@ class TestThatMayHavePassed:
         world.store.store_message(marked(build('r1', server, 4)))
         return server
 
-    def test_it_is_not_sent_if_nova_has_it(self, world, server):
+    def test_a_possibly_passed_build_is_not_sent_if_nova_has_it(
+        self, world, server
+    ):
         process = world.process(doubt_s=60.0)
         process.cycle()
         assert world.state(server) is S.SENDING
@@ -557,7 +565,9 @@ class TestThatMayHavePassed:
         assert world.state(server) is S.ACTIVE
         assert world.conductor.sent == []
 
-    def test_it_is_sent_if_nova_lacks_it(self, world, server):
+    def test_a_possibly_passed_build_is_sent_if_nova_lacks_it(
+        self, world, server
+    ):
         process = world.process(doubt_s=60.0)
         for _ in range(5):
             process.cycle()
@@ -570,7 +580,7 @@ class TestThatMayHavePassed:
         assert world.state(server) is S.STARTING
 
 
-def test_an_unshelve_that_was_lost_is_found_out(world):
+def test_a_lost_unshelve_is_detected(world):
     # A server that was not offloaded has its host all the time.
     shelved = nova_module.Server('s', 'p', 'u', 'SHELVED', 'unshelving', 'h1')
     assert not shelved.is_settled
@@ -616,7 +626,9 @@ class TestAHostVanishes:
         assert world.state(small) is S.STARTING
         assert world.reason(large) is R.TOO_LARGE
 
-    def test_after_the_decision_another_is_found(self, world, monkeypatch):
+    def test_another_host_is_found_if_the_chosen_one_vanishes(
+        self, world, monkeypatch
+    ):
         server, process = world.post('r1'), world.process()
         keep = placement_module.Placement.reserve
 
@@ -634,7 +646,9 @@ class TestAHostVanishes:
         process.cycle()
         assert world.conductor.sent == ['cast-r1']
 
-    def test_with_one_being_built_others_go_on_once_nova_gave_up(self, world):
+    def test_requests_continue_after_a_build_on_a_vanished_host_fails(
+        self, world
+    ):
         server, process = world.post('r1'), world.process()
         process.cycle()
         world.cloud.remove_host('h1')
@@ -684,7 +698,7 @@ def test_a_broker_that_is_away_loses_nothing(world):
     assert world.cloud.holds() == []
 
 
-def test_a_start_that_fails_is_told(world):
+def test_a_failed_start_is_reported_to_the_owner(world):
     server, process = world.post('r1'), world.process()
     process.cycle()
     world.cloud.servers[server]['status'] = 'ERROR'
@@ -693,7 +707,7 @@ def test_a_start_that_fails_is_told(world):
     assert world.reason(server) is R.NO_VALID_HOST
 
 
-def test_no_two_requests_meet_on_a_host_on_which_they_were_not_planned(world):
+def test_requests_run_only_on_their_planned_hosts(world):
     names = {f'h{number}' for number in range(1, 8)}
     for name in names - {'h1'}:
         world.cloud.add_host(name, 4)
@@ -845,7 +859,7 @@ def test_a_leader_that_was_deposed_while_it_slept_sends_nothing(world):
     assert world.state(server) is S.RESERVED
 
 
-def test_one_of_two_processes_acts(world):
+def test_only_one_of_two_processes_acts(world):
     one, two = world.process('one'), world.process('two')
     assert (one.cycle(), two.cycle()) == (True, False)
     world.tick += 20
@@ -878,7 +892,7 @@ class FakeDeath:
             raise Killed
 
 
-def test_killed_anywhere_nothing_is_lost_and_nothing_sent_twice(tmp_path):
+def test_a_crash_anywhere_loses_and_duplicates_no_request(tmp_path):
     doubtful = 0
     for at in itertools.count(1):
         path = tmp_path / str(at)
@@ -978,7 +992,7 @@ def test_a_user_whose_trust_is_over_gets_no_server_and_delays_no_other(world):
     assert world.cloud.holds() == []
 
 
-def test_a_token_that_may_be_used_for_some_requests_is_known(world):
+def test_a_token_with_access_rules_is_recognized(world):
     told = []
     api = world.cloud.apis.keystone
     get = api.get
@@ -1057,9 +1071,7 @@ def nothing():
         pytest.param([0, 1] * 8, 8, id='some'),
     ],
 )
-def test_hints_begin_a_cycle_sooner_and_no_more_than_a_few(
-    world, hints, cycles
-):
+def test_a_bounded_number_of_hints_starts_cycles_earlier(world, hints, cycles):
     process = world.process()
     meanwhile = [lambda n=n: [process.hint() for _ in range(n)] for n in hints]
     process.run(Waits(world, meanwhile), 2.0, supervision.ServiceManager())

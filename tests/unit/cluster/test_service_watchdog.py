@@ -83,7 +83,7 @@ def test_a_process_that_only_waits_reports_work(world, systemd, manager):
     'error',
     [exception.StoreAway('gone'), exception.CloudError('gone'), ValueError()],
 )
-def test_a_server_that_is_away_for_an_hour_is_no_hang(
+def test_an_outage_of_an_hour_does_not_count_as_a_hang(
     world, systemd, manager, monkeypatch, error
 ):
     process = world.process()
@@ -97,7 +97,7 @@ def test_a_server_that_is_away_for_an_hour_is_no_hang(
     assert systemd.beats() >= CYCLES
 
 
-def test_a_long_pause_is_no_hang(world, systemd, manager):
+def test_a_long_pause_does_not_count_as_a_hang(world, systemd, manager):
     process = world.process()
     process.run(Stopping(CYCLES), HOUR_S, manager)
     assert process.cycles == 1

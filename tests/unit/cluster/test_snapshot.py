@@ -44,7 +44,7 @@ def seen(reader, requests=(), given=()):
     return reader.read(requests, dict(given), 1000.0).snapshot
 
 
-def test_hosts_are_seen_with_their_trees(reader):
+def test_hosts_are_read_with_their_provider_trees(reader):
     found = seen(reader)
     assert found.classes == ('MEMORY_MB', 'VCPU', 'VGPU')
     one, other = found.providers
@@ -58,7 +58,7 @@ def test_hosts_are_seen_with_their_trees(reader):
     assert found.inventory.unit[0].tolist() == [10_000, 8, 2]
 
 
-def test_use_is_seen_by_host_and_project(cloud, reader):
+def test_use_is_read_by_host_and_project(cloud, reader):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
     found = seen(reader)
@@ -68,7 +68,7 @@ def test_use_is_seen_by_host_and_project(cloud, reader):
     assert found.limits['rich'].guaranteed == {'VCPU': 2}
 
 
-def test_only_changes_are_read_again(cloud, reader):
+def test_only_changed_hosts_are_read_again(cloud, reader):
     seen(reader)
     cloud.asked.clear()
     seen(reader)
@@ -193,7 +193,7 @@ def test_a_look_at_a_large_cloud_in_which_nothing_happens_asks_little(
         cloud.build(name, f'host-{number}', {'VCPU': 1})
         cloud.groups[f'g{number}'] = [name]
     asked = [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'r{number}', group=request.Group(f'g{number}', request.Rule.APART)
         )
         for number in range(250)
@@ -245,7 +245,7 @@ def test_changes_of_projects_that_nova_does_not_tell_are_seen_in_turn(
 
 def test_a_member_that_nova_lists_before_it_adds_it_is_seen(cloud, reader):
     rule = request.Group('g', request.Rule.APART)
-    asked = [small_cloud.ask('other', group=rule)]
+    asked = [small_cloud.waiting_request('other', group=rule)]
     cloud.groups['g'] = []
     seen(reader, asked)
     seen(reader, asked)
@@ -258,7 +258,7 @@ def test_a_member_that_nova_lists_before_it_adds_it_is_seen(cloud, reader):
 
 def test_servers_of_a_request_are_members_despite_lists_of_nova(cloud, reader):
     rule = request.Group('g', request.Rule.APART)
-    asked = [small_cloud.ask('r1', group=rule)]
+    asked = [small_cloud.waiting_request('r1', group=rule)]
     cloud.groups['g'] = []
     cloud.add_server('r1')
     cloud.build('r1', 'h1', {'VCPU': 1})
@@ -274,14 +274,16 @@ def test_groups_on_several_pages_are_read_to_the_end(
     cloud.groups |= {f'g{number}': [] for number in range(5)}
     cloud.groups['g4'] = ['s1']
     asked = [
-        small_cloud.ask(name, group=request.Group(name, request.Rule.APART))
+        small_cloud.waiting_request(
+            name, group=request.Group(name, request.Rule.APART)
+        )
         for name in (*cloud.groups, 'gone')
     ]
     found = seen(reader, asked).members
     assert (found['g4'], found['g0'], found['gone']) == (('h1',), (), ())
 
 
-def test_no_host_is_asked(cloud, reader):
+def test_a_cloud_without_hosts_causes_no_host_request(cloud, reader):
     seen(reader)
     assert cloud.uptimes_asked == 0
 
@@ -293,7 +295,9 @@ def test_a_list_that_comes_to_no_end_is_not_read_for_ever(
     monkeypatch.setattr(paging, 'PAGE', 2)
     seen(reader)
     asked = [
-        small_cloud.ask(each, group=request.Group(each, request.Rule.APART))
+        small_cloud.waiting_request(
+            each, group=request.Group(each, request.Rule.APART)
+        )
         for each in 'abcd'
     ]
     path = f'GET /os-{name.replace("_", "-")}'
@@ -325,7 +329,7 @@ def test_between_whole_looks_waiting_servers_are_not_listed(cloud, reader):
     for name in ('sent', 'gone'):
         cloud.add_server(name)
     sent = [
-        small_cloud.ask(name, state=request.State.STARTING)
+        small_cloud.waiting_request(name, state=request.State.STARTING)
         for name in ('sent', 'gone')
     ]
     assert between(reader, sent) == {'waits', 'runs', 'sent', 'gone'}
@@ -354,7 +358,8 @@ def test_of_many_that_build_the_whole_list_is_read(cloud, reader, monkeypatch):
 
     cloud._get_servers = noted
     sent = [
-        small_cloud.ask(name, state=request.State.SENDING) for name in 'ab'
+        small_cloud.waiting_request(name, state=request.State.SENDING)
+        for name in 'ab'
     ]
     for now, asked, is_whole in (
         (5000.0, sent, True),
@@ -376,7 +381,7 @@ def test_of_many_that_build_the_whole_list_is_read(cloud, reader, monkeypatch):
 
 def test_a_sent_request_counts_until_it_has_its_own_room(cloud, reader):
     cloud.add_server('r1')
-    asked = [small_cloud.ask('r1', 2, 'the-project')]
+    asked = [small_cloud.waiting_request('r1', 2, 'the-project')]
     given = {'r1': ('h1',)}
     assert seen(reader, asked, given).inventory.used[0].tolist() == [100, 2, 0]
     assert seen(reader, asked, given).used['the-project'][1] == 2
@@ -391,7 +396,7 @@ def test_preemptible_servers_are_counted_for_no_project(cloud, reader):
         cloud.build(name, 'h1', {'VCPU': vcpu, 'MEMORY_MB': 100})
     band = request.Band.PREEMPTIBLE
     # What was allocated counts, not what the flavor says now.
-    asked = [small_cloud.ask('r1', 2, 'the-project', band=band)]
+    asked = [small_cloud.waiting_request('r1', 2, 'the-project', band=band)]
     found = seen(reader, asked)
     assert found.inventory.used[0].tolist() == [200, 3, 0]
     assert found.used['the-project'].tolist() == [100, 1, 0]
@@ -408,8 +413,8 @@ def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
     rule = request.Group('g', request.Rule.APART)
     none = request.Group('unknown', request.Rule.APART)
     asked = [
-        small_cloud.ask('r1', group=rule),
-        small_cloud.ask('r2', group=none),
+        small_cloud.waiting_request('r1', group=rule),
+        small_cloud.waiting_request('r2', group=none),
     ]
     assert seen(reader, asked).members == {'g': ('h1',), 'unknown': ()}
 
@@ -466,7 +471,7 @@ def test_an_unknown_cloud_is_named(monkeypatch, tmp_path):
         clients.connect('nowhere')
 
 
-def test_limits_are_read(tmp_path):
+def test_account_limits_are_read_into_the_snapshot(tmp_path):
     path = tmp_path / 'limits.json'
     path.write_text(json.dumps({'p': {'ceiling': {'VCPU': 4}}}))
     assert limits_file.read(path) == {'p': cluster.Limits({}, {'VCPU': 4})}
@@ -489,7 +494,7 @@ def test_limits_are_read(tmp_path):
         '[' * 100_000,
     ],
 )
-def test_limits_that_are_none_are_named(tmp_path, text):
+def test_invalid_account_limits_are_named(tmp_path, text):
     path = tmp_path / 'limits.json'
     path.write_text(text)
     with pytest.raises(exception.ConfigurationError, match=r'limits\.json'):
@@ -511,7 +516,7 @@ def test_a_running_server_is_seen_with_its_flavor(cloud, reader):
 
 def test_a_request_sent_a_moment_ago_runs_from_now_on(cloud, reader):
     cloud.add_server('r')
-    sent = small_cloud.ask('r', state=request.State.STARTING)
+    sent = small_cloud.waiting_request('r', state=request.State.STARTING)
     [found] = seen(reader, [sent], {'r': ('h1',)}).running
     assert (found.host, found.project, found.since) == ('h1', 'p', 1000.0)
     assert found.uuid == 'r'
@@ -582,7 +587,7 @@ def reader_of(placement, nova):
         {'total': 1e30},
     ],
 )
-def test_a_host_may_have_room_without_end(cloud, parts):
+def test_a_host_may_have_unlimited_capacity(cloud, parts):
     placement, nova, *_ = cloud.apis
     change = with_each_inventory(**parts)
     found = seen(reader_of(answering(placement, '/inventories', change), nova))
@@ -721,7 +726,7 @@ def test_usages_of_a_project_that_cannot_be_read_void_no_other(cloud):
 def test_a_group_for_which_nova_fails_keeps_its_requests_alone(cloud, answer):
     cloud.groups = {'g1': ['s1'], 'g2': ['s1']}
     asked = [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'r{n}', group=request.Group(f'g{n}', request.Rule.APART)
         )
         for n in (1, 2)
@@ -736,7 +741,7 @@ def test_a_group_for_which_nova_fails_keeps_its_requests_alone(cloud, answer):
 def in_groups(cloud, *names):
     """A request for each group."""
     return [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'r-{name}', group=request.Group(name, request.Rule.TOGETHER)
         )
         for name in names
@@ -825,8 +830,8 @@ def test_members_of_a_group_that_cannot_be_read_keep_its_requests(cloud):
     rule = request.Group('g1', request.Rule.APART)
     other = request.Group('g2', request.Rule.APART)
     asked = [
-        small_cloud.ask('r1', group=rule),
-        small_cloud.ask('r2', group=other),
+        small_cloud.waiting_request('r1', group=rule),
+        small_cloud.waiting_request('r2', group=other),
     ]
     made = reader_of(placement, nova)
     seen(made, asked)
@@ -883,10 +888,12 @@ def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):
 
 def test_a_server_that_was_sent_is_a_member_on_its_host_at_once(cloud, reader):
     rule = request.Group('g', request.Rule.APART)
-    sent = small_cloud.ask('r1', group=rule, state=request.State.STARTING)
+    sent = small_cloud.waiting_request(
+        'r1', group=rule, state=request.State.STARTING
+    )
     cloud.groups['g'] = []
     cloud.add_server('r1')
-    asked = [sent, small_cloud.ask('r2', group=rule)]
+    asked = [sent, small_cloud.waiting_request('r2', group=rule)]
     found = seen(reader, asked, {'r1': ('h1',)})
     assert found.members == {'g': ('h1',)}
     assert found.belongs == {'r1': 'g'}
@@ -904,7 +911,7 @@ class TestClasses:
     def at(self, reader, now, requests=()):
         return reader.read(requests, {}, now).snapshot
 
-    def test_those_of_a_host_that_is_down_are_known(self, cloud, reader):
+    def test_resource_classes_of_a_down_host_are_known(self, cloud, reader):
         cloud.add_provider(
             fake_cloud.name_uuid('below'), 'h2-0', {'PCPU': 4},
             fake_cloud.name_uuid('h2'),
@@ -913,7 +920,9 @@ class TestClasses:
         assert 'PCPU' in found.classes
         assert found.knows_classes
 
-    def test_one_that_vanished_is_known_for_an_hour(self, cloud, reader):
+    def test_a_vanished_resource_class_is_known_for_an_hour(
+        self, cloud, reader
+    ):
         assert 'VGPU' in self.at(reader, 1000.0).classes
         for name in ('h1-0', 'h1-1'):
             del cloud.providers[fake_cloud.name_uuid(name)]
@@ -937,7 +946,7 @@ class TestClasses:
         assert not self.at(reader, 1599.0).knows_classes
         assert self.at(reader, 1601.0).knows_classes
 
-    def test_without_a_host_nothing_is_known(self, cloud, reader):
+    def test_without_a_host_no_resource_class_is_known(self, cloud, reader):
         for name in ('h1', 'h2'):
             del cloud.hypervisors[fake_cloud.name_uuid(name)]
         assert not self.at(reader, 1000.0).knows_classes
@@ -963,7 +972,7 @@ class TestClasses:
         cloud.add_provider(pool, 'pool', {'DISK_GB': 1000})
         cloud.providers[pool]['traits'] = ['MISC_SHARES_VIA_AGGREGATE']
         wanted = request.Demand((('DISK_GB', 9), ('VCPU', 1)))
-        asked = small_cloud.ask('r', demand=wanted)
+        asked = small_cloud.waiting_request('r', demand=wanted)
         found = self.at(reader, 1000.0, [asked])
         assert 'DISK_GB' not in found.classes
         assert dict(found.requests[0].demand.amounts) == {'VCPU': 1}
@@ -976,7 +985,7 @@ class TestClasses:
             fake_cloud.name_uuid('h2'),
         )  # fmt: skip
         asked = [
-            small_cloud.ask(
+            small_cloud.waiting_request(
                 f's{n}', demand=PINNED, band=request.Band.PREEMPTIBLE
             )
             for n in (1, 2)
@@ -991,7 +1000,7 @@ class TestClasses:
     def test_a_sent_pinned_server_takes_the_resources_its_host_gives(
         self, cloud, reader
     ):
-        asked = small_cloud.ask('s1', demand=PINNED)
+        asked = small_cloud.waiting_request('s1', demand=PINNED)
         cloud.add_server('s1')
         found = reader.read([asked], {'s1': ('h1',)}, 1000.0).snapshot
         assert found.inventory.used[0].tolist() == [100, 2, 0]

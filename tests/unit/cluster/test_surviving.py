@@ -131,7 +131,7 @@ def test_the_loop_goes_on_after_every_error_of_a_cycle(world):
      'accounts.times', '_planning.changed_reasons'],
 )  # fmt: skip
 @pytest.mark.parametrize('error', [ValueError('x'), MemoryError()])
-def test_a_part_that_fails_keeps_no_other_back(
+def test_a_failing_part_of_a_cycle_does_not_stop_others(
     world, part, error, monkeypatch
 ):
     process = world.process()

@@ -117,7 +117,7 @@ def test_a_resource_that_may_come_back_is_waited_for(world):
 
 
 @pytest.mark.parametrize('fallbacks', [(), None, 'one'])
-def test_fallbacks_come_back_from_rows(fallbacks):
+def test_fallback_resource_classes_are_read_from_the_store(fallbacks):
     demand = request.Demand((('MEMORY_MB', 1), ('PCPU', 2)), host='h')
     if fallbacks == 'one':
         fallbacks = demand.alternatives[1:]
@@ -126,5 +126,6 @@ def test_fallbacks_come_back_from_rows(fallbacks):
         request.Demand(demand.amounts, fallbacks=fallbacks), 0.0,
     )  # fmt: skip
     assert (
-        records._parse_wanted(records._wanted_json(asked))[2] == asked.demand
+        records._parse_request_content(records._request_content_json(asked))[2]
+        == asked.demand
     )

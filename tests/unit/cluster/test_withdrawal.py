@@ -62,7 +62,7 @@ def test_hosts_that_the_service_closed_are_opened_and_no_others(left):
         True,
         False,
     ]
-    places = left.batch.look().places
+    places = left.batch.read_hosts().places
     assert [places[node].takes for node in ('n1', 'n2', 'n3')] == [
         True,
         False,
@@ -85,7 +85,7 @@ def test_metadata_of_the_service_goes_and_metadata_of_owners_stays(left):
     assert left.metadata(changed) == {'TTL': '18'}
 
 
-def test_a_second_removal_finds_nothing(left):
+def test_a_second_withdrawal_finds_nothing(left):
     left.close('c1', 'nova-fairness: it goes to batch')
     left.add_server('s1', **{withdrawal.WRITTEN[0]: 'x'})
     left.remove()
@@ -94,9 +94,7 @@ def test_a_second_removal_finds_nothing(left):
     assert left.said == []
 
 
-def test_a_thing_that_fails_is_named_and_the_rest_is_removed(
-    left, monkeypatch
-):
+def test_a_withdrawal_names_failures_and_removes_the_rest(left, monkeypatch):
     left.close('c1', 'nova-fairness: it goes to batch')
     left.batch.drain('n1', 'nova-fairness: it goes to cloud')
 
@@ -110,7 +108,7 @@ def test_a_thing_that_fails_is_named_and_the_rest_is_removed(
     assert left.nova.services()['c1'].enabled
 
 
-def test_a_batch_system_that_is_away_keeps_nothing_in_nova(left):
+def test_an_unavailable_batch_system_does_not_block_withdrawal_in_nova(left):
     left.close('c1', 'nova-fairness: it goes to batch')
     marked = left.add_server('s1', **{withdrawal.WRITTEN[0]: 'x'})
     left.batch.drain('n1', 'nova-fairness: it goes to cloud')
@@ -121,10 +119,12 @@ def test_a_batch_system_that_is_away_keeps_nothing_in_nova(left):
     assert left.metadata(marked) == {}
     left.batch.is_away = False
     assert left.remove() == []
-    assert left.batch.look().places['n1'].takes
+    assert left.batch.read_hosts().places['n1'].takes
 
 
-def test_a_nova_that_is_away_keeps_no_node_drained(left, monkeypatch):
+def test_an_unavailable_nova_does_not_block_undraining_nodes(
+    left, monkeypatch
+):
     def fail(*_):
         raise exception.CloudAway('Nova is away')
 
@@ -133,7 +133,7 @@ def test_a_nova_that_is_away_keeps_no_node_drained(left, monkeypatch):
     assert [each.partition(':')[0] for each in left.remove()] == [
         'hosts of Nova', 'metadata of servers'
     ]  # fmt: skip
-    assert left.batch.look().places['n1'].takes
+    assert left.batch.read_hosts().places['n1'].takes
 
 
 def test_every_key_that_the_product_writes_is_removed():

@@ -37,7 +37,7 @@ def configured(tmp_path, **options):
     return ['--config-file', str(path)]
 
 
-def test_help_tells_the_commands(capsys):
+def test_help_lists_the_commands(capsys):
     with pytest.raises(SystemExit) as ended:
         cluster.main(['--help'])
     assert ended.value.code == 0
@@ -103,7 +103,9 @@ def test_the_page_names_the_file_that_is_read():
         ({'broker': 'amqp://h//', 'key_file': '/none'}, 1, '/none'),
     ],
 )
-def test_a_fault_is_told_in_a_line(tmp_path, capsys, options, code, said):
+def test_an_error_is_printed_in_one_line(
+    tmp_path, capsys, options, code, said
+):
     assert cluster.main(configured(tmp_path, **options)) == code
     errors = capsys.readouterr().err
     assert said in errors
@@ -156,7 +158,9 @@ def test_the_tree_is_keystones_where_that_is_wanted(wanted):
     cloud.add_project('strings', 'physics')
     file = (model.Account('strings', None, 3.0),)
     store = types.SimpleNamespace(read_ledger=records.UseRecords)
-    found = accounts._mirrored(conf, cloud.apis, store, lambda: file)()
+    found = accounts._mirrored_accounts(
+        conf, cloud.apis, store, lambda: file
+    )()
     strings = model.Account('strings', 'physics' if wanted else None, 3.0)
     assert found == (
         (model.Account('physics'), strings) if wanted else (strings,)
@@ -265,7 +269,7 @@ def test_the_service_asks_keystone_which_accounts_there_are():
     cloud = fake_cloud.FakeCloud()
     cloud.add_project('beta-id', 'default')
     used = types.SimpleNamespace(parts={})
-    made = accounts.known(
+    made = accounts.build_accounts(
         types.SimpleNamespace(fairness_cluster=options),
         tuple,
         cloud.apis,

@@ -42,14 +42,16 @@ def command(cloud, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('word', ['pause', 'resume', 'reset'])
-def test_all_hosts_are_told_the_same(cloud, command, monkeypatch, word):
+def test_a_command_reaches_all_hosts_with_the_same_order(
+    cloud, command, monkeypatch, word
+):
     monkeypatch.setattr(ctl_tables, 'table', lambda name, by_host: name)
     code, out, err = command(word, '--all')
     assert (code, out, err) == (0, word, '')
     assert [item.asked for item in cloud.agents.values()] == [[word]] * 3
 
 
-def test_one_host_is_told_alone(cloud, command):
+def test_a_command_for_one_host_reaches_no_other(cloud, command):
     code, _, _ = command('--host', 'n2', 'reset', '--json')
     assert code == 0
     assert cloud.agents['n1'].asked == []
@@ -106,7 +108,7 @@ def test_hosts_from_a_file_are_asked(command, tmp_path):
     assert list(json.loads(out)['by_host']) == ['n1', 'n3']
 
 
-def test_hosts_that_are_not_reached_are_named(command):
+def test_an_action_names_unreached_hosts(command):
     code, out, err = command(
         '--host', 'gone', '--host', 'n1', '--timeout', '0.3', 'reset', '--json'
     )
@@ -130,7 +132,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('words', 'said'), WRONG.values(), ids=list(WRONG))
-def test_wrong_usage_is_named(capsys, words, said):
+def test_wrong_usage_of_ctl_is_named(capsys, words, said):
     with pytest.raises(SystemExit) as caught:
         ctl.main(words)
     assert caught.value.code == 2
@@ -173,7 +175,7 @@ def test_a_wrong_configuration_is_named(capsys, tmp_path, words, said):
         (RuntimeError('a bug'), 1, 'RuntimeError: a bug'),
     ],
 )
-def test_it_ends_without_a_traceback(monkeypatch, capsys, error, code, said):
+def test_ctl_ends_without_a_traceback(monkeypatch, capsys, error, code, said):
     def broken(*_arguments, **_more):
         raise error
 
@@ -270,6 +272,62 @@ def test_users_of_many_nodes_are_put_together_the_heaviest_first():
     ]
 
 
+def shadowed(number, shadow, metric='M2'):
+    one = {
+        'heaviness_quotas': number,
+        'shadow_heaviness_quotas': shadow,
+        'instances_here_count': 1,
+        'usage_quotas': {},
+    }
+    return {
+        'shadow_metric': metric,
+        'scope': 'host',
+        'users': {'ann': one},
+        'projects': {'ann': one},
+    }
+
+
+def test_a_column_shows_the_heaviness_by_a_shadow_metric():
+    answers = {
+        'n1': shadowed(0.5, 0.1),
+        'n2': shadowed(0.5, 0.25),
+        'n3': shadowed(0.5, 9.0, 'M3'),
+        'n4': shadowed(0.5, None, ''),
+    }
+    table = ctl_tables.table('users', answers).splitlines()
+    assert table[0].split()[:3] == ['USER', 'HEAVINESS', 'SHADOW']
+    assert table[1].split()[:4] == ['ann', '0.500', '0.250', '4']
+    table = ctl_tables.table('projects', answers).splitlines()
+    assert table[0].split() == [
+        *('PROJECT', 'SCOPE', 'HEAVINESS', 'SHADOW', 'VMS')
+    ]
+    assert table[1].split() == ['ann', 'host', '2.000', '0.350', '4']
+    without = {'n4': answers['n4']}
+    for command in ('users', 'projects'):
+        assert 'SHADOW' not in ctl_tables.table(command, without)
+
+
+def test_a_status_names_the_shadow_metric_and_its_problem():
+    said = {
+        **dict.fromkeys(('metric', 'policy'), 'M'),
+        **{key: {} for key in ('controls', 'peers', 'desired')},
+        'quarantined': [],
+        'epoch': 0,
+        'refused': '',
+        'paused': False,
+        'enforce': True,
+        'round': None,
+    }
+    told = ctl_tables.table('status', {'n1': {**said, 'shadow': None}})
+    assert 'SHADOW' not in told
+    shadow = {'metric': 'M2', 'round': 7, 'problem': 'M2: took too long'}
+    told = ctl_tables.table('status', {'n1': {**said, 'shadow': shadow}})
+    title, line = told.splitlines()
+    assert title.split()[3] == 'SHADOW'
+    assert line.split()[3] == 'M2'
+    assert line.endswith('shadow metric M2: M2: took too long')
+
+
 def test_plugins_are_listed_with_how_many_hosts_have_them(command):
     code, out, _ = command('plugins', '--all')
     assert code == 0
@@ -314,7 +372,7 @@ WHY = {
 }
 
 
-def test_why_is_told_in_words():
+def test_the_why_command_prints_sentences():
     answers = {'n1': {'instance': WHY}}
     assert ctl_tables.explanation(answers, everything=False).splitlines() == [
         'we?b (a-1) of Ann in p, on n1:',
@@ -352,7 +410,14 @@ def test_numbers_and_a_row_for_each_resource_follow_the_words():
     ]
 
 
-def test_why_of_a_vm_that_was_not_measured_is_told_too():
+def test_why_tells_the_heaviness_by_the_shadow_metric():
+    heaviness = {**WHY['heaviness'], 'shadow': 0.25, 'shadow_metric': 'M2'}
+    vm = {**WHY, 'heaviness': heaviness}
+    text = ctl_tables.explanation({'n1': {'instance': vm}}, everything=True)
+    assert 'shadow heaviness: 0.250 (M2)' in text.splitlines()
+
+
+def test_the_why_command_works_for_an_unmeasured_vm():
     vm = {
         **WHY,
         'heaviness': {'total': None, 'by_resource': {}},
@@ -417,7 +482,7 @@ def test_a_long_preview_has_a_row_for_each_vm():
     ]
 
 
-def test_a_spread_that_one_host_lacks_is_not_told():
+def test_a_preview_omits_a_spread_that_one_host_lacks():
     old = previewed(0.125)
     del old['metrics'][0]['users']['ann']['change_spread_cpus']
     text = ctl_tables.preview(

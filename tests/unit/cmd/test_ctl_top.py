@@ -57,6 +57,17 @@ def test_the_heaviest_user_comes_first():
     assert second[-3:] == ['1', '1', '2.00']
 
 
+def test_heaviness_by_a_shadow_metric_has_a_column():
+    said = USERS['n1']
+    users = {user: dict(one) for user, one in said['users'].items()}
+    users['b']['shadow_heaviness_quotas'] = 0.75
+    shadowed = {'n1': {**said, 'users': users, 'shadow_metric': 'M2'}}
+    lines = ctl_top.page_text(shadowed, INSTANCES, {}).splitlines()
+    assert lines[2].split()[:3] == ['USER', 'HEAVINESS', 'SHADOW']
+    assert lines[3].split()[:3] == ['b-name', '0.400', '0.750']
+    assert lines[4].split()[:3] == ['a-name', '-0.200', '-']
+
+
 def test_where_projects_are_compared_their_names_stand_there():
     users = {'n1': {'entity': 'project', 'users': {'p': _user(0.1, 1.0)}}}
     lines = ctl_top.page_text(users, INSTANCES, {}).splitlines()
@@ -73,14 +84,14 @@ def test_pictures_follow_each_other_until_the_count(capsys):
     assert capsys.readouterr().out.count('2 hosts, 2 users') == 2
 
 
-def test_ctrl_c_is_the_usual_end():
+def test_ctrl_c_ends_top_with_success():
     def interrupted():
         raise KeyboardInterrupt
 
     assert ctl_top.show(interrupted, 1.0, None)
 
 
-def test_errors_are_no_end_of_their_own():
+def test_top_continues_after_errors_of_hosts():
     def failing():
         raise exception.HostNotReached('nobody')
 

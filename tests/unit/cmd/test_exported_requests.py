@@ -29,7 +29,7 @@ BEGIN = 1_000_000.0
 
 def ask(name, at, user='ann', **more):
     more = {'vcpu': 2, 'memory': 4096, 'project': 'physics', **more}
-    asked = small_cloud.ask(name, at=BEGIN + at, **more)
+    asked = small_cloud.waiting_request(name, at=BEGIN + at, **more)
     return dataclasses.replace(asked, user=user, flavor='m')
 
 

@@ -22,7 +22,7 @@ def run(tmp_path, capsys):
     return command
 
 
-def test_a_life_of_a_key(run):
+def test_a_key_is_made_allowed_rotated_and_revoked(run):
     code, out, _ = run('make', 'n1')
     assert code == 0
     old = files.read_pair(run.place / 'n1.secret')
@@ -62,7 +62,7 @@ def test_no_command_shows_a_secret(run):
     assert not any(secret in shown for secret in secrets)
 
 
-def test_the_list_for_programs_says_all(run):
+def test_the_machine_readable_key_list_has_all_fields(run):
     run('make', 'ctl', '--role', 'controller')
     run('make', 'n1')
     run('revoke', 'n1')

@@ -40,7 +40,7 @@ def test_a_helper_is_confined_before_it_is_started(started, context):
     ]
 
 
-def test_no_variable_of_the_caller_reaches_it(started):
+def test_the_helper_gets_no_environment_variable_of_the_caller(started):
     os.environ['XDG_CONFIG_HOME'] = '/tmp/evil'
     privileged.main(asked())
     assert set(os.environ) == {'PATH', 'HOME'}
@@ -62,7 +62,7 @@ def test_no_variable_of_the_caller_reaches_it(started):
         ['--privsep_con', FILES, *asked()[2:]],
     ],
 )
-def test_any_other_argument_is_refused(started, arguments):
+def test_the_privileged_program_refuses_other_arguments(started, arguments):
     with pytest.raises(SystemExit) as error:
         privileged.main(arguments)
     assert error.value.code == 2

@@ -11,7 +11,7 @@ from tests.unit.cmd import test_cluster
 configured = test_cluster.configured
 
 
-def test_help_tells_the_commands(capsys):
+def test_help_lists_the_commands(capsys):
     with pytest.raises(SystemExit) as ended:
         relay.main(['--help'])
     assert ended.value.code == 0
@@ -55,7 +55,7 @@ def test_an_option_that_is_wrong_is_named(
     assert 'Traceback' not in errors
 
 
-def test_a_password_is_not_told(tmp_path, capsys):
+def test_a_password_is_not_printed(tmp_path, capsys):
     given = configured(tmp_path, broker='rabbit://u:secret@h/')
     assert relay.main(given) == 2
     assert 'secret' not in capsys.readouterr().err

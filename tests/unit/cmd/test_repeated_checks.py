@@ -72,7 +72,7 @@ def test_every_check_is_repeated_or_known_better():
     ) - {'Exchanges of Nova'}
 
 
-def test_it_looks_until_it_is_stopped(checks, monkeypatch):
+def test_checks_are_repeated_until_the_service_stops(checks, monkeypatch):
     looked = []
     monkeypatch.setattr(
         type(checks),

@@ -64,6 +64,16 @@ def test_a_check_that_stumbles_is_a_failure_with_the_reason(tmp_path):
             'metric GreedinessMetric with policy foresight can leave users',
         ),
         ('[fairness]\nmetric = NoSuch\n', FAILURE, 'NoSuch'),
+        (
+            '[fairness]\nshadow_metric = UniformMetric\n',
+            SUCCESS,
+            'shadow metric UniformMetric',
+        ),
+        (
+            '[fairness]\nshadow_metric = NoSuch\n',
+            WARNING,
+            "[fairness] shadow_metric: no metric 'NoSuch'; installed: ",
+        ),
         ('[fairness]\ninterval = 0\n', FAILURE, 'interval'),
     ],
 )
@@ -567,7 +577,7 @@ def test_a_configuration_that_is_none_cannot_be_checked(tmp_path, capsys):
         (('--contoller', 'upgrade', 'check'), '--contoller'),
     ],
 )
-def test_a_word_that_is_none_checks_nothing(tmp_path, capsys, words, said):
+def test_an_unknown_check_name_is_refused(tmp_path, capsys, words, said):
     path = tmp_path / 'agent.conf'
     path.write_text('')
     assert status.main(['--config-file', str(path), *words]) == 255
@@ -576,6 +586,6 @@ def test_a_word_that_is_none_checks_nothing(tmp_path, capsys, words, said):
     assert out == ''
 
 
-def test_its_help_is_no_failure(capsys):
+def test_the_help_of_status_exits_with_success(capsys):
     assert status.main(['--help']) == 0
     assert 'upgrade' in capsys.readouterr().out

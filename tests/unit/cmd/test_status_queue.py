@@ -47,7 +47,7 @@ def test_tables_must_be_of_this_version(check, tmp_path):
     )
 
 
-def test_clocks_of_host_and_database_must_agree(check, monkeypatch):
+def test_clocks_of_host_and_database_must_be_equal(check, monkeypatch):
     assert check('Clocks')[0] == 'SUCCESS'
     wrong = lambda _: time.time() + 86400  # noqa: E731
     monkeypatch.setattr(database.Tables, 'server_time', wrong)

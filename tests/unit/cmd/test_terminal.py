@@ -48,6 +48,6 @@ def test_a_program_writes_plain_text_only(path):
 
 @pytest.mark.parametrize('text', test_plain.POISON)
 def test_a_cell_is_one_line(text):
-    table = wording.aligned([('Name', 'N'), (text, '1')], (False, True))
+    table = wording.format_table([('Name', 'N'), (text, '1')], (False, True))
     assert len(table.split('\n')) == 3
     assert table.replace('\n', '').isprintable()

@@ -42,7 +42,7 @@ def tap(name, kind='bridge', mac='fa:16:3e:00:00:01'):
     return instance.Nic(mac, kind, name)
 
 
-def test_no_vm_gives_an_empty_sample(reader):
+def test_a_sample_without_vms_is_empty(reader):
     sample = reader.read(())
     assert len(sample) == 0
     assert sample.totals.shape == (0, len(resources.RESOURCES))
@@ -76,7 +76,7 @@ def test_a_later_reading_sees_changes(kernel, reader):
     assert value(sample, 0, 'disk_read') == 11
 
 
-def test_moments_come_from_the_clock_in_order(kernel):
+def test_times_of_counters_come_from_the_monotonic_clock(kernel):
     ticks = iter(range(100, 200))
     reader = counters.CounterReader(
         proc=str(kernel.proc), clock=lambda: float(next(ticks))
@@ -229,7 +229,7 @@ def test_a_tap_made_again_counts_on(kernel, reader):
     assert value(sample, 0, 'net_received') == 1004
 
 
-def test_a_number_given_to_another_process_is_nan(kernel, reader):
+def test_counters_of_a_reused_process_id_are_nan(kernel, reader):
     vm = kernel.add_vm(1, start=1000)
     kernel.add_process(vm.pid, start=2000, group='/machine/qemu-1-vm')
     assert np.isnan(reader.read((vm,)).totals).all()
@@ -252,7 +252,7 @@ def test_an_ended_vm_costs_the_others_nothing(kernel, reader):
 
 
 @pytest.mark.parametrize('most', [0, 3, 8192])
-def test_a_real_process_that_ends_turns_to_nan(most):
+def test_counters_of_an_ended_process_are_nan(most):
     child = subprocess.Popen(['sleep', '60'])
     try:
         started = processes.start_ticks(pathlib.Path('/proc'), child.pid)

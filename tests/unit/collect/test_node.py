@@ -63,7 +63,7 @@ def capacity(found, name):
     return found.capacity[resources.RESOURCES.index(name)]
 
 
-def test_everything_an_operator_says_is_taken(host):
+def test_configured_capacities_override_detected_ones(host):
     found = host.read(
         cpus=(2, 3),
         speed_factor=10.0,

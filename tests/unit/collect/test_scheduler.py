@@ -25,5 +25,5 @@ def test_a_scheduler_is_named_while_it_runs(tmp_path, files, name):
     assert scheduler.sched_ext_name(str(tmp_path)) == name
 
 
-def test_this_machine_can_be_asked():
+def test_the_scheduler_of_this_machine_is_readable():
     assert isinstance(scheduler.sched_ext_name(), str)

@@ -14,7 +14,7 @@ def registered(*words):
     return conf
 
 
-def test_two_configurations_of_a_process_are_two():
+def test_options_can_be_registered_in_two_configurations():
     first, second = registered(), registered()
     first.set_override('host', 'elsewhere', group='fairness')
     first.set_override('transport_url', 'rabbit://')

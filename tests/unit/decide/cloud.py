@@ -107,7 +107,9 @@ class Trace:
 
     def lacking(self, best):
         """What the worst user lacks, by round."""
-        return distance.worst(self.share, np.tile(best, (len(self.share), 1)))
+        return distance.largest_lack(
+            self.share, np.tile(best, (len(self.share), 1))
+        )
 
     def overshoot(self, best):
         return distance.overshoot(
@@ -149,7 +151,7 @@ def run(cloud, policy, *, rounds=40, noise=0.0, loss=0.0, late=0, seed=1):
     generator = np.random.default_rng(seed)
     reports = _Reports(cloud, loss, late, seed)
     weights = np.ones((count, CONTROLS))
-    memory, smoothed, rows = policy.nothing(count, nodes), None, []
+    memory, smoothed, rows = policy.initial_memory(count, nodes), None, []
     for _ in range(rounds):
         got, _ = filling.fill(
             cloud.cpus, cloud.node, cloud.demand, weights[:, CPU]
@@ -162,7 +164,7 @@ def run(cloud, policy, *, rounds=40, noise=0.0, loss=0.0, late=0, seed=1):
         wanting[:, CPU] = got < cloud.demand - 1e-9
         contended = np.zeros((nodes, CONTROLS), dtype=bool)
         contended[:, CPU] = np.bincount(cloud.node, minlength=nodes) > 1
-        crowd = array_policy.Crowd(
+        crowd = array_policy.SituationArrays(
             node=cloud.node,
             nodes=nodes,
             heaviness=reports.heaviness(smoothed),
@@ -172,7 +174,7 @@ def run(cloud, policy, *, rounds=40, noise=0.0, loss=0.0, late=0, seed=1):
             wanting=wanting,
         )
         wished, memory = policy.decide(crowd, weights, memory, 10.0)
-        wished = decide_round.bounded(wished, weights, RATIO, 4.0)
+        wished = decide_round.bound_weights(wished, weights, RATIO, 4.0)
         wished = np.round(wished * 1024) / 1024
         small = np.abs(wished - weights) <= 0.01 * weights
         weights = np.where(small, weights, wished)

@@ -156,7 +156,7 @@ def run(
             )
         )
         wanted, memory = policy(situation, weights, memory, 10.0)
-        limited = decide_round.bounded(
+        limited = decide_round.bound_weights(
             wanted, weights, max_weight_ratio, largest_step
         )
         # The kernel takes whole units, and small changes are not written.

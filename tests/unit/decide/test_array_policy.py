@@ -14,7 +14,7 @@ from nova_fairness.decide import policy
 from nova_fairness.model import resources
 
 CONTROLS = len(resources.CONTROLS)
-PER = array_policy.Per
+PER = array_policy.MemoryScope
 
 
 class Counting(array_policy.ArrayPolicy):

@@ -24,7 +24,7 @@ def aimed(vms, due, capacity=1.0):
     user, wanted, size, exempt = (
         np.array(row) for row in zip(*vms, strict=True)
     )
-    log = beside_exempt.aimed(
+    log = beside_exempt.weights_for_amounts(
         np.zeros(len(vms), dtype=np.intp),
         user,
         np.zeros(len(vms)),

@@ -26,7 +26,9 @@ def column(*values):
 def test_a_weight_goes_as_far_as_step_and_ratio_allow(
     wanted, previous, expected
 ):
-    result = decide_round.bounded(column(wanted), column(previous), 20.0, 4.0)
+    result = decide_round.bound_weights(
+        column(wanted), column(previous), 20.0, 4.0
+    )
     np.testing.assert_allclose(result, column(expected))
 
 
@@ -38,7 +40,7 @@ def test_no_two_weights_are_further_apart_than_the_ratio(seed):
     held = generator.random(30) < 0.5
     wanted[held] = previous[held]
     ratio = float(generator.uniform(1, 50))
-    result = decide_round.bounded(wanted, previous, ratio, 1.5)
+    result = decide_round.bound_weights(wanted, previous, ratio, 1.5)
     assert (
         result.max(axis=0) <= result.min(axis=0) * ratio * (1 + 1e-9)
     ).all()
@@ -46,18 +48,20 @@ def test_no_two_weights_are_further_apart_than_the_ratio(seed):
 
 def test_a_lower_ratio_brings_in_a_held_weight_at_once():
     wide = column(4.0, 0.25)
-    result = decide_round.bounded(wide, wide, 4.0, 1.01)
+    result = decide_round.bound_weights(wide, wide, 4.0, 1.01)
     np.testing.assert_allclose(result, column(2.0, 0.5))
 
 
 def test_a_ratio_of_one_makes_all_equal():
-    result = decide_round.bounded(column(3.0, 0.5), column(1.0, 1.0), 1.0, 4.0)
+    result = decide_round.bound_weights(
+        column(3.0, 0.5), column(1.0, 1.0), 1.0, 4.0
+    )
     np.testing.assert_array_equal(result, column(1.0, 1.0))
 
 
-def test_arguments_stay_as_they_are():
+def test_bounding_does_not_change_its_arguments():
     wanted, previous = column(9.0), column(1.0)
-    decide_round.bounded(wanted, previous, 2.0, 2.0)
+    decide_round.bound_weights(wanted, previous, 2.0, 2.0)
     np.testing.assert_array_equal(wanted, column(9.0))
     np.testing.assert_array_equal(previous, column(1.0))
 
@@ -65,4 +69,4 @@ def test_arguments_stay_as_they_are():
 @pytest.mark.parametrize(('ratio', 'step'), [(0.9, 2.0), (2.0, 0.5)])
 def test_limits_below_one_are_refused(ratio, step):
     with pytest.raises(ValueError, match='at least 1'):
-        decide_round.bounded(NEUTRAL, NEUTRAL, ratio, step)
+        decide_round.bound_weights(NEUTRAL, NEUTRAL, ratio, step)

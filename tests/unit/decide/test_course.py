@@ -46,7 +46,7 @@ class Maker:
 
 
 def follow(course, knowledge, make):
-    return course.followed(knowledge, make, 1.0)
+    return course.continue_for_round(knowledge, make, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -54,27 +54,27 @@ def follow(course, knowledge, make):
 )
 def test_a_round_has_as_many_steps_as_fit_into_it(part, expected):
     make = Maker(part * decide_foresight.PER_ROUND_S, is_over=False)
-    found = follow(decide_foresight.Course(), known(), make)
+    found = follow(decide_foresight.AgentSearch(), known(), make)
     assert make.steps == expected
     assert found.last is found.work
 
 
 def test_a_round_has_no_more_steps_than_a_search():
     make = Maker(1e-12, is_over=False)
-    follow(decide_foresight.Course(), known(), make)
+    follow(decide_foresight.AgentSearch(), known(), make)
     assert sum(make.steps) == decide_foresight.STEPS
 
 
 def test_a_search_that_is_over_stays_while_next_to_nothing_changes():
     make = Maker()
-    first = follow(decide_foresight.Course(), known(), make)
+    first = follow(decide_foresight.AgentSearch(), known(), make)
     assert follow(first, known(n0u0=4.001), make) is first
     assert make.steps == [1]
 
 
 def test_a_search_goes_on_from_its_result_while_the_input_is_alike():
     make = Maker(is_over=False)
-    first = follow(decide_foresight.Course(), known(), make)
+    first = follow(decide_foresight.AgentSearch(), known(), make)
     make.steps.clear()
     second = follow(first, known(n0u0=4.001), make)
     assert second.work.knowledge is first.work.knowledge
@@ -82,7 +82,7 @@ def test_a_search_goes_on_from_its_result_while_the_input_is_alike():
 
 
 def test_a_step_that_takes_too_long_leaves_nothing():
-    first = follow(decide_foresight.Course(), known(), Maker())
+    first = follow(decide_foresight.AgentSearch(), known(), Maker())
     slow = Maker(1.1, is_over=False)
     found = follow(first, known(n0u0=1), slow)
     assert (found.work, found.last) == (None, None)
@@ -102,7 +102,7 @@ def test_a_step_that_takes_too_long_leaves_nothing():
 def test_a_useful_search_counts_until_its_successor_is_useful(
     changes, sharpness, stays
 ):
-    first = follow(decide_foresight.Course(), known(), Maker())
+    first = follow(decide_foresight.AgentSearch(), known(), Maker())
     after = follow(first, known(**changes), Maker(sharpness=sharpness))
     assert (after.last is first.last) is stays
     assert after.last is (first.last if stays else after.work)

@@ -30,7 +30,7 @@ WANTED = [1.0, 1.0]
 )
 def test_the_effect_lies_between_weights_and_none(had, followed):
     found = competition(had, WANTED, PARTS)
-    assert found.followed() == pytest.approx(followed, abs=0.01)
+    assert found.followed_part() == pytest.approx(followed, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_the_effect_lies_between_weights_and_none(had, followed):
     ],
     ids=['plenty', 'equal weights', 'nothing', 'no VM', 'one wants little'],
 )
-def test_where_weights_change_nothing_nothing_is_told(found):
-    assert found.followed() is None
+def test_no_effect_is_reported_where_weights_cannot_matter(found):
+    assert found.followed_part() is None
 
 
 amounts = st.floats(0.0, 4.0)
@@ -62,21 +62,21 @@ def test_a_division_gives_away_the_supply_and_no_user_too_much(rows):
         np.array([row[place] for row in rows], float) for place in range(4)
     )
     found = competition(had, had + more, parts, vcpus)
-    given = found.by(found.parts)
+    given = found.divide(found.parts)
     assert given.sum() == pytest.approx(had.sum(), abs=1e-9)
     assert (given <= found.wanted + 1e-9).all()
-    followed = found.followed()
+    followed = found.followed_part()
     assert followed is None or 0.0 <= followed <= 1.0
 
 
-def test_a_few_intervals_say_nothing_and_one_is_soon_outweighed():
+def test_the_effect_needs_several_intervals_and_weighs_recent_ones():
     evidence = effect.Evidence()
-    assert evidence.told is None
+    assert evidence.known_mean is None
     for _ in range(effect.ENOUGH - 1):
-        evidence = evidence.after(0.0)
-        assert not evidence.is_bad
-    assert evidence.after(0.0).is_bad
-    assert evidence.after(None) == evidence
+        evidence = evidence.with_interval(0.0)
+        assert not evidence.shows_no_effect
+    assert evidence.with_interval(0.0).shows_no_effect
+    assert evidence.with_interval(None) == evidence
     for _ in range(8):
-        evidence = evidence.after(1.0)
-    assert not evidence.after(0.0).is_bad
+        evidence = evidence.with_interval(1.0)
+    assert not evidence.with_interval(0.0).shows_no_effect

@@ -42,11 +42,11 @@ def cloud(rows, cpus):
 
 
 def searched(known, steps=decide_foresight.STEPS):
-    found = decide_foresight.searched(known, RATIO, None, steps)
+    found = decide_foresight.search_division(known, RATIO, None, steps)
     for _ in range(400):
         if found.is_over:
             return found
-        found = decide_foresight.searched(known, RATIO, found, steps)
+        found = decide_foresight.search_division(known, RATIO, found, steps)
     raise AssertionError('the search does not end')
 
 
@@ -135,13 +135,13 @@ def test_no_turn_leaves_the_lightest_worse_off_than_the_first(drawn):
         first = searched(known)
     finally:
         exempt_levels.TURNS = before
-    assert not exempt_levels.is_better(first.turns.heavy, found.turns.heavy)
+    assert not exempt_levels.is_fairer(first.turns.heavy, found.turns.heavy)
 
 
 @pytest.mark.repeated
 @settings(deadline=None, max_examples=10)
 @given(rows)
-def test_in_many_calls_it_comes_to_the_same(drawn):
+def test_a_search_split_into_many_calls_has_the_same_result(drawn):
     known = cloud(drawn, [2.0] * 4)
     whole, parts = searched(known), searched(known, 3)
     if whole.turns is not None:
@@ -163,7 +163,9 @@ def test_where_no_exempt_vm_competes_nothing_changes():
 def test_levels_that_were_good_are_tried_again_after_a_change():
     before = searched(cloud(WIDE, [2, 2]))
     rows = [*WIDE, (1, 2, 0.5, 1, False)]
-    after = decide_foresight.searched(cloud(rows, [2, 2]), RATIO, before, 1)
+    after = decide_foresight.search_division(
+        cloud(rows, [2, 2]), RATIO, before, 1
+    )
     assert after.turns.known is before.turns.known is not None
 
 
@@ -179,4 +181,4 @@ def test_levels_that_were_good_are_tried_again_after_a_change():
 )
 def test_a_division_is_better_if_the_lightest_have_more(heavy, expected):
     heavy = np.array(heavy, dtype=float)
-    assert exempt_levels.is_better(heavy, np.array([1.0, 2, 3])) is expected
+    assert exempt_levels.is_fairer(heavy, np.array([1.0, 2, 3])) is expected

@@ -110,7 +110,7 @@ METRICS = {
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
 def test_competing_users_are_equally_heavy(metric):
     known = make(metric, CLOUD, CPUS)
-    end = decide_foresight.searched(known, RATIO).end
+    end = decide_foresight.search_division(known, RATIO).end
     assert end.short.all()
     assert end.sharpness == maxmin.SHARPEST
     got = divided(known, end)
@@ -130,7 +130,7 @@ def test_weighing_cells_ends_where_weighing_users_ends(name):
     assert known.weigh_users is not None
     of_cells = dataclasses.replace(known, weigh_users=None)
     one, other = (
-        decide_foresight.searched(item, RATIO).end
+        decide_foresight.search_division(item, RATIO).end
         for item in (known, of_cells)
     )
     assert divided(known, one) == pytest.approx(
@@ -146,12 +146,12 @@ def test_a_user_with_twice_the_quota_gets_twice_as_much():
     known = make(
         METRICS['dominant share'], {(0, 0): 4, (0, 1): 4}, [3], [2, 1]
     )
-    got = divided(known, decide_foresight.searched(known, RATIO).end)
+    got = divided(known, decide_foresight.search_division(known, RATIO).end)
     assert got == pytest.approx([2 * ONE, ONE], rel=0.01)
 
 
-def test_where_all_are_always_alike_weights_are_neutral():
-    end = decide_foresight.searched(
+def test_weights_are_neutral_if_no_weight_changes_heaviness():
+    end = decide_foresight.search_division(
         make(uniform.UniformMetric(), CLOUD, CPUS), RATIO
     ).end
     assert end.log == pytest.approx(np.zeros(len(CLOUD)), abs=1e-9)
@@ -160,7 +160,7 @@ def test_where_all_are_always_alike_weights_are_neutral():
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
 def test_weights_of_a_node_lie_around_neutral(metric):
     known = make(metric, CLOUD, CPUS)
-    log = decide_foresight.searched(known, RATIO).end.log
+    log = decide_foresight.search_division(known, RATIO).end.log
     for node in range(len(CPUS)):
         own = log[known.node == node]
         assert own.max() == pytest.approx(-own.min())
@@ -169,17 +169,17 @@ def test_weights_of_a_node_lie_around_neutral(metric):
 
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
 @pytest.mark.parametrize('steps', [1, 4])
-def test_in_several_calls_it_comes_to_the_same(metric, steps):
+def test_a_search_split_into_several_calls_has_the_same_result(metric, steps):
     known = make(metric, CLOUD, CPUS)
-    found = decide_foresight.searched(known, RATIO, None, steps)
+    found = decide_foresight.search_division(known, RATIO, None, steps)
     assert found.end.sharpness > maxmin.SHARPEST
     assert np.isfinite(found.end.log).all()
     calls = 1
     while not found.is_over and calls < 100:
-        found = decide_foresight.searched(known, RATIO, found, steps)
+        found = decide_foresight.search_division(known, RATIO, found, steps)
         calls += 1
     assert found.is_over
-    whole = decide_foresight.searched(known, RATIO).end
+    whole = decide_foresight.search_division(known, RATIO).end
     assert found.end.sharpness == whole.sharpness
     assert found.end.log == pytest.approx(whole.log, abs=0.03)
 
@@ -204,14 +204,14 @@ def test_a_search_ends_although_users_come_and_go_at_each_call(metric, seed):
             # Of each user one stays.
             del pairs[gone]
         known = make(metric, pairs, [4] * nodes)
-        found = decide_foresight.searched(known, RATIO, found, 3)
+        found = decide_foresight.search_division(known, RATIO, found, 3)
         assert np.isfinite(found.end.log).all()
         useful.append(found.is_useful)
     assert np.mean(useful[5:]) >= 0.9
     while not found.is_over:
-        found = decide_foresight.searched(known, RATIO, found, 10)
+        found = decide_foresight.search_division(known, RATIO, found, 10)
     got = divided(known, found.end)
-    best = divided(known, decide_foresight.searched(known, RATIO).end)
+    best = divided(known, decide_foresight.search_division(known, RATIO).end)
     assert np.abs(got - best).max() <= 0.1 * ONE
 
 
@@ -224,16 +224,16 @@ def test_a_coming_or_going_vm_is_foreseen_from_the_last_search(metric):
         for node in chance.choice(12, 3, replace=False)
     }
     cpus = [4] * 12
-    before = decide_foresight.searched(
+    before = decide_foresight.search_division(
         make(metric, pairs, cpus), RATIO, None, maxmin.MOST_STEPS
     )
     gone, *_ = pairs
     del pairs[gone]
     pairs[0, 30] = 2.0
     known = make(metric, pairs, cpus)
-    found = decide_foresight.searched(known, RATIO, before, 6)
+    found = decide_foresight.search_division(known, RATIO, before, 6)
     assert found.is_useful
-    whole = decide_foresight.searched(known, RATIO).end
+    whole = decide_foresight.search_division(known, RATIO).end
     got, best = divided(known, found.end), divided(known, whole)
     assert got == pytest.approx(best, abs=0.03 * ONE)
 
@@ -254,16 +254,16 @@ def test_a_search_that_finds_no_way_from_where_it_was_begins_again(
     }
     some = {(0, user): 0.01 for user in range(9)}
     some |= {pair: wanted for pair, wanted in pairs.items() if pair[0] < 3}
-    before = decide_foresight.searched(
+    before = decide_foresight.search_division(
         make(metric, some, [4] * 6), RATIO, None, decide_foresight.STEPS
     )
     known = make(metric, pairs, [4] * 6)
-    found = decide_foresight.searched(known, RATIO, before, steps)
+    found = decide_foresight.search_division(known, RATIO, before, steps)
     for _ in range(40):
-        found = decide_foresight.searched(known, RATIO, found, steps)
+        found = decide_foresight.search_division(known, RATIO, found, steps)
     assert found.is_over
     assert found.end.sharpness == maxmin.SHARPEST
-    best = divided(known, decide_foresight.searched(known, RATIO).end)
+    best = divided(known, decide_foresight.search_division(known, RATIO).end)
     assert divided(known, found.end) == pytest.approx(best, abs=0.05 * ONE)
 
 
@@ -279,15 +279,15 @@ def drawn(seed, nodes=12, users=30):
 def steps_after_a_start_and_a_deletion(metric, seed):
     pairs = drawn(seed, nodes=80, users=200)
     cpus = [4] * 80
-    before = decide_foresight.searched(make(metric, pairs, cpus), RATIO)
+    before = decide_foresight.search_division(make(metric, pairs, cpus), RATIO)
     gone, *_, last = pairs
     del pairs[gone]
     pairs[seed, last[1]] = 2.0
     known = make(metric, pairs, cpus)
-    found = decide_foresight.searched(known, RATIO, before)
+    found = decide_foresight.search_division(known, RATIO, before)
     assert found.is_over
     assert found.end.sharpness == maxmin.SHARPEST
-    best = divided(known, decide_foresight.searched(known, RATIO).end)
+    best = divided(known, decide_foresight.search_division(known, RATIO).end)
     assert divided(known, found.end) == pytest.approx(best, abs=0.01 * ONE)
     return found.at.made
 
@@ -311,7 +311,7 @@ def test_where_few_come_and_go_a_search_goes_on_from_where_it_stood(
 def test_a_search_goes_back_some_stages_after_much(gone, come, stays):
     metric, pairs = METRICS['dominant share'], drawn(3, nodes=80, users=200)
     cpus = [4] * 80
-    before = decide_foresight.searched(make(metric, pairs, cpus), RATIO)
+    before = decide_foresight.search_division(make(metric, pairs, cpus), RATIO)
     for pair in list(pairs)[:gone]:
         del pairs[pair]
     pairs |= {(0, 200 + number): 2.0 for number in range(come)}
@@ -331,7 +331,7 @@ def test_a_staying_user_is_known_by_name_when_a_node_goes(metric, weighs):
     all_of_them = dataclasses.replace(
         make(metric, pairs, [4] * 12), hosts=hosts, users=users, **other
     )
-    before = decide_foresight.searched(
+    before = decide_foresight.search_division(
         all_of_them, RATIO, None, decide_foresight.STEPS
     )
     # All others have other numbers now.
@@ -339,8 +339,8 @@ def test_a_staying_user_is_known_by_name_when_a_node_goes(metric, weighs):
     known = dataclasses.replace(
         make(metric, rest, [4] * 11), hosts=hosts[1:], users=users, **other
     )
-    found = decide_foresight.searched(known, RATIO, before, 6)
-    cold = decide_foresight.searched(known, RATIO, None, 6)
+    found = decide_foresight.search_division(known, RATIO, before, 6)
+    cold = decide_foresight.search_division(known, RATIO, None, 6)
     assert found.end.sharpness < cold.end.sharpness
     begin = decide_foresight._continued_state(before, known)
     assert begin.level == pytest.approx(before.at.level[1:])
@@ -351,10 +351,10 @@ def test_a_search_of_cells_is_no_begin_for_one_of_users():
     of_cells = dataclasses.replace(
         make(metric, pairs, [4] * 12), weigh_users=None, metric='another'
     )
-    before = decide_foresight.searched(of_cells, RATIO, None, 20)
+    before = decide_foresight.search_division(of_cells, RATIO, None, 20)
     known = make(metric, pairs, [4] * 12)
     found, cold = (
-        decide_foresight.searched(known, RATIO, begin, 20)
+        decide_foresight.search_division(known, RATIO, begin, 20)
         for begin in (before, None)
     )
     assert np.array_equal(found.end.log, cold.end.log)
@@ -364,7 +364,7 @@ def test_a_search_of_cells_is_no_begin_for_one_of_users():
 def test_a_node_that_lacks_a_part_of_one_vcpu_is_short(cpus):
     wanted = {(0, 0): cpus - 1.0, (0, 1): 1.2}
     known = make(dominant_share.DominantShareMetric(), wanted, [cpus])
-    assert decide_foresight.searched(known, RATIO).end.short.all()
+    assert decide_foresight.search_division(known, RATIO).end.short.all()
 
 
 def test_a_demand_is_unchanged_as_its_user_sees_it():
@@ -382,7 +382,7 @@ def test_a_node_with_plenty_counts_but_is_not_short():
         {(0, 0): 1, (1, 0): 4, (1, 1): 4},
         [4, 1],
     )
-    end = decide_foresight.searched(known, RATIO).end
+    end = decide_foresight.search_division(known, RATIO).end
     assert end.short.tolist() == [False, True]
     # User 0 has a whole CPU there, and so the least weight here.
     assert end.log.tolist() == pytest.approx([0, -REACH / 2, REACH / 2])

@@ -16,7 +16,7 @@ USERS = np.array([0, 0, 0, 1, 1])
 
 def divided(weights, preference, sizes=1.0, users=USERS, ratio=RATIO):
     column = np.array(weights, dtype=np.float64)[:, np.newaxis]
-    return preferences.divided(
+    return preferences.divide_by_preference(
         np.repeat(column, COLUMNS, 1),
         np.array(preference, dtype=np.float64),
         np.full((len(column), COLUMNS), 1.0) * np.array(sizes).reshape(-1, 1),
@@ -53,7 +53,9 @@ def test_the_sum_of_a_user_stays_and_bounds_hold(seed):
     weights = np.clip(weights, 1 / reach, reach)
     sizes = np.exp(chance.uniform(0, 4, (count, COLUMNS)))
     preference = np.exp(chance.uniform(-4, 4, count))
-    found = preferences.divided(weights, preference, sizes, users, ratio)
+    found = preferences.divide_by_preference(
+        weights, preference, sizes, users, ratio
+    )
     for user in range(4):
         rows = users == user
         before = (sizes * weights)[rows].sum(axis=0)
@@ -79,14 +81,18 @@ def test_order_of_rows_changes_nothing():
     assert turned == pytest.approx(plain[order])
 
 
-def test_equal_preferences_are_none():
-    chosen = preferences.concerned(np.array([3.0, 3, 3, 1, 2]), USERS)
+def test_equal_preferences_have_no_effect():
+    chosen = preferences.has_unequal_preferences(
+        np.array([3.0, 3, 3, 1, 2]), USERS
+    )
     assert chosen.tolist() == [False, False, False, True, True]
 
 
-def test_an_empty_node_concerns_no_vm():
+def test_preferences_on_an_empty_node_have_no_effect():
     empty = np.zeros(0, dtype=np.intp)
-    assert preferences.concerned(np.zeros(0), empty).tolist() == []
+    assert (
+        preferences.has_unequal_preferences(np.zeros(0), empty).tolist() == []
+    )
     assert divided([], [], np.ones(0), empty).shape == (0, COLUMNS)
 
 
@@ -94,15 +100,15 @@ def test_siblings_together_keep_their_sum():
     values = np.array([1.0, 4.0, 2.0, 7.0, 8.0])
     sizes = np.array([2.0, 1.0, 1.0, 1.0, 1.0])
     chosen = np.array([True, True, True, False, False])
-    found = preferences.together(values, sizes, USERS, chosen)
+    found = preferences.means_of_users(values, sizes, USERS, chosen)
     assert found[:3] == pytest.approx([2.0, 2.0, 2.0])
     assert found[3:].tolist() == [7.0, 8.0]
 
 
-def test_a_preference_that_is_not_stated_is_one():
+def test_a_missing_preference_counts_as_one():
     vms = [
         instance.Incarnation(instance.Instance(uuid, uuid, 1, 1), 1, 1)
         for uuid in ('a', 'b')
     ]
-    found = preferences.of_instances(vms, {'b': 3.0, 'gone': 9.0})
+    found = preferences.preferences_of_vms(vms, {'b': 3.0, 'gone': 9.0})
     assert found.tolist() == [1.0, 3.0]

@@ -52,7 +52,7 @@ def one_of(control, load, weights=None):
     """Judge one control of one node."""
     if weights is None:
         weights = np.ones((len(load.node), CONTROLS))
-    contended, wanting = decide_round.judged(load, (control,), weights)
+    contended, wanting = decide_round.judge_load(load, (control,), weights)
     place = column(control)
     return bool(contended[0, place]), wanting[:, place].tolist()
 
@@ -73,7 +73,7 @@ def test_links_are_judged_as_agents_judge_them(seed):
     own = weights[:, column(resources.ResourceControl.NETWORK)]
     load = load_of(used)
     contended, wanting = network.judge(
-        network.moved(load.used),
+        network.link_traffic(load.used),
         np.round(WHOLE * own / own.sum()).astype(np.int64),
         WHOLE,
         INTERVAL_S,
@@ -148,10 +148,12 @@ def test_nodes_are_judged_apart_and_only_for_given_controls():
     load = load_of(used, node=[0, 0, 1, 1])
     ones = np.ones((4, CONTROLS))
     network = resources.ResourceControl.NETWORK
-    contended, wanting = decide_round.judged(load, resources.CONTROLS, ones)
+    contended, wanting = decide_round.judge_load(
+        load, resources.CONTROLS, ones
+    )
     assert contended[:, column(network)].tolist() == [True, False]
     assert wanting[:, column(network)].tolist() == [True, True, False, False]
     assert contended.sum() == 1
-    contended, wanting = decide_round.judged(load, (), ones)
+    contended, wanting = decide_round.judge_load(load, (), ones)
     assert not contended.any()
     assert not wanting.any()

@@ -44,12 +44,12 @@ class World:
             node=node,
             nodes=len(self.cpus),
             user=user,
-            had=had,
+            received=had,
             wanted=wanted,
             parts=size * weight,
             neutral=size,
-            total=total[user],
-            counts=np.ones(len(node), dtype=bool),
+            user_total=total[user],
+            is_steered=np.ones(len(node), dtype=bool),
         )
 
     def round(self):
@@ -58,7 +58,7 @@ class World:
         def weigh(less):
             self.asked += 1
             users = now.node * 4 + now.user
-            return now.total - np.bincount(users, less)[users]
+            return now.user_total - np.bincount(users, less)[users]
 
         found = safety_net.judge(now, self.past, weigh)
         self.past = found.past
@@ -160,8 +160,8 @@ def test_nodes_are_judged_apart():
 
 def test_an_unsteered_vm_counts_for_no_user():
     now = inverted().division()
-    now = dataclasses.replace(now, counts=np.array([True, True, False]))
-    assert now.gained() == pytest.approx([0, 0, 0])
+    now = dataclasses.replace(now, is_steered=np.array([True, True, False]))
+    assert now.gains() == pytest.approx([0, 0, 0])
 
 
 def test_a_node_is_neutral_for_a_while_and_then_tries_again():
@@ -173,7 +173,7 @@ def test_a_node_is_neutral_for_a_while_and_then_tries_again():
     assert not any(each.harm[0] > 0 for each in rest)
 
 
-def test_each_rest_is_longer_up_to_the_longest():
+def test_each_neutral_time_is_longer_up_to_a_maximum():
     world, rests = inverted(), []
     for _ in range(6):
         world.rounds(safety_net.LASTING)
@@ -182,7 +182,7 @@ def test_each_rest_is_longer_up_to_the_longest():
     assert rests == [30, 60, 120, 240, 480, 480]
 
 
-def test_a_cause_that_is_gone_is_forgiven():
+def test_a_removed_cause_resets_the_neutral_time():
     world = inverted()
     world.rounds(safety_net.LASTING + safety_net.REST)
     assert world.past.next_rest[0] == 2 * safety_net.REST
@@ -191,7 +191,7 @@ def test_a_cause_that_is_gone_is_forgiven():
     assert world.past.next_rest[0] == safety_net.REST
 
 
-def test_harm_in_every_second_round_is_noise():
+def test_harm_in_every_second_round_is_ignored():
     world = inverted()
     for _ in range(50):
         world.weights = [2.0, 2.0, 1.0]
@@ -200,11 +200,11 @@ def test_harm_in_every_second_round_is_noise():
         assert not world.round().neutral[0]
 
 
-def test_rows_that_are_put_are_picked_again():
+def test_picked_rows_equal_the_rows_that_were_put():
     past = safety_net.RoundCounts.unknown(3)
     here = np.array([1, 2])
-    fallen = past.picked(here).after(np.array([1.0, 0.0]))
-    past.put(here, fallen)
+    fallen = past.select(here).after_round(np.array([1.0, 0.0]))
+    past.replace_nodes(here, fallen)
     assert past.harmful.tolist() == [0, 1, 0]
     assert past.harmless.tolist() == [0, 0, 1]
 
@@ -224,11 +224,11 @@ def test_a_node_with_neutral_weights_does_no_harm_with_any_kernel(
 ):
     vms = tuple((0, user, wanted, size) for user, wanted, _, size in rows)
     world = World(vms, [1.0] * len(vms), (4.0,))
-    fair = world.division().had
+    fair = world.division().received
     off = np.array([1.0 + each / 4 for _, _, each, _ in rows])
     had = fair * off
-    now = world.division(had=had)
-    assert now.gained() == pytest.approx(np.zeros(len(vms)), abs=1e-6)
+    now = world.division(received=had)
+    assert now.gains() == pytest.approx(np.zeros(len(vms)), abs=1e-6)
 
 
 @hypothesis.given(
@@ -243,4 +243,4 @@ def test_a_node_with_neutral_weights_does_no_harm_with_any_kernel(
 def test_gains_of_some_users_are_losses_of_others(rows):
     vms = tuple((0, user, wanted, size) for user, wanted, _, size in rows)
     world = World(vms, [weight for _, _, weight, _ in rows], (2.0,))
-    assert world.division().gained().sum() == pytest.approx(0, abs=1e-6)
+    assert world.division().gains().sum() == pytest.approx(0, abs=1e-6)

@@ -19,7 +19,7 @@ RULES = [
     )['groups']
     for rule in group['rules']
 ]
-METRICS = documented.entries(manual_fields.page_of_metrics())
+METRICS = documented.documented_fields(manual_fields.page_of_metrics())
 OF_SCRAPE = {'instance', 'job'}
 
 

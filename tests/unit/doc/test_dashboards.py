@@ -14,7 +14,7 @@ from tests.fixtures import manual_fields
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 FILES = sorted(TOP.joinpath('etc/grafana').glob('*.json'))
-METRICS = documented.entries(manual_fields.page_of_metrics())
+METRICS = documented.documented_fields(manual_fields.page_of_metrics())
 OF_SCRAPE = {'instance', 'job'}
 
 

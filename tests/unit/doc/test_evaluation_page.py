@@ -20,12 +20,12 @@ def named():
     return sorted(set(NAMED.findall(PAGE.read_text('utf-8'))))
 
 
-def test_tests_are_named():
+def test_the_evaluation_page_names_tests():
     assert len(named()) >= 20
 
 
 @pytest.mark.parametrize(('path', 'chosen'), named())
-def test_a_command_chooses_tests(path, chosen):
+def test_each_pytest_command_of_the_page_selects_tests(path, chosen):
     tree = ast.parse((TOP / path).read_text('utf-8'))
     tests = [
         each.name

@@ -56,7 +56,7 @@ def only_parsed(monkeypatch):
     monkeypatch.setattr(argparse.ArgumentParser, 'parse_args', parsed)
 
 
-def test_commands_are_recorded():
+def test_every_result_records_its_command():
     assert {shlex.split(command)[0] for command in _recorded()} == {
         'python',
         *MAINS,

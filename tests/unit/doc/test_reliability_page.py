@@ -32,12 +32,12 @@ def shown_by(name):
 @pytest.mark.parametrize(
     'fault', [name for name in chaos.FAULTS if ':' not in name]
 )
-def test_each_fault_is_healed_as_soon_as_is_said(fault):
+def test_each_fault_heals_within_the_documented_time(fault):
     most = recorded('chaos.json')['faults'][fault]['most_rounds']
     assert shown_by_fault(fault)[2] == f'{most} round{"s" * (most > 1)}'
 
 
-def test_plugins_are_one_row():
+def test_the_reliability_page_sums_up_plugins_in_one_row():
     found = recorded('chaos.json')['faults']
     plugins = [name for name in chaos.FAULTS if name.startswith('plugin: ')]
     most = max(found[name]['most_rounds'] for name in plugins)

@@ -63,7 +63,7 @@ def test_a_shown_command_can_be_typed(tmp_path, monkeypatch, capsys, line):
     assert len(written) == ('--out' in line or line.startswith('new '))
 
 
-def test_everything_that_can_be_told_is_described():
+def test_all_options_of_the_simulator_are_described():
     text = PAGE.read_text('utf-8')
     for name in (*recipes.KEYS, *traces.COLUMNS):
         assert f'``{name}``' in text, name

@@ -63,7 +63,7 @@ def test_every_message_is_one_of_the_programs(message):
     assert is_said(message)
 
 
-def test_there_are_messages_and_others_would_be_seen():
+def test_the_message_check_finds_unknown_messages():
     assert len(messages()) > 30
     assert not is_said('a message ... that nobody writes')
 

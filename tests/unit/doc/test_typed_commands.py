@@ -165,9 +165,9 @@ def test_each_section_that_tests_type_is_there(page, title):
         if page == 'README'
         else minimal_debian.guide(page)
     )
-    assert minimal_debian.section(path, title)
+    assert minimal_debian.section_text(path, title)
 
 
 @pytest.mark.parametrize('pattern', TYPED)
-def test_no_command_of_another_time_is_listed(pattern):
+def test_the_list_of_typed_commands_has_no_outdated_entry(pattern):
     assert any(re.fullmatch(pattern, command) for command in shown())

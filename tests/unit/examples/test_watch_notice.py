@@ -75,13 +75,13 @@ def watching(service, program, **more):
 
 
 @pytest.mark.parametrize('code', [0, 1])
-def test_it_is_said_that_a_program_ended_well(service, tmp_path, code):
+def test_the_watcher_reports_success_of_its_program(service, tmp_path, code):
     ran, done = tmp_path / 'ran', tmp_path / 'done'
     program = f'touch {ran}; exit {code}'
     with watching(service, program, WHEN_DONE=f'echo done >> {done}'):
         service.metadata = {'fairness:leaves_at': AT}
-        patience.eventually(ran.exists)
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(ran.exists)
+        patience.wait_for_value(asked_again(service))
     assert done.exists() is (code == 0)
     if done.exists():
         assert done.read_text() == 'done\n'
@@ -90,36 +90,38 @@ def test_it_is_said_that_a_program_ended_well(service, tmp_path, code):
 def test_a_program_is_run_once_for_each_notice(service, tmp_path):
     said = tmp_path / 'said'
     with watching(service, f'echo "$LEAVES_AT" >> {said}'):
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         assert not said.exists()
         service.metadata = {'fairness:leaves_at': AT, 'other': 'x'}
-        patience.eventually(said.exists)
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(said.exists)
+        patience.wait_for_value(asked_again(service))
         told, service.metadata = service.metadata, None
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         service.metadata = told
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         # It stays after all, and is told again later.
         service.metadata = {}
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         service.metadata = {'fairness:leaves_at': '2026-01-02T00:00:00Z'}
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
     assert said.read_text().split() == [AT, '2026-01-02T00:00:00Z']
 
 
-def test_work_is_saved_each_time_that_it_is_at_risk(service, tmp_path):
+def test_the_watcher_saves_work_at_each_risk(service, tmp_path):
     saved, ran = tmp_path / 'saved', tmp_path / 'ran'
     with watching(
         service, f'touch {ran}', WHEN_AT_RISK=f'echo once >> {saved}'
     ):
         service.metadata = {'fairness:at_risk': AT}
-        patience.eventually(saved.exists)
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(saved.exists)
+        patience.wait_for_value(asked_again(service))
         service.metadata = {}
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         assert saved.read_text().split() == ['once']
         service.metadata = {'fairness:at_risk': '2026-01-02T00:00:00Z'}
-        patience.eventually(lambda: saved.read_text().split() == ['once'] * 2)
+        patience.wait_for_value(
+            lambda: saved.read_text().split() == ['once'] * 2
+        )
     assert not ran.exists()
 
 
@@ -130,11 +132,11 @@ def test_a_watcher_that_saves_for_long_still_hears_the_notice(
     save = f'echo once >> {begun}; exec sleep 30'
     with watching(service, f'touch {ran}', WHEN_AT_RISK=save):
         service.metadata = {'fairness:at_risk': AT}
-        patience.eventually(begun.exists)
+        patience.wait_for_value(begun.exists)
         service.metadata = {'fairness:at_risk': '2026-01-02T00:00:00Z'}
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         service.metadata = {'fairness:leaves_at': AT}
-        patience.eventually(ran.exists)
+        patience.wait_for_value(ran.exists)
     assert begun.read_text().split() == ['once']
 
 
@@ -151,38 +153,40 @@ def file(tmp_path):
     return write
 
 
-def test_a_file_of_the_guest_agent_is_enough(service, tmp_path, file):
+def test_the_watcher_reads_notices_from_a_guest_agent_file(
+    service, tmp_path, file
+):
     service.metadata, said = None, tmp_path / 'said'
     with watching(
         service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)
     ):
         file({})
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         assert not said.exists()
         file({'fairness:leaves_at': AT, 'fairness:leaves_by': 'shelve'})
-        patience.eventually(said.exists)
+        patience.wait_for_value(said.exists)
         # A file that is being written says nothing else.
         file.path.write_text('')
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         file({'fairness:leaves_at': AT})
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
     assert said.read_text().split() == [AT]
 
 
-def test_a_repeated_notice_is_told_once(service, tmp_path, file):
+def test_the_watcher_acts_once_on_a_repeated_notice(service, tmp_path, file):
     said, later = tmp_path / 'said', '2026-01-02T00:00:00Z'
     with watching(
         service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)
     ):
         file({'fairness:leaves_at': AT})
-        patience.eventually(said.exists)
+        patience.wait_for_value(said.exists)
         service.metadata = {'fairness:leaves_at': AT}
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         # It stays; what metadata say is a little older.
         file({})
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         service.metadata = {}
-        patience.eventually(asked_again(service))
+        patience.wait_for_value(asked_again(service))
         service.metadata = {'fairness:leaves_at': later}
-        patience.eventually(lambda: len(said.read_text().split()) > 1)
+        patience.wait_for_value(lambda: len(said.read_text().split()) > 1)
     assert said.read_text().split() == [AT, later]

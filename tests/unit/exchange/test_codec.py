@@ -147,7 +147,7 @@ def exempted(part=0.5):
 
 
 @pytest.mark.parametrize('as_bytes', [True, False])
-def test_exempt_vms_are_told_where_there_are_some(as_bytes):
+def test_reports_include_exempt_vms_if_present(as_bytes):
     sent = codec.encode(exempted(), as_bytes=as_bytes)
     users = codec.decode(sent, build.LIMITS).report.users
     assert users.exempt.tolist() == (users.grades / 2).tolist()
@@ -180,7 +180,7 @@ def test_exempt_vms_are_read_although_the_rest_has_not_changed():
         (np.full(32, 99.0).tobytes(), 'bounds', 'from 0 to the grades'),
     ],
 )
-def test_exempt_vms_that_cannot_be_are_refused(sent, reason, text):
+def test_impossible_exempt_vms_in_a_report_are_refused(sent, reason, text):
     message = codec.encode(build.node_report(), as_bytes=True)
     with pytest.raises(exception.ReportRefused, match=text) as caught:
         codec.decode({**message, 'exempt': sent}, build.LIMITS)
@@ -502,7 +502,7 @@ REFUSED = {
 @pytest.mark.parametrize(
     ('sent', 'reason', 'text'), REFUSED.values(), ids=REFUSED
 )
-def test_refused_and_named(sent, reason, text):
+def test_invalid_reports_are_refused_and_named(sent, reason, text):
     with pytest.raises(exception.ReportRefused, match=text) as caught:
         codec.decode(sent, build.LIMITS)
     assert caught.value.reason == reason
@@ -551,7 +551,7 @@ def test_a_million_users_are_refused_without_reading_them():
         codec.decode(sent, limits.Bounds())
 
 
-def test_own_report_with_a_number_that_is_none_is_not_sent():
+def test_an_own_report_with_nan_is_not_sent():
     broken = build.node_report()
     broken.users.usage[0, 0] = NAN
     with pytest.raises(exception.ExchangeError, match=r'n1 .* not finite'):

@@ -16,7 +16,7 @@ from nova_fairness.exchange import desired_store
 from nova_fairness.runtime import signatures as signatures_module
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import keyring
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.exchange import fake_store
 
 FIRST = desired_module.DesiredChoice(1, 'm1', 'p1', 'n1')
@@ -33,7 +33,7 @@ some = strategies.builds(
 
 
 @hypothesis.given(strategies.lists(some | strategies.none()))
-def test_the_newest_is_the_same_in_any_order(known):
+def test_the_newest_choice_does_not_depend_on_arrival_sequence(known):
     winner = desired_module.newest(*known)
     assert winner == desired_module.newest(*reversed(known))
     assert all(
@@ -54,7 +54,7 @@ def test_choices_of_one_origin_at_once_are_ordered_too():
     assert not FIRST.is_newer_than(other)
 
 
-def test_there_is_an_end_of_epochs():
+def test_the_epoch_has_a_maximum():
     last = dataclasses.replace(FIRST, epoch=desired_module.LARGEST_EPOCH)
     with pytest.raises(exception.ReportRefused, match='no epoch after'):
         desired_module.next_choice(last, 'm', 'p', 'n')
@@ -130,7 +130,7 @@ def state(file, monkeypatch):
         item.stop()
 
 
-def test_nothing_was_ever_set(state):
+def test_the_desired_state_is_empty_at_first(state):
     fresh = state()
     assert fresh.current() is None
     assert fresh.status() == {
@@ -183,43 +183,43 @@ def test_an_epoch_is_made_after_that_of_the_store(state):
 
 def test_a_node_takes_over_the_choice_of_the_store(state, file):
     fresh = state(fake_store.FakeStore(SECOND))
-    eventually(lambda: fresh.current() == SECOND)
-    eventually(lambda: file.load() == SECOND)
+    wait_for_value(lambda: fresh.current() == SECOND)
+    wait_for_value(lambda: file.load() == SECOND)
 
 
-def test_a_store_that_lost_everything_is_told(state, file):
+def test_a_store_that_lost_its_data_gets_the_choice_again(state, file):
     file.save(SECOND)
     shared = fake_store.FakeStore()
     state(shared)
-    eventually(lambda: shared.kept == SECOND)
+    wait_for_value(lambda: shared.kept == SECOND)
 
 
-def test_a_store_that_is_away_is_told_later(state, caplog):
+def test_a_choice_is_written_after_an_outage_of_the_store(state, caplog):
     shared = fake_store.FakeStore(FIRST)
     shared.is_away = True
     fresh = state(shared)
     assert fresh.set('m9', 'p9', CONFIGURED).epoch == 1
-    eventually(lambda: fresh.status()['problem'])
+    wait_for_value(lambda: fresh.status()['problem'])
     shared.is_away = False
-    eventually(lambda: shared.kept.metric == 'm9')
-    eventually(lambda: not fresh.status()['problem'])
+    wait_for_value(lambda: shared.kept.metric == 'm9')
+    wait_for_value(lambda: not fresh.status()['problem'])
     assert caplog.text.count('the store is away') == 1
 
 
 def test_untrusted_gossip_makes_the_node_ask_the_store(state):
     shared = fake_store.FakeStore(FIRST)
     fresh = state(shared, poll_s=3600.0)
-    eventually(lambda: fresh.current() == FIRST)
+    wait_for_value(lambda: fresh.current() == FIRST)
     looks = shared.loads
     fresh.offer(SECOND, trusted=False)
-    eventually(lambda: shared.loads > looks)
+    wait_for_value(lambda: shared.loads > looks)
     assert fresh.current() == FIRST
     shared.kept = SECOND
     fresh.offer(SECOND, trusted=False)
-    eventually(lambda: fresh.current() == SECOND)
+    wait_for_value(lambda: fresh.current() == SECOND)
 
 
-def test_old_gossip_is_no_reason_to_ask(state):
+def test_old_gossip_causes_no_read_of_the_store(state):
     shared = fake_store.FakeStore(SECOND)
     fresh = state(shared, start=False)
     fresh.take_over(SECOND)
@@ -233,7 +233,7 @@ def test_trusted_gossip_is_saved(state, file):
     fresh = state()
     fresh.offer(SECOND, trusted=True)
     assert fresh.current() == SECOND
-    eventually(lambda: file.load() == SECOND)
+    wait_for_value(lambda: file.load() == SECOND)
 
 
 def test_a_choice_that_is_taken_over_does_not_go_back(state):
@@ -290,7 +290,7 @@ def test_a_choice_that_a_controller_signed_is_taken_from_the_store(
     secured, signed
 ):
     fresh = secured(fake_store.FakeStore(signed(3)))
-    eventually(lambda: fresh.current() == signed(3))
+    wait_for_value(lambda: fresh.current() == signed(3))
     assert fresh.status()['signature'] == signed(3).signature
     assert set(fresh.statistics().values()) == {0}
 
@@ -301,15 +301,15 @@ def test_an_unsigned_choice_is_refused_told_and_written_over(
     shared = fake_store.FakeStore()
     fresh = secured(shared)
     fresh.take_over(signed(3))
-    eventually(lambda: shared.kept == signed(3))
+    wait_for_value(lambda: shared.kept == signed(3))
     for wrong, reason in (
         (dataclasses.replace(signed(9), signature=''), 'unsigned'),
         (dataclasses.replace(signed(3), epoch=9), 'signature'),
     ):
         shared.kept = wrong
-        eventually(lambda reason=reason: refused(fresh, reason))
-        eventually(lambda: shared.kept == signed(3))
-        eventually(lambda: not fresh.status()['problem'])
+        wait_for_value(lambda reason=reason: refused(fresh, reason))
+        wait_for_value(lambda: shared.kept == signed(3))
+        wait_for_value(lambda: not fresh.status()['problem'])
     assert fresh.current() == signed(3)
     assert caplog.text.count('no controller signed it') == 1
 
@@ -318,7 +318,7 @@ def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
     wrong = dataclasses.replace(signed(9), signature='')
     shared = fake_store.FakeStore(wrong)
     fresh = secured(shared)
-    eventually(lambda: 'no controller signed' in fresh.status()['problem'])
+    wait_for_value(lambda: 'no controller signed' in fresh.status()['problem'])
     assert fresh.current() is None
     assert shared.kept == wrong
 
@@ -326,12 +326,12 @@ def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
 def test_an_older_choice_of_the_store_is_not_taken_again(secured, signed):
     shared = fake_store.FakeStore(signed(3))
     fresh = secured(shared)
-    eventually(lambda: fresh.current() == signed(3))
+    wait_for_value(lambda: fresh.current() == signed(3))
     shared.kept = signed(4)
-    eventually(lambda: fresh.current() == signed(4))
+    wait_for_value(lambda: fresh.current() == signed(4))
     shared.kept = signed(3)
-    eventually(lambda: refused(fresh, 'older'))
-    eventually(lambda: shared.kept == signed(4))
+    wait_for_value(lambda: refused(fresh, 'older'))
+    wait_for_value(lambda: shared.kept == signed(4))
     assert fresh.current() == signed(4)
 
 
@@ -366,10 +366,10 @@ def test_a_choice_from_before_keys_signed_counts_until_a_signed_one(
     file.save(former)
     shared = fake_store.FakeStore(former)
     fresh = secured(shared)
-    eventually(lambda: shared.loads > 3)
+    wait_for_value(lambda: shared.loads > 3)
     assert (fresh.current(), fresh.status()['problem']) == (former, '')
     assert fresh.take_over(signed(1)) == signed(1)
-    eventually(lambda: shared.kept == signed(1))
+    wait_for_value(lambda: shared.kept == signed(1))
 
 
 def test_a_revoked_controller_is_overruled_at_any_epoch(

@@ -65,7 +65,7 @@ def test_a_report_that_is_not_the_next_is_refused(sequence, expected):
     assert view(ledger).reports['n1'].sequence == 5
 
 
-def test_a_leap_is_believed_when_there_was_time_for_it():
+def test_a_sequence_jump_is_accepted_if_enough_time_passed():
     ledger = make()
     ledger.accept(build.node_report(sequence=5), 0.0)
     ledger.accept(build.node_report(sequence=5_000), 3600.0)
@@ -137,7 +137,7 @@ def test_a_report_ages_by_the_longer_interval(
     assert ('n1' in got.left_out) is not is_in_view
 
 
-def test_a_silent_peer_is_named_and_forgotten_at_last():
+def test_a_silent_peer_is_named_and_later_removed():
     ledger = make(forget_after_s=3600.0)
     ledger.accept(build.node_report(), 0.0)
     assert view(ledger, 45.0).left_out == {'n1': 'silent for 45 s'}
@@ -157,7 +157,7 @@ def test_a_peer_that_was_silent_is_back_with_its_next_report_only():
     assert view(ledger, 100.0).left_out == {}
 
 
-def test_another_metric_is_left_out_whole_and_named():
+def test_reports_of_another_metric_are_left_out_and_named():
     ledger = make()
     ledger.accept(build.node_report(metric='Other'), 0.0)
     got = view(ledger)
@@ -168,7 +168,7 @@ def test_another_metric_is_left_out_whole_and_named():
     assert list(view(ledger, metric='Other').reports) == ['me', 'n1']
 
 
-def test_own_report_that_came_back_is_no_peer():
+def test_an_own_report_received_back_is_no_peer():
     ledger = make()
     assert reason(ledger, OWN) == 'own'
     other = build.node_report('me', boot_id='other')
@@ -321,7 +321,7 @@ def test_remembered_reports_include_waiting_ones(node):
     assert node.count('accepted') == node.count('received') == 2
 
 
-def test_numbers_of_many_hosts_are_each_its_own(node, monkeypatch):
+def test_postponed_numbers_of_many_hosts_stay_separate(node, monkeypatch):
     monkeypatch.setattr(tables, '_MAX_ROWS', 5)
     hosts = [f'n{number}' for number in range(9)]
     for sequence in (1, 2):
@@ -397,7 +397,7 @@ def test_a_table_that_is_no_block_is_refused_at_once(node, table):
     assert node.view().reports['n1'].sequence == 1
 
 
-def test_two_that_are_read_at_a_time_do_not_hide_each_other():
+def test_two_simultaneously_read_reports_are_both_kept():
     ledger = ledger_module.ReportLedger('me', 'boot', LIMITS)
     lasting = codec.decode(message(), LIMITS).lasting
     ledger.accept(build.node_report(), 0.0, lasting)

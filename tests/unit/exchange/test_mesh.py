@@ -17,7 +17,7 @@ from nova_fairness.exchange import limits
 from nova_fairness.exchange import mesh
 from nova_fairness.exchange import report_server
 from nova_fairness.model import report
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.exchange import build
 from tests.unit.exchange import fake_store
 from tests.unit.exchange import fake_transport
@@ -58,7 +58,7 @@ def node(transport, tmp_path):
             if start:
                 exchange.start()
                 nodes.callback(exchange.stop)
-                eventually(lambda: exchange.listener.is_listening)
+                wait_for_value(lambda: exchange.listener.is_listening)
             return exchange
 
         yield make
@@ -76,11 +76,11 @@ def test_nodes_hear_each_other_and_themselves_once(node):
     one, two = node('n1', clock=fixed), node('n2', clock=fixed)
     one.publish(build.node_report('n1'))
     two.publish(build.node_report('n2'))
-    eventually(lambda: hosts(one) == hosts(two) == ['n1', 'n2'])
+    wait_for_value(lambda: hosts(one) == hosts(two) == ['n1', 'n2'])
     got = one.view(3.0).reports['n2']
     assert build.same(got, build.node_report('n2'))
     assert one.view(3.0).age_s == {'n1': 0.0, 'n2': 3.0}
-    eventually(lambda: one.statistics()['received'] == 2)
+    wait_for_value(lambda: one.statistics()['received'] == 2)
     counts = one.statistics()
     assert (counts['sent'], counts['accepted']) == (1, 1)
     assert counts['refused_own'] == 1
@@ -90,11 +90,11 @@ def test_nodes_hear_each_other_and_themselves_once(node):
 def test_domains_do_not_hear_each_other(node):
     one, other = node('n1'), node('n2', domain='other')
     other.publish(build.node_report('n2'))
-    eventually(lambda: other.statistics().get('refused_own'))
+    wait_for_value(lambda: other.statistics().get('refused_own'))
     assert one.statistics().get('received') is None
 
 
-def test_before_anything_is_known_the_view_is_empty(node):
+def test_a_view_without_reports_is_empty(node):
     exchange = node('n1', start=False)
     assert exchange.view(0.0).reports == {}
 
@@ -103,19 +103,19 @@ def test_a_new_metric_is_compared_before_it_is_published(node):
     one, two = node('n1', clock=fixed), node('n2', clock=fixed)
     one.publish(build.node_report('n1', metric='Old'))
     two.publish(build.node_report('n2', metric='New'))
-    eventually(lambda: 'n2' in one.view(0.0).left_out)
+    wait_for_value(lambda: 'n2' in one.view(0.0).left_out)
     assert hosts(one) == ['n1']
     assert hosts(one, metric='New') == ['n1', 'n2']
 
 
-def test_the_own_pause_does_not_make_the_others_too_old(node):
+def test_a_suspended_node_does_not_expire_reports_of_others(node):
     one, two = node('n1', clock=fixed), node('n2', clock=fixed)
     two.publish(build.node_report('n2'))
-    eventually(lambda: hosts(one, metric='GreedinessMetric'))
+    wait_for_value(lambda: hosts(one, metric='GreedinessMetric'))
     one.publish(build.node_report('n1'))
     assert hosts(one, 60.0) == ['n1']
     two.publish(build.node_report('n2', sequence=2))
-    eventually(lambda: hosts(one) == ['n1', 'n2'])
+    wait_for_value(lambda: hosts(one) == ['n1', 'n2'])
     one.publish(build.node_report('n1', sequence=2, interval_s=60.0))
     assert hosts(one, 60.0) == ['n1', 'n2']
 
@@ -125,11 +125,11 @@ def test_gossip_reaches_a_node_that_was_down(node):
     one.desired.take_over(SET)
     two = node('n2')
     one.publish(build.node_report('n1'))
-    eventually(lambda: two.desired.current() == SET)
+    wait_for_value(lambda: two.desired.current() == SET)
 
 
 @pytest.mark.parametrize(('carries', 'kind'), [(True, bytes), (False, str)])
-def test_numbers_travel_as_bytes_where_they_can(
+def test_numbers_are_sent_as_bytes_if_the_transport_allows(
     transport, node, carries, kind, monkeypatch
 ):
     monkeypatch.setattr(
@@ -221,7 +221,7 @@ def test_a_host_may_claim_its_configured_capacity_and_not_more(node, tmp_path):
     assert 'peer_capacity_file: n2*' in left_out['n2']
 
 
-def test_another_capacity_within_the_bounds_is_said(node, caplog):
+def test_a_changed_capacity_within_bounds_is_logged(node, caplog):
     exchange = node('n1', start=False, clock=fixed)
     for sequence, capacity in enumerate((100.0, 100.0, 900.0, 900.0)):
         sent = build.node_report('n2', sequence, capacity=capacity)
@@ -233,7 +233,7 @@ def test_another_capacity_within_the_bounds_is_said(node, caplog):
 
 
 @pytest.mark.parametrize('context', [None, [], 'x', {}])
-def test_a_context_may_be_anything(node, context):
+def test_a_context_of_any_type_is_accepted(node, context):
     exchange = node('n1', start=False)
     assert handed(exchange, context, from_n2()) == {'accepted': 1}
 
@@ -253,9 +253,7 @@ def test_a_context_may_be_anything(node, context):
         'keys and a store that knows nothing of it',
     ],
 )
-def test_gossip_of_a_node_counts_less_than_the_store(
-    node, key, shared, expected
-):
+def test_the_store_overrides_gossip_of_a_node(node, key, shared, expected):
     exchange = node('n1', shared=shared, start=False)
     handed(exchange, {intake.PEER: key}, from_n2(wish=SET))
     assert exchange.desired.current() == expected
@@ -275,9 +273,9 @@ def test_an_absent_broker_delays_no_caller(
         assert exchange.view(0.0).reports['n1'].sequence == number
     assert exchange.statistics()['listening'] == 0
     outage.end()
-    eventually(lambda: exchange.statistics()['listening'] == 1)
+    wait_for_value(lambda: exchange.statistics()['listening'] == 1)
     exchange.publish(build.node_report('n1', 100))
-    eventually(lambda: exchange.statistics().get('refused_own'))
+    wait_for_value(lambda: exchange.statistics().get('refused_own'))
     exchange.stop()
 
 
@@ -289,7 +287,7 @@ def test_a_report_not_sent_in_time_gives_way_to_a_newer_one(node, transport):
     for number in range(1, 10):
         one.publish(build.node_report('n1', number))
     outage.end()
-    eventually(
+    wait_for_value(
         lambda: (
             two.view(0.0, 'GreedinessMetric').reports
             and two.view(0.0, 'GreedinessMetric').reports['n1'].sequence == 9
@@ -327,7 +325,7 @@ def test_hostile_calls_are_counted_and_the_listener_lives(node, transport):
     ):
         transport._send(target, {}, message)
     exchange.publish(build.node_report('n1'))
-    eventually(lambda: exchange.statistics().get('refused_own'))
+    wait_for_value(lambda: exchange.statistics().get('refused_own'))
     counts = exchange.statistics()
     assert counts['refused_malformed'] == 2
     assert counts['refused_call'] + counts['refused_own'] + 2 == (
@@ -335,7 +333,7 @@ def test_hostile_calls_are_counted_and_the_listener_lives(node, transport):
     )
 
 
-def test_stopping_twice_or_without_a_start_is_fine(node):
+def test_stop_may_be_repeated_or_called_before_start(node):
     exchange = node('n1', start=False)
     exchange.stop()
     exchange.stop()
@@ -358,7 +356,7 @@ def noted(caplog):
     return note
 
 
-def test_only_changes_are_sent(noted):
+def test_only_changed_peer_states_are_logged(noted):
     assert noted(view('n1')) == ['Reports in use: n1']
     assert noted(view('n1')) == []
     assert noted(view('n1', n2='silent for 31 s')) == [
@@ -371,7 +369,7 @@ def test_only_changes_are_sent(noted):
     assert noted(view('n1', 'n2')) == ['Reports in use: n2']
 
 
-def test_a_cloud_that_falls_apart_is_one_line(noted):
+def test_a_loss_of_many_peers_is_logged_in_one_line(noted):
     hosts = {f'n{number:02d}': 'silent for 31 s' for number in range(50)}
     (line,) = noted(view(**hosts))
     assert line.endswith('n09 (silent for 31 s) and 40 more')

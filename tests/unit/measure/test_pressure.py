@@ -57,7 +57,7 @@ def test_vms_are_matched_by_incarnation():
     assert math.isnan(found.fault_rate[1])
 
 
-def test_a_vm_that_does_not_count_waits_for_nothing():
+def test_a_vm_with_unreadable_counters_waits_for_nothing():
     found = pressure.pressure_between(
         sample(0.0, {1: (0, 0, 1), 2: (0, 0, 1)}),
         sample(1.0, {1: (9, 0.5, 7), 2: (9, 0.5, 7)}),
@@ -69,7 +69,7 @@ def test_a_vm_that_does_not_count_waits_for_nothing():
     assert counted.held_bytes.tolist() == [7.0, 7.0]
 
 
-def test_a_reset_tells_nothing():
+def test_a_counter_reset_gives_no_rate():
     found = pressure.pressure_between(
         sample(0.0, {1: (500, 3.0, 1)}, 500),
         sample(1.0, {1: (10, 0.1, 1)}, 10),
@@ -100,7 +100,7 @@ def test_a_part_is_never_more_than_the_whole():
     assert found.memory_stall[0] == 1.0
 
 
-def test_no_time_is_an_error():
+def test_two_readings_at_one_time_are_an_error():
     with pytest.raises(ValueError, match='expected a reading after'):
         pressure.pressure_between(sample(1.0, {}), sample(1.0, {}))
 
@@ -155,7 +155,9 @@ REASONS = {
 @pytest.mark.parametrize(
     ('path', 'devices', 'expected'), REASONS.values(), ids=REASONS
 )
-def test_why_a_weight_does_nothing(path, devices, expected):
+def test_the_reason_why_a_weight_has_no_effect_is_named(
+    path, devices, expected
+):
     disk = model.DiskPath('vdx', path)
     assert model.why_unweighed(disk, devices) == expected
     assert not model.is_weighed(disk, devices, 'io.bfq.weight')

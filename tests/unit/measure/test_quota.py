@@ -19,7 +19,7 @@ def test_supply_is_divided_by_weight(weights, expected):
     np.testing.assert_allclose(got, expected)
 
 
-def test_no_user_has_no_quota():
+def test_without_users_there_is_no_quota():
     assert quota.divide_by_weights(np.ones(6), np.ones(0)).shape == (0, 6)
 
 

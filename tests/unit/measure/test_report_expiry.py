@@ -42,6 +42,6 @@ def test_no_node_is_waited_for_forever():
     assert waits(0.9) == waits(1.0) == report_expiry.MAX_INTERVALS
 
 
-def test_an_outage_says_nothing_about_chance():
+def test_an_outage_does_not_count_as_a_lost_report():
     assert after([1.0, 1.0, 50.0]) == 0.0
     assert after([1.0, 2.0]) > 0.04

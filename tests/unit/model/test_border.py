@@ -43,7 +43,7 @@ TO_CLOUD = (E.ASK, E.ACCEPT, E.ARRIVE)
         ((E.LOSE, E.FIND_IN_CLOUD), S.CLOUD),
     ],
 )
-def test_a_host_goes_the_ways_of_the_table(events, expected):
+def test_a_host_follows_the_transition_table(events, expected):
     assert walk(*events).state is expected
 
 
@@ -52,25 +52,25 @@ def test_a_host_goes_the_ways_of_the_table(events, expected):
 def test_every_step_that_is_not_in_the_table_is_refused(state, event):
     then = border.STEPS[state].get(event)
     if then:
-        assert border.after(state, event) is then
+        assert border.state_after(state, event) is then
     else:
         with pytest.raises(exception.IllegalStep, match=event.value):
-            border.after(state, event)
+            border.state_after(state, event)
 
 
-def test_a_host_can_be_called_back_wherever_it_is_on_its_way():
+def test_a_host_move_can_be_cancelled_in_every_transit_state():
     can = {state for state in S if E.CANCEL in border.STEPS[state]}
     assert can == border.MOVING
     for state in can:
-        stays = border.after(state, E.CANCEL)
-        assert border.owner(stays) is border.owner(state)
+        stays = border.state_after(state, E.CANCEL)
+        assert border.only_user(stays) is border.only_user(state)
         assert stays not in border.MOVING
 
 
 def test_the_side_of_a_host_changes_by_arriving_alone():
     for state, steps in border.STEPS.items():
         for event, then in steps.items():
-            sides = {border.owner(state), border.owner(then)}
+            sides = {border.only_user(state), border.only_user(then)}
             if event is E.ARRIVE:
                 assert sides == set(border.BorderSide)
                 assert state in border.LEAVING
@@ -80,7 +80,7 @@ def test_the_side_of_a_host_changes_by_arriving_alone():
 
 def test_every_state_can_turn_out_to_be_wrong_and_none_is_the_end():
     for state in set(S) - {S.UNCLEAR}:
-        assert border.after(state, E.LOSE) is S.UNCLEAR
+        assert border.state_after(state, E.LOSE) is S.UNCLEAR
     assert all(border.STEPS.values())
 
 
@@ -96,16 +96,16 @@ def test_every_state_can_turn_out_to_be_wrong_and_none_is_the_end():
     ],
 )
 def test_a_state_says_whose_a_host_is_and_will_be(state, owner, bound_for):
-    assert border.owner(state) is border.BorderSide(owner)
-    assert border.bound_for(state) is border.BorderSide(bound_for)
+    assert border.only_user(state) is border.BorderSide(owner)
+    assert border.future_system(state) is border.BorderSide(bound_for)
 
 
 def test_a_host_in_an_unclear_state_has_no_owner():
-    assert border.owner(S.UNCLEAR) is None
-    assert border.bound_for(S.UNCLEAR) is None
+    assert border.only_user(S.UNCLEAR) is None
+    assert border.future_system(S.UNCLEAR) is None
 
 
-def test_a_node_remembers_its_steps_and_the_oldest_go_first():
+def test_a_node_keeps_its_newest_steps():
     node = walk(*TO_CLOUD)
     assert [step.event for step in node.history] == list(TO_CLOUD)
     assert (node.since, node.version) == (2, 3)
@@ -145,7 +145,7 @@ def test_names_that_stand_for_two_machines_are_refused(change, message):
         border.Snapshot(nodes, None, None)
 
 
-def test_all_that_is_wrong_with_names_is_told_at_once():
+def test_all_errors_of_host_names_are_named_at_once():
     twice = (border.BorderHost(HOST), border.BorderHost(HOST))
     with pytest.raises(exception.BadPartition, match=r'name.*batch.*cloud'):
         border.Snapshot(twice, None, None)

@@ -148,7 +148,7 @@ SCOPE = '/machine.slice/machine-qemu\\x2d1\\x2da.scope'
     ],
 )
 def test_groups_on_the_way_from_the_root(process_group, level, expected):
-    assert cgroup.relative(process_group, level) == expected
+    assert cgroup.ancestor_group(process_group, level) == expected
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_there_is_no_group_beyond_the_root_or_beside_the_way(
     process_group, level
 ):
     with pytest.raises(ValueError, match='no group'):
-        cgroup.relative(process_group, level)
+        cgroup.ancestor_group(process_group, level)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from nova_fairness.model import reason
 from tests.fixtures import small_cloud
 
 
-def test_shapes_must_fit():
+def test_arrays_of_a_snapshot_must_have_matching_shapes():
     good = small_cloud.cloud([small_cloud.host('a')])
     for name in ('capacity', 'used', 'unit', 'step'):
         bad = dataclasses.replace(

@@ -19,13 +19,13 @@ from nova_fairness.model import cpus
     ],
 )
 def test_a_list_of_cpus_is_ascending(text, expected):
-    assert cpus.numbers(text) == expected
+    assert cpus.parse_cpus(text) == expected
 
 
 @pytest.mark.parametrize('text', ['a', '3-1', '0-', '-1', '1,,2', '0-3,^2'])
 def test_a_text_that_is_no_list_of_cpus_is_refused(text):
     with pytest.raises(ValueError):
-        cpus.numbers(text)
+        cpus.parse_cpus(text)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_text_that_is_no_list_of_cpus_is_refused(text):
 )
 def test_a_list_is_written_as_the_kernel_does(of, expected):
     assert cpus.text(of) == expected
-    assert cpus.numbers(expected) == tuple(sorted(set(of)))
+    assert cpus.parse_cpus(expected) == tuple(sorted(set(of)))

@@ -17,13 +17,13 @@ from nova_fairness.model import duration
         ('0', 0),
     ],
 )
-def test_spans_are_read_as_people_write_them(text, seconds):
-    assert duration.seconds(text) == seconds
+def test_durations_are_parsed_in_usual_notations(text, seconds):
+    assert duration.parse_seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
     'text', ['', 'h', '1y', '-1h', '1h30m', '1e9', 'inf', 'nan', '9' * 99]
 )
-def test_a_text_that_is_no_span_is_refused(text):
+def test_a_text_that_is_no_duration_is_refused(text):
     with pytest.raises(ValueError, match='expected seconds'):
-        duration.seconds(text)
+        duration.parse_seconds(text)

@@ -14,13 +14,13 @@ E, S = eviction.EvictionEvent, eviction.EvictionState
 def test_every_step_that_is_not_in_the_table_is_refused(state, event):
     then = eviction.STEPS[state].get(event)
     if then:
-        assert eviction.after(state, event) is then
+        assert eviction.state_after(state, event) is then
     else:
         with pytest.raises(exception.IllegalStep, match=event.value):
-            eviction.after(state, event)
+            eviction.state_after(state, event)
 
 
-def test_no_server_is_acted_on_that_was_not_told():
+def test_no_server_is_evicted_without_a_notice():
     before_acting = {
         state
         for state, to in eviction.STEPS.items()

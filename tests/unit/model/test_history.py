@@ -15,20 +15,20 @@ BEHIND = reason.why(R.BEHIND_OTHERS, before=3)
 
 
 def waits(why, at, until):
-    return history.stage(S.WAITING, why, at, until)
+    return history.request_event(S.WAITING, why, at, until)
 
 
 def told(events, now=0.0):
-    return history.sentence(history.waited(events, now))
+    return history.wait_sentence(history.wait_sums(events, now))
 
 
 @pytest.mark.parametrize('state', S)
 def test_every_state_is_an_event(state):
-    assert history.stage(state, SENT, 1.0, 2.0).at == 1.0
+    assert history.request_event(state, SENT, 1.0, 2.0).at == 1.0
 
 
 def test_an_event_that_ends_a_request_takes_no_time():
-    assert history.stage(S.FAILED, SENT, 1.0, 2.0).until is None
+    assert history.request_event(S.FAILED, SENT, 1.0, 2.0).until is None
 
 
 def test_a_request_that_room_is_made_for_has_its_own_kind():
@@ -38,8 +38,8 @@ def test_a_request_that_room_is_made_for_has_its_own_kind():
 
 def test_hosts_are_known_of_requests_that_were_sent():
     hosts = ['h1', 'h2']
-    sent = history.stage(S.STARTING, SENT, 1.0, 2.0, hosts)
-    again = history.stage(S.WAITING, GPU, 3.0, None, hosts)
+    sent = history.request_event(S.STARTING, SENT, 1.0, 2.0, hosts)
+    again = history.request_event(S.WAITING, GPU, 3.0, None, hosts)
     assert (sent.hosts, again.hosts) == (('h1', 'h2'), ())
 
 
@@ -47,8 +47,8 @@ def test_waits_are_told_by_purpose_the_longest_first():
     events = [
         waits(BEHIND, 0.0, 3000.0),
         waits(GPU, 3000.0, 10800.0),
-        history.stage(S.STARTING, SENT, 10800.0, 10900.0),
-        history.stage(S.ACTIVE, SENT, 10900.0, None),
+        history.request_event(S.STARTING, SENT, 10800.0, 10900.0),
+        history.request_event(S.ACTIVE, SENT, 10900.0, None),
     ]
     assert told(events) == (
         'waited 2 h 10 min for room on hosts with VGPU; 50 min for its turn'
@@ -61,17 +61,17 @@ def test_a_wait_that_lasts_is_told_up_to_now():
     assert told(events, 220.0) == 'waited 2 min for room on a host: VCPU'
 
 
-def test_waits_for_one_thing_are_one_sum():
+def test_waits_for_one_purpose_are_summed():
     deep = reason.why(R.BEYOND_DEPTH, before=900, depth=500)
     events = [waits(deep, 0.0, 60.0), waits(BEHIND, 60.0, 180.0)]
     assert told(events) == 'waited 3 min for its turn'
 
 
-def test_a_wait_of_days_is_told_without_minutes():
+def test_a_wait_of_days_is_shown_without_minutes():
     assert told([waits(BEHIND, 0.0, 90000.0)]) == 'waited 1 d 1 h for its turn'
 
 
-def test_a_short_wait_is_not_told():
+def test_a_short_wait_is_omitted():
     assert told([waits(BEHIND, 0.0, 59.0)]) == ''
     assert told([]) == ''
 
@@ -84,7 +84,7 @@ def test_events_that_are_not_kept_are_told_as_such():
     )
 
 
-def test_time_that_was_turned_back_is_no_wait():
+def test_a_clock_set_back_gives_no_wait():
     events = [waits(BEHIND, 500.0, 400.0), waits(GPU, 300.0, 420.0)]
     assert told(events) == 'waited 2 min for room on hosts with VGPU'
 
@@ -101,7 +101,7 @@ def test_a_server_that_left_has_three_events():
         (eviction.EvictionAction.SHELVE,), 5.0, 5.0,
         told_at=5.0, gone_at=7.0, returned_at=9.0,
     )  # fmt: skip
-    found = history.of_leave(leave)
+    found = history.eviction_events(leave)
     assert [(each.at, each.kind) for each in found] == [
         (5.0, K.NOTIFIED),
         (7.0, K.EVICTED),
@@ -117,14 +117,14 @@ def test_moves_that_were_made_are_events_of_their_servers():
         plans.Move('s1', 'h2', 'h3', 2, 9, state=open_),
         plans.Move('s2', 'h1', 'h2', 1, 9, state=done, ended_at=5.0),
     )
-    assert history.of_moves(moves, ['s1', 's9']) == [
+    assert history.move_events(moves, ['s1', 's9']) == [
         history.HistoryEvent(4.0, K.MIGRATED, hosts=('h1', 'h2'), server='s1')
     ]
 
 
 def test_hosts_are_told_to_operators_only():
-    event = history.stage(S.STARTING, SENT, 0.0, 60.0, ['h1'])
-    assert history.facts(event, A.OPERATOR, 'p') == {
+    event = history.request_event(S.STARTING, SENT, 0.0, 60.0, ['h1'])
+    assert history.event_facts(event, A.OPERATOR, 'p') == {
         'at': '1970-01-01T00:00:00+00:00',
         'until': '1970-01-01T00:01:00+00:00',
         'kind': 'dispatched',
@@ -134,11 +134,11 @@ def test_hosts_are_told_to_operators_only():
         'hosts': ['h1'],
     }
     for audience in (A.OWNER, A.MEMBER, A.MANAGER):
-        assert history.facts(event, audience, 'p')['hosts'] == []
+        assert history.event_facts(event, audience, 'p')['hosts'] == []
 
 
 def test_an_event_without_a_reason_is_told():
-    told_of = history.facts(
+    told_of = history.event_facts(
         history.HistoryEvent(0.0, K.SUBMITTED), A.MEMBER, 'p'
     )
     assert (told_of['until'], told_of['reason']) == (None, None)
@@ -150,7 +150,7 @@ def test_names_of_others_are_kept_from_readers():
         reason.why(R.BUDGET_SPENT, 'institute', asked=2, left=1), 0.0, 1.0
     )
     told_to = [
-        history.facts(event, audience, 'p')['explanation']
+        history.event_facts(event, audience, 'p')['explanation']
         for audience in (A.OPERATOR, A.MEMBER)
     ]
     assert ['institute' in each for each in told_to] == [True, False]

@@ -19,7 +19,7 @@ def test_a_kernel_with_the_fault_is_named_with_the_first_good_one(release):
 @pytest.mark.parametrize(
     'release', ['6.18.45', '6.18.100-1', '6.1.0-40-amd64', '7.0.1', 'odd']
 )
-def test_a_kernel_without_a_known_fault_is_not(release):
+def test_a_kernel_without_a_known_fault_is_not_named(release):
     assert kernel.placement_fault(release) == ''
     assert not kernel.may_have_fault(release)
 

@@ -11,7 +11,7 @@ EQUALISES, MAPS = pairing.PolicyKind.EQUALISES, pairing.PolicyKind.MAPS
 
 @pytest.mark.parametrize('kind', [None, *pairing.PolicyKind])
 def test_nothing_is_said_of_a_metric_for_all_policies(kind):
-    assert pairing.warning('M', pairing.ANY, 'p', kind) == ''
+    assert pairing.pairing_warning('M', pairing.ANY, 'p', kind) == ''
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,15 @@ def test_nothing_is_said_of_a_metric_for_all_policies(kind):
     ],
 )
 def test_an_unsuitable_metric_is_named_with_a_suitable_one(suits, kind, said):
-    text = pairing.warning('M', suits, 'p', kind)
+    text = pairing.pairing_warning('M', suits, 'p', kind)
     assert text.startswith('metric M with policy p can leave users worse off')
     assert said in text
     assert ('suits it' in text) == bool(suits)
 
 
 @pytest.mark.parametrize('kind', pairing.PolicyKind)
-def test_a_kind_that_suits_is_not_warned_of(kind):
-    assert pairing.warning('M', {kind}, 'p', kind) == ''
+def test_a_suitable_metric_and_policy_give_no_warning(kind):
+    assert pairing.pairing_warning('M', {kind}, 'p', kind) == ''
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,15 @@ from nova_fairness.model import reason
 from tests.fixtures import small_cloud
 
 R = reason.Reason
-REQUEST = dataclasses.replace(small_cloud.ask('r', 8, 'physics'), user='ann')
+REQUEST = dataclasses.replace(
+    small_cloud.waiting_request('r', 8, 'physics'), user='ann'
+)
 NO_ROOM = reason.why(R.NO_ROOM, 'VCPU', asked=8, free=2)
 
 
 def told(position, why, **factors):
     place = cluster.Waiting(position, why, factors)
-    return queue.summary(REQUEST, why, place)
+    return queue.request_sentences(REQUEST, why, place)
 
 
 def test_a_summary_has_use_place_and_missing_resources():
@@ -30,7 +32,7 @@ def test_a_summary_has_use_place_and_missing_resources():
     ]
 
 
-def test_one_is_told_as_one():
+def test_a_summary_of_one_uses_the_singular():
     why = reason.why(R.NO_ROOM, 'VCPU', asked=8, free=7)
     assert told(2, why)[:2] == [
         '1 request is before it.',
@@ -38,7 +40,7 @@ def test_one_is_told_as_one():
     ]
 
 
-def test_an_unknown_number_is_not_told():
+def test_a_summary_omits_unknown_numbers():
     why = reason.why(R.BEHIND_OTHERS, before=0)
     assert told(1, why, user_use=2.0) == [
         'It is next.',
@@ -49,19 +51,21 @@ def test_an_unknown_number_is_not_told():
 @pytest.mark.parametrize('token', [R.STARTED, R.SENT])
 def test_of_one_that_does_not_wait_only_the_reason_is_told(token):
     why = reason.why(token)
-    [sentence] = queue.summary(REQUEST, why, None)
+    [sentence] = queue.request_sentences(REQUEST, why, None)
     assert sentence.lower() == f'{why.sentence.lower()}.'
 
 
 def test_when_it_starts_is_told_if_it_is_known():
     place = cluster.Waiting(1, NO_ROOM)
     estimate = cluster.Estimate(3600.0, 90000.0)
-    told = queue.summary(REQUEST, NO_ROOM, place, estimate)
+    told = queue.request_sentences(REQUEST, NO_ROOM, place, estimate)
     assert told[-2] == (
         'It starts at about 1970-01-01 01:00 UTC, and by 1970-01-02 01:00 UTC'
         ' nine times of ten.'
     )
-    assert told[:-2] + told[-1:] == queue.summary(REQUEST, NO_ROOM, place)
+    assert told[:-2] + told[-1:] == queue.request_sentences(
+        REQUEST, NO_ROOM, place
+    )
 
 
 def test_a_request_with_a_reservation_is_told():
@@ -78,6 +82,6 @@ def test_a_request_with_a_reservation_is_told():
         place = cluster.Waiting(
             1, NO_ROOM, {}, cluster.Reservation(('secret',), at)
         )
-        found = queue.summary(REQUEST, NO_ROOM, place)
+        found = queue.request_sentences(REQUEST, NO_ROOM, place)
         assert sentence in found
         assert 'secret' not in ' '.join(found)

@@ -63,7 +63,7 @@ def test_sentences_name_amounts_and_use_the_singular(token, numbers, said):
     subject = '' if token is R.ROOM_IS_MADE else 'VCPU'
     why = reason.why(token, subject, **numbers)
     assert why.sentence == said
-    assert reason.told(why, A.OWNER, OWN).sentence == said
+    assert reason.readable_reason(why, A.OWNER, OWN).sentence == said
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_numbers_of_another_reason_are_refused(numbers):
         reason.why(R.NO_ROOM, **numbers)
 
 
-def test_the_first_in_the_order_is_told():
-    told = reason.first(
+def test_the_first_reason_of_the_fixed_sequence_is_shown():
+    told = reason.first_reason(
         [
             reason.why(R.NO_ROOM, 'VCPU', asked=1, free=0),
             reason.why(R.TOO_LARGE, 'VCPU', asked=9, most=8),
@@ -126,7 +126,7 @@ def test_each_field_of_each_reason_has_an_audience(token):
 @pytest.mark.parametrize('audience', A)
 def test_a_reader_reads_the_fields_for_it_and_no_others(token, name, audience):
     why = about(token, name)
-    told = reason.told(why, audience, OWN)
+    told = reason.readable_reason(why, audience, OWN)
     text = f'{told.sentence} {told.subject} {told.numbers}'
     is_own = name != FOREIGN
     for field, seen in reason.AUDIENCES[token].items():
@@ -149,17 +149,19 @@ def test_a_reader_reads_the_fields_for_it_and_no_others(token, name, audience):
 def test_operators_read_all_and_later_audiences_no_less(token):
     for name in (OWN, FOREIGN):
         why = about(token, name)
-        all_of_it = reason.told(why, A.OPERATOR, OWN)
+        all_of_it = reason.readable_reason(why, A.OPERATOR, OWN)
         assert all_of_it.sentence == why.sentence
         assert dict(all_of_it.numbers) == dict(why.numbers)
-        read = [set(reason.told(why, each, OWN).numbers) for each in A]
+        read = [
+            set(reason.readable_reason(why, each, OWN).numbers) for each in A
+        ]
         assert all(one <= two for one, two in itertools.pairwise(read))
 
 
 def test_a_reason_without_audiences_is_for_operators(monkeypatch):
     monkeypatch.delitem(reason.AUDIENCES, R.NO_ROOM)
     why = reason.why(R.NO_ROOM, FOREIGN, asked=7001.0, free=7002.0)
-    told = reason.told(why, A.MANAGER, OWN)
+    told = reason.readable_reason(why, A.MANAGER, OWN)
     assert told == reason.ReadableReason(R.NO_ROOM, 'no room', '', {})
 
 

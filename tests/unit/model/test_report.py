@@ -39,7 +39,7 @@ def test_an_absent_user_is_missing(user):
         table[user]
 
 
-def test_a_table_stays_as_it_is():
+def test_a_report_table_is_immutable():
     table = report.UserTable.of(PLAIN)
     assert report.UserTable.of(table) is table
 

@@ -14,7 +14,7 @@ S, E = request.State, request.Event
 def walk(*events):
     state = S.WAITING
     for event in events:
-        state = request.after(state, event)
+        state = request.state_after(state, event)
     return state
 
 
@@ -34,7 +34,7 @@ def walk(*events):
         ((E.FAIL,), S.FAILED),
     ],
 )
-def test_a_request_goes_the_ways_of_the_table(events, expected):
+def test_a_request_follows_the_transition_table(events, expected):
     assert walk(*events) is expected
 
 
@@ -43,10 +43,10 @@ def test_a_request_goes_the_ways_of_the_table(events, expected):
 def test_every_step_that_is_not_in_the_table_is_refused(state, event):
     then = request.STEPS[state].get(event)
     if then:
-        assert request.after(state, event) is then
+        assert request.state_after(state, event) is then
     else:
         with pytest.raises(exception.IllegalStep, match=event.value):
-            request.after(state, event)
+            request.state_after(state, event)
 
 
 def test_a_request_passes_sending_before_anything_of_nova():
@@ -66,7 +66,7 @@ def test_a_request_that_may_have_been_sent_is_not_taken_back():
         assert E.EXPIRE not in request.STEPS[state]
 
 
-def test_only_the_ends_are_final():
+def test_only_end_states_are_final():
     assert {S.ENDED, S.CANCELLED, S.EXPIRED, S.FAILED} == request.FINAL
 
 
@@ -75,14 +75,14 @@ def test_the_error_says_which_steps_there_are():
         exception.IllegalStep,
         match=r'sending: cancel is not possible; .* sent, return',
     ):
-        request.after(S.SENDING, E.CANCEL)
+        request.state_after(S.SENDING, E.CANCEL)
     with pytest.raises(
         exception.IllegalStep, match='this request is ended already'
     ):
-        request.after(S.ENDED, E.START)
+        request.state_after(S.ENDED, E.START)
 
 
-def test_equal_demands_are_one_key():
+def test_equal_demands_have_equal_hash_keys():
     assert len({small_cloud.demand(), small_cloud.demand()}) == 1
 
 
@@ -96,7 +96,7 @@ def test_an_unknown_project_or_user_names_no_account(project, user, name):
 
 def test_a_server_that_kept_its_room_runs_by_the_request_before():
     """Shelved and unshelved where it is, it has passed no queue."""
-    spot = small_cloud.ask('s', band=request.Band.PREEMPTIBLE)
+    spot = small_cloud.waiting_request('s', band=request.Band.PREEMPTIBLE)
     kept = dataclasses.replace(
         spot,
         uuid='u',
@@ -105,6 +105,6 @@ def test_a_server_that_kept_its_room_runs_by_the_request_before():
         band=request.Band.NORMAL,
     )
     anew = dataclasses.replace(kept, uuid='v', demand=spot.demand)
-    assert request.newest([spot, kept]) == {'s': spot}
-    assert request.newest([spot, kept, anew]) == {'s': anew}
-    assert request.newest([spot, anew, kept]) == {'s': anew}
+    assert request.newest_by_server([spot, kept]) == {'s': spot}
+    assert request.newest_by_server([spot, kept, anew]) == {'s': anew}
+    assert request.newest_by_server([spot, anew, kept]) == {'s': anew}

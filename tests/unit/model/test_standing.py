@@ -28,7 +28,9 @@ LEAVES = eviction.Eviction(
 
 
 def said(asked, why=WAITS, **known):
-    return standing.of(asked, why, standing.Known(**known), MEMBER)[1]
+    return standing.request_standing(
+        asked, why, standing.StandingFacts(**known), MEMBER
+    )[1]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def said(asked, why=WAITS, **known):
     [(1, '1st'), (2, '2nd'), (3, '3rd'), (4, '4th'), (11, '11th'),
      (12, '12th'), (13, '13th'), (21, '21st'), (112, '112th')],
 )  # fmt: skip
-def test_positions_are_ordinals(position, text):
+def test_positions_are_written_as_ordinals(position, text):
     place = cluster.Waiting(position, WAITS)
     assert said(ASKED, place=place).startswith(
         f'waits: {text}, the next cycle'

@@ -5,9 +5,9 @@ from nova_fairness.model import wording
 
 def test_numbers_stand_to_the_right_and_lines_end_with_their_text():
     lines = [('name', 'parts'), ('a', '1'), ('longer', '-')]
-    assert wording.aligned(lines, [False, True]) == (
+    assert wording.format_table(lines, [False, True]) == (
         'name    parts\na           1\nlonger      -\n'
     )
-    assert wording.aligned(lines, [False, False]) == (
+    assert wording.format_table(lines, [False, False]) == (
         'name    parts\na       1\nlonger  -\n'
     )

@@ -24,23 +24,25 @@ def without_nova(monkeypatch):
 
 
 @pytest.mark.parametrize('mode', [presence.AUTO, presence.ON])
-def test_with_nova_and_its_configuration_it_is(mode, nova_conf):
+def test_an_agent_with_nova_and_its_configuration_is_a_service(
+    mode, nova_conf
+):
     assert presence.should_register(mode, [nova_conf]) == (True, '')
 
 
-def test_switched_off_it_is_not(nova_conf):
+def test_an_agent_is_no_service_if_disabled(nova_conf):
     assert not presence.should_register(presence.OFF, [nova_conf])[0]
 
 
 @pytest.mark.parametrize('files', [[], ['/nonexistent/nova.conf']])
-def test_without_configuration_it_is_not_by_itself(files):
+def test_an_agent_without_nova_configuration_is_no_service(files):
     wanted, why_not = presence.should_register(presence.AUTO, files)
     assert not wanted
     assert 'expected' in why_not
 
 
 @pytest.mark.parametrize('files', [[], ['/nonexistent/nova.conf']])
-def test_without_configuration_it_cannot_be_made_to(files):
+def test_an_agent_without_nova_configuration_cannot_be_a_service(files):
     with pytest.raises(exception.ConfigurationError, match='service = on'):
         presence.should_register(presence.ON, files)
 

@@ -41,7 +41,7 @@ def chosen(monkeypatch):
         ('35.0.0', 'Nova'),
     ],
 )
-def test_nova_chooses_since_it_does_not_warn(
+def test_the_release_decides_whether_nova_selects_threading(
     chosen, monkeypatch, version, who
 ):
     monkeypatch.setattr(releases, 'release', lambda: version)
@@ -61,5 +61,5 @@ def test_where_eventlet_is_imported_nova_would_refuse(chosen, monkeypatch):
 @pytest.mark.parametrize(
     ('version', 'number'), [('', 0), ('31.3.1', 31), ('34.0.0.0rc1', 34)]
 )
-def test_the_number_of_a_release(version, number):
+def test_the_release_number_of_nova_is_read(version, number):
     assert releases.release_number(version) == number

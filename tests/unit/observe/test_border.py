@@ -28,12 +28,12 @@ def test_the_page_names_every_event_and_every_field():
     said = re.findall(r'^``(fairness\.host\.\w+)``$', page, re.MULTILINE)
     found = [told(event) for event in border_module.HostEvent]
     assert sorted(said) == sorted(each.event for each in found)
-    fields = documented.entries(page)
+    fields = documented.documented_fields(page)
     for each in found:
         payload = json.loads(json.dumps(each.payload))
         assert payload.keys() == fields.keys()
         for name, value in payload.items():
-            assert documented.is_of(value, fields[name]), name
+            assert documented.has_documented_type(value, fields[name]), name
         text = page.split(f'``{each.event}``\n')[1].split('\n``')[0]
         warns = each.priority == notices.WARN
         assert ('Priority ``warn``' in text) == warns

@@ -65,7 +65,7 @@ def test_more_connections_than_are_served_at_once_are_closed(served):
         for each in waiting:
             each.close()
     # Those that were left are free for others.
-    patience.eventually(lambda: threading.active_count() <= threads)
+    patience.wait_for_value(lambda: threading.active_count() <= threads)
     assert ask(served)[0] == 200
 
 

@@ -70,11 +70,11 @@ def weighing(done, *cpu_weights):
     )
 
 
-def test_a_round_like_the_one_before_is_worth_nothing(done):
+def test_an_unchanged_round_sends_no_notification(done):
     assert told(done, done, dataclasses.replace(done, number=4)) == []
 
 
-def test_another_metric_and_policy_are_told_with_the_earlier_ones(done):
+def test_a_changed_metric_or_policy_is_notified_with_the_earlier_one(done):
     chosen = dataclasses.replace(
         done,
         metric='UniformMetric',
@@ -100,7 +100,7 @@ def test_another_metric_and_policy_are_told_with_the_earlier_ones(done):
     assert policy.payload['previous'] == 'feedback'
 
 
-def test_a_pause_and_its_end_are_told_once(done):
+def test_a_pause_and_its_end_are_notified_once(done):
     by = caller.Asker('', 'u-9', 'req-1')
     paused = dataclasses.replace(done, paused=True, paused_by=by)
     found = told(done, paused, paused, done, done)
@@ -110,7 +110,7 @@ def test_a_pause_and_its_end_are_told_once(done):
     assert found[0].payload['request_id'] == 'req-1'
 
 
-def test_a_plugin_is_told_when_it_goes_into_quarantine(done):
+def test_a_plugin_entering_quarantine_is_notified(done):
     wild = dataclasses.replace(done, quarantined={'Wild': 'raised'})
     (found,) = told(done, wild, wild, done)
     assert found.event == 'fairness.plugin.quarantined'
@@ -118,7 +118,7 @@ def test_a_plugin_is_told_when_it_goes_into_quarantine(done):
     assert found.payload['reason'] == 'raised'
 
 
-def test_peers_are_told_when_they_come_and_go(done):
+def test_appearing_and_vanishing_peers_are_notified(done):
     found = told(
         hearing(done, 'n2', 'n3'),
         hearing(done, 'n3', left_out={'n2': 'silent for 40 s'}),
@@ -165,7 +165,7 @@ def test_a_vm_is_throttled_once_and_relieved_once(done):
     assert relieved.payload['weight_ratio'] == 0.28
 
 
-def test_the_smallest_weight_counts_in_any_case(done):
+def test_the_smallest_weight_always_counts_as_throttled(done):
     rounds = [weighing(done, weight, 1.0) for weight in (1.0, 0.5)]
     (found,) = told(*rounds, smallest=np.full_like(SMALLEST, 0.5))
     assert found.payload['level_ratio'] == 0.5
@@ -225,9 +225,9 @@ def fields(payload):
 def test_the_page_names_every_event_with_every_field_and_type(done):
     page = manual_fields.page_with_schemas(PAGE)
     common, *rest = EVENT.split(page)
-    always = documented.entries(common)
+    always = documented.documented_fields(common)
     said = {
-        event: always | documented.entries(text)
+        event: always | documented.documented_fields(text)
         for event, text in zip(rest[::2], rest[1::2], strict=True)
     }
     found = every_kind(done)
@@ -236,7 +236,9 @@ def test_the_page_names_every_event_with_every_field_and_type(done):
         told_fields = dict(fields(item.payload))
         assert told_fields.keys() == said[item.event].keys(), item.event
         for name, value in told_fields.items():
-            assert documented.is_of(value, said[item.event][name]), name
+            assert documented.has_documented_type(
+                value, said[item.event][name]
+            ), name
         text = page.split(f'{item.event}\n=')[1]
         assert f'Priority ``{item.priority}``' in text.split('\n\n')[1]
     assert f'``{notices.VERSION}``' in common

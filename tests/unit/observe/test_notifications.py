@@ -168,7 +168,7 @@ def test_a_silent_broker_costs_only_surplus_notifications(broker, caplog):
     broker.open.set()
 
 
-def test_one_that_cannot_be_sent_keeps_no_other(broker, caplog):
+def test_an_unsendable_notification_does_not_block_others(broker, caplog):
     broker.open.set()
     broker.fails = {'e1'}
     made = notifications.Postman(broker.send, 10)
@@ -180,6 +180,6 @@ def test_one_that_cannot_be_sent_keeps_no_other(broker, caplog):
     assert 'Notification e1: not sent' in caplog.text
 
 
-def test_an_end_before_the_start_is_one(broker):
+def test_stop_before_start_ends_the_notifier(broker):
     notifications.Postman(broker.send, 1).stop(ENOUGH_S)
     assert broker.got == []

@@ -9,6 +9,7 @@ import pytest
 
 from nova_fairness.model import report
 from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
 from nova_fairness.observe import queue
@@ -40,7 +41,15 @@ KEYS_OF_MAPS = {
 
 
 def entries(name):
-    return documented.entries(manual_fields.page_with_schemas(name))
+    return documented.documented_fields(manual_fields.page_with_schemas(name))
+
+
+def shadow_of(done):
+    heavy = dict.fromkeys((vm.key for vm in done.incarnations), 0.5)
+    users = dict.fromkeys(('ann', 'bob'), 0.25)
+    return round_model.ShadowHeaviness(
+        'UniformMetric', done.number, '', heavy, heavy, users
+    )
 
 
 @pytest.fixture
@@ -58,6 +67,7 @@ def done(tmp_path):
         made,
         quarantined={'Wild': 'raised'},
         effect=dataclasses.replace(made.effect, followed=1.0),
+        shadow=shadow_of(made),
         measured=dataclasses.replace(made.measured, view=known),
     )
 
@@ -102,7 +112,7 @@ def _scraped(collector):
 
 def test_the_page_of_metrics_names_each_with_its_type_and_labels(done):
     said = {}
-    for name, text in documented.entries(
+    for name, text in documented.documented_fields(
         manual_fields.page_of_metrics()
     ).items():
         kind, _, labels = text.partition('; ')
@@ -120,7 +130,7 @@ def test_no_gauge_has_the_name_of_a_part_of_something_else(done):
 
 
 def test_the_page_of_metrics_names_no_metric_twice():
-    names = list(documented.entries(manual_fields.page_of_metrics()))
+    names = list(documented.documented_fields(manual_fields.page_of_metrics()))
     assert len(names) == len(set(names))
 
 
@@ -145,7 +155,7 @@ def test_the_page_of_the_record_names_every_field_with_its_type(done):
     found = dict(fields(record.as_json(done)))
     assert found.keys() == said.keys()
     for path, value in fields(record.as_json(done)):
-        assert documented.is_of(value, said[path]), path
+        assert documented.has_documented_type(value, said[path]), path
 
 
 def test_a_key_that_is_not_always_there_is_marked(tmp_path):

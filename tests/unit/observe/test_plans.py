@@ -44,24 +44,24 @@ def test_the_page_names_every_event_and_every_field():
     )
     found = told()
     assert sorted(said) == sorted(each.event for each in found)
-    fields = documented.entries(page)
+    fields = documented.documented_fields(page)
     for each in found:
         payload = json.loads(json.dumps(each.payload))
         assert payload.keys() == fields.keys()
         for name, value in payload.items():
-            assert documented.is_of(value, fields[name]), name
+            assert documented.has_documented_type(value, fields[name]), name
         text = page.split(f'``{each.event}``\n')[1].split('\n``')[0]
         warns = each.priority == notices.WARN
         assert ('Priority ``warn``' in text) == warns
 
 
-def test_an_unchanged_move_is_not_told():
+def test_an_unchanged_move_is_not_notified():
     assert list(plans.change_notices(PLAN, PLAN, 'c1')) == []
     seen = PLAN.with_move(0, dataclasses.replace(PLAN.moves[0], sent_mb=3))
     assert list(plans.change_notices(PLAN, seen, 'c1')) == []
 
 
-def test_a_move_says_where_its_server_goes():
+def test_a_notified_move_names_its_target():
     moving = PLAN.moves[0].stepped(M.ASK, 60.0, C.ASKED)
     [notice] = plans.change_notices(PLAN, PLAN.with_move(0, moving), 'c1')
     assert notice.payload['move'] == {
@@ -74,8 +74,8 @@ def test_a_move_says_where_its_server_goes():
 
 def test_every_cause_has_a_sentence():
     for cause in model.PlanCause:
-        assert model.sentence(cause, 'x').endswith(': x')
-    assert model.sentence(None, '') == ''
+        assert model.cause_sentence(cause, 'x').endswith(': x')
+    assert model.cause_sentence(None, '') == ''
 
 
 def test_a_process_that_does_not_act_knows_of_no_host():

@@ -49,7 +49,7 @@ PLANS = plans.PlansStatus(
 
 
 def told(state):
-    asked = small_cloud.ask('r1', count=2, state=state)
+    asked = small_cloud.waiting_request('r1', count=2, state=state)
     return queue.notice(asked, WHY, 60.0, 'c1')
 
 
@@ -61,12 +61,12 @@ def test_the_page_names_every_event_and_every_field():
         f'fairness.request.{each}' for each in queue.EVENTS.values()
     ]
     assert sorted(said) == sorted(each.event for each in found)
-    fields = documented.entries(page)
+    fields = documented.documented_fields(page)
     for each in found:
         payload = json.loads(json.dumps(each.payload))
         assert payload.keys() == fields.keys()
         for name, value in payload.items():
-            assert documented.is_of(value, fields[name]), name
+            assert documented.has_documented_type(value, fields[name]), name
         text = page.split(f'``{each.event}``\n')[1].split('\n``')[0]
         warns = each.priority == notices.WARN
         assert ('Priority ``warn``' in text) == warns
@@ -90,7 +90,7 @@ def test_the_page_names_every_metric():
 
 
 @pytest.mark.parametrize('state', ['reserved', 'sending'])
-def test_steps_that_may_be_taken_back_are_not_told(state):
+def test_reversible_steps_are_not_notified(state):
     assert told(request.State(state)) is None
 
 
@@ -102,7 +102,7 @@ def test_a_process_that_does_not_lead_knows_of_no_waiting_request():
     assert 'nova_fairness_queue_leads_bool' in names
 
 
-def test_the_status_is_json():
+def test_the_status_of_the_queue_is_json():
     told_json = json.loads(
         json.dumps(queue.QueueCollector(lambda: SEEN, None).status())
     )

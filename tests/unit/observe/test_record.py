@@ -2,6 +2,7 @@
 
 """The record of a round, and what the endpoint tells of it."""
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -13,6 +14,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
 from nova_fairness.observe import record
@@ -43,6 +45,57 @@ def test_a_round_is_recorded_with_all_inputs_of_a_check(host):
     assert first['applied'] == {'cpu': 1024}
     assert first['wanting']['cpu'] is True
     assert first['heaviness'] == pytest.approx(1.0)
+
+
+def test_heaviness_by_the_shadow_metric_stands_beside_the_other(host):
+    done = host.rounds(3)
+    assert 'shadow' not in record.as_json(done)
+    key = done.incarnations[0].key
+    shadow = round_model.ShadowHeaviness(
+        'UniformMetric', 3, '', {key: 0.1}, {key: 0.2}, {'ann': 0.3}
+    )
+    entry = record.as_json(dataclasses.replace(done, shadow=shadow))
+    assert entry['shadow'] == {
+        'metric': 'UniformMetric',
+        'round': 3,
+        'problem': '',
+    }
+    first, second = entry['instances']
+    assert first['shadow_instance_heaviness'] == 0.1
+    assert first['shadow_heaviness'] == 0.2
+    assert 'shadow_heaviness' not in second
+    assert entry['users']['ann']['shadow_heaviness'] == 0.3
+    assert 'shadow_heaviness' not in entry['users']['bob']
+
+
+def exported(collector):
+    return {
+        family.name.removeprefix('nova_fairness_'): [
+            (tuple(sample.labels.values()), sample.value)
+            for sample in family.samples
+        ]
+        for family in collector.collect()
+    }
+
+
+def test_a_round_that_is_completed_late_replaces_only_itself(host):
+    collector = metrics.RoundCollector()
+    first, second = host.rounds(2), host.rounds(1)
+    collector.complete(first)  # before the first round is known
+    assert collector.newest is None
+    collector.add(first)
+    shadow = round_model.ShadowHeaviness('Wild', 2, 'Wild: raised')
+    complete = dataclasses.replace(first, shadow=shadow)
+    collector.complete(complete)
+    assert collector.newest is complete
+    told = exported(collector)
+    assert told['shadow_metric_works_bool'] == [(('Wild',), 0.0)]
+    assert told['user_shadow_heaviness_quotas'] == []
+    assert told['rounds'] == [((), 1.0)]
+    collector.add(second)
+    collector.complete(complete)
+    assert collector.newest is second
+    assert 'shadow_metric_works_bool' not in exported(collector)
 
 
 def test_a_record_is_plain_json_even_before_anything_is_measured(host):

@@ -23,12 +23,15 @@ def fake_round(count, here=()):
         user_index=np.array(here, dtype=np.int64),
     )
     return types.SimpleNamespace(
+        shadow=types.SimpleNamespace(
+            user_heaviness=dict.fromkeys(ownership.users, 0.123456789)
+        ),
         measured=types.SimpleNamespace(
             ownership=ownership,
             user_heaviness=np.arange(count, dtype=float),
             user_usage=np.full((count, WIDTH), 0.123456789),
             quota=np.full((count, WIDTH), 0.987654321),
-        )
+        ),
     )
 
 

@@ -20,7 +20,7 @@ def entry(number, name='n1', role='node', revoked_at=''):
 ENTRIES = (entry(0), entry(1), entry(2, 'ctl', 'controller', NOW))
 
 
-def test_a_list_survives_being_written_and_read():
+def test_an_allow_list_is_read_back_unchanged():
     assert allow_list.parse(allow_list.render(ENTRIES)) == ENTRIES
     assert allow_list.parse(allow_list.render(())) == ()
 
@@ -32,26 +32,28 @@ def test_each_key_has_a_line_of_its_own():
 
 
 def test_a_key_answers_for_its_name_and_those_it_was_given():
-    more, changed = allow_list.serving(ENTRIES, 'n1', ('n1@lvm', 'n7'))
+    more, changed = allow_list.with_server_names(
+        ENTRIES, 'n1', ('n1@lvm', 'n7')
+    )
     assert changed == more[:2]
     assert allow_list.parse(allow_list.render(more)) == more
     assert [
         more[1].answers_for(name) for name in ('n1', 'n1@lvm', 'n7', 'n', '')
     ] == [True, True, True, False, False]
     assert not more[2].answers_for('n7')
-    assert allow_list.serving(more, 'n1', ())[0] == ENTRIES
+    assert allow_list.with_server_names(more, 'n1', ())[0] == ENTRIES
 
 
 def test_lists_without_further_names_are_those_that_were_always_written():
     assert 'serves' not in allow_list.render(ENTRIES)
-    more, _ = allow_list.serving(ENTRIES, 'n1', ('n7',))
+    more, _ = allow_list.with_server_names(ENTRIES, 'n1', ('n7',))
     assert allow_list.render(more).count('serves') == 2
 
 
 @pytest.mark.parametrize('name', ['ctl', 'n9'])
 def test_a_node_without_a_good_key_answers_for_no_name(name):
     with pytest.raises(errors.KeysError, match='has no good key'):
-        allow_list.serving(ENTRIES, name, ('n7',))
+        allow_list.with_server_names(ENTRIES, name, ('n7',))
 
 
 def document(**changes):
@@ -95,13 +97,13 @@ def document(**changes):
         (allow_list.render((entry(0), entry(0, 'n2'))), 'is there twice'),
     ],
 )
-def test_a_text_that_is_no_list_is_refused_with_the_reason(text, fault):
+def test_an_invalid_allow_list_is_refused_with_the_reason(text, fault):
     with pytest.raises(errors.KeysError) as raised:
         allow_list.parse(text)
     assert fault in str(raised.value)
 
 
-def test_a_list_without_end_is_refused():
+def test_a_too_long_allow_list_is_refused():
     text = json.dumps(
         {'version': 1, 'keys': [None] * (allow_list.MOST_KEYS + 1)}
     )
@@ -110,8 +112,8 @@ def test_a_list_without_end_is_refused():
 
 
 def test_a_name_may_have_several_good_keys():
-    both = allow_list.added((entry(0),), entry(3))
-    assert allow_list.good(both, 'n1') == (entry(0), entry(3))
+    both = allow_list.with_added_key((entry(0),), entry(3))
+    assert allow_list.valid_keys(both, 'n1') == (entry(0), entry(3))
 
 
 @pytest.mark.parametrize(
@@ -124,22 +126,24 @@ def test_a_name_may_have_several_good_keys():
 )
 def test_an_entry_that_cannot_be_added_is_refused(new, fault):
     with pytest.raises(errors.KeysError, match=fault):
-        allow_list.added(ENTRIES, new)
+        allow_list.with_added_key(ENTRIES, new)
 
 
 def test_a_name_whose_keys_are_revoked_may_get_another_role():
-    assert allow_list.added(ENTRIES, entry(3, 'ctl'))[-1].role == 'node'
+    assert (
+        allow_list.with_added_key(ENTRIES, entry(3, 'ctl'))[-1].role == 'node'
+    )
 
 
 def test_revoking_a_key_leaves_the_others_of_its_name():
-    after, gone = allow_list.revoked(ENTRIES, KEYS[0], NOW)
+    after, gone = allow_list.with_revoked_keys(ENTRIES, KEYS[0], NOW)
     assert [e.public for e in gone] == [KEYS[0]]
     assert [e.revoked for e in after] == [True, False, True]
     assert after[0].revoked_at == NOW
 
 
 def test_revoking_a_name_revokes_all_its_keys():
-    after, gone = allow_list.revoked(ENTRIES, 'n1', NOW)
+    after, gone = allow_list.with_revoked_keys(ENTRIES, 'n1', NOW)
     assert len(gone) == 2
     assert all(e.revoked for e in after)
     assert after[2] == ENTRIES[2]
@@ -149,9 +153,9 @@ def test_revoking_a_name_revokes_all_its_keys():
     ('what', 'fault'),
     [('ctl', 'revoked already'), ('n', 'neither a name nor a key')],
 )
-def test_a_key_that_cannot_be_revoked_is_told(what, fault):
+def test_an_unknown_key_cannot_be_revoked(what, fault):
     with pytest.raises(errors.KeysError, match=fault):
-        allow_list.revoked(ENTRIES, what, NOW)
+        allow_list.with_revoked_keys(ENTRIES, what, NOW)
 
 
 def test_public_keys_can_be_arguments_of_a_command():

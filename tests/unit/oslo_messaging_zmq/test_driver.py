@@ -77,7 +77,7 @@ def test_a_process_that_eventlet_has_patched_is_refused(modules, found):
     assert 'OS_NOVA_DISABLE_EVENTLET_PATCHING=true' in said
 
 
-def test_eventlet_that_has_patched_nothing_is_no_matter():
+def test_an_unpatched_eventlet_is_accepted():
     assert loaded_with('os=True') == 'loaded\n'
 
 

@@ -152,7 +152,7 @@ def test_a_key_answers_for_a_server_as_the_list_says(place):
     assert not ring.serves(ring.public, 'n1')
 
 
-def test_the_list_is_not_looked_at_all_the_time(place):
+def test_the_allow_list_is_checked_at_intervals(place):
     admin.make(place, 'n1', 'node')
     ring = keyring.Keyring(place, reload_s=3600)
     assert ring.entry(ring.public).name == 'n1'
@@ -162,7 +162,7 @@ def test_the_list_is_not_looked_at_all_the_time(place):
 
 
 @pytest.mark.parametrize('damage', ['broken', 'gone', 'open'])
-def test_the_last_good_list_stays_in_use(place, damage, caplog):
+def test_the_last_valid_allow_list_stays_in_use(place, damage, caplog):
     admin.make(place, 'n1', 'node')
     ring = keyring.Keyring(place, reload_s=0)
     path = place / 'allowed.json'
@@ -184,7 +184,7 @@ def test_the_last_good_list_stays_in_use(place, damage, caplog):
     assert ring.allowed(ring.public).name == 'n1'
 
 
-def test_the_repaired_list_ends_the_problem(place):
+def test_a_repaired_allow_list_ends_the_problem(place):
     admin.make(place, 'n1', 'node')
     ring = keyring.Keyring(place, reload_s=0)
     (place / 'allowed.json').write_text('?')
@@ -264,7 +264,7 @@ def test_the_role_of_an_allowed_key_is_that_of_its_name(place):
         lambda place: admin.allow(place, 'n 2', 'x' * 40, 'node'),
     ],
 )
-def test_bad_input_changes_nothing(place, change):
+def test_invalid_input_changes_no_key(place, change):
     admin.make(place, 'n1', 'node')
     before = snapshot(place)
     with pytest.raises(errors.KeysError):
@@ -331,7 +331,7 @@ def test_runs_at_the_same_time_lose_nothing(place):
     assert list(admin.faults(place)) == []
 
 
-def test_check_names_each_mistake(place):
+def test_the_key_check_names_each_mistake(place):
     assert any('cannot be read' in f for f in admin.faults(place))
     admin.make(place, 'n1', 'node')
     admin.make(place, 'n2', 'node')

@@ -64,7 +64,7 @@ def test_a_text_that_is_no_notification_is_refused_with_its_fault(
 
 
 @hypothesis.given(strategies.binary(max_size=200))
-def test_no_bytes_break_the_reader(text):
+def test_random_bytes_do_not_break_the_reader(text):
     with pytest.raises(store.BadNotification):
         store.decode(text, LIMIT)
 
@@ -216,7 +216,7 @@ def test_a_listener_that_never_started_is_cleaned_up():
     assert consumer.is_closed
 
 
-def test_counters_lose_nothing():
+def test_counters_are_exact_with_many_threads():
     tally = consumer_module.ConsumerCounters()
     threads = [
         threading.Thread(

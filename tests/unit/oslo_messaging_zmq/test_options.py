@@ -20,7 +20,7 @@ def conf():
     return cfg.ConfigOpts()
 
 
-def test_two_configurations_share_nothing(conf):
+def test_two_configurations_have_separate_options(conf):
     other = cfg.ConfigOpts()
     for each in (conf, other):
         options.register_opts(each)
@@ -30,14 +30,14 @@ def test_two_configurations_share_nothing(conf):
     assert not other.oslo_messaging_zmq.insecure
 
 
-def test_defaults_hold_where_nothing_is_said(conf):
+def test_unset_options_have_their_defaults(conf):
     settings = options.read(conf, parsed(conf))
     assert not settings.insecure
     assert settings.max_message_size == 8 * 2**20
     assert settings.host
 
 
-def test_the_query_goes_before_the_configuration(conf):
+def test_the_url_query_overrides_the_configuration(conf):
     options.register_opts(conf)
     conf.set_override('queue_length', 7, 'oslo_messaging_zmq')
     settings = options.read(

@@ -77,7 +77,7 @@ def test_casts_and_fanouts_are_never_answered(scene):
     assert scene.credit.left() == 4
 
 
-def test_a_peer_has_it_in_work_until_its_answer_has_left(scene):
+def test_a_message_counts_as_in_work_until_its_answer_was_sent(scene):
     message = scene.message()
     message.reply(5)
     assert (scene.credit.left(), scene.part.left()) == (4, 3)
@@ -113,7 +113,7 @@ def test_a_waiting_thread_is_woken_when_half_of_the_credit_is_back(scene):
 
 def test_an_answer_that_does_not_fit_becomes_a_failure():
     answer = messages.Answer(messages.REPLY, 'id', 'x' * 2000)
-    got = messages.decode_answer(port.encoded(answer, 1500), 1500)
+    got = messages.decode_answer(port.encode_or_failure(answer, 1500), 1500)
     assert 'max_message_size' in got.failure
 
 
@@ -168,7 +168,7 @@ def test_one_message_above_all_bounds_is_taken_of_a_quiet_peer(clock):
     assert admitted(made, 'n1', 3, size=8 * 2**20) == 1
 
 
-def test_no_rate_means_no_bound(clock):
+def test_an_unset_rate_means_no_bound(clock):
     made = port.Limiter(0.0, clock)
     assert admitted(made, 'n1', 1000) == 1000
     assert len(made) == 0

@@ -87,7 +87,7 @@ def test_a_text_that_is_no_record_is_refused(text):
 
 
 @hypothesis.given(strategies.binary(max_size=200))
-def test_no_bytes_break_the_reader(text):
+def test_random_bytes_do_not_break_the_reader(text):
     with pytest.raises(store.BadRecord):
         store.decode(text)
 
@@ -237,7 +237,7 @@ def outage():
     return client.Outage(PLACE, logging.getLogger('test'), 'news', 2.0)
 
 
-def test_an_outage_is_said_once_and_its_end_once(caplog):
+def test_an_outage_and_its_end_are_logged_once(caplog):
     one = outage()
     one.worked()
     for _ in range(5):
@@ -253,7 +253,7 @@ def test_an_outage_is_said_once_and_its_end_once(caplog):
     ]
 
 
-def test_an_outage_that_becomes_a_wrong_password_is_said_again(caplog):
+def test_a_changed_cause_of_an_outage_is_logged_again(caplog):
     one = outage()
     one.failed(redis.ConnectionError('refused'))
     one.failed(redis.AuthenticationError('WRONGPASS invalid'))
@@ -265,7 +265,7 @@ def test_an_outage_that_becomes_a_wrong_password_is_said_again(caplog):
     assert 'Redis at db:6379 refused the password' in caplog.text
 
 
-def test_attempts_become_rarer_up_to_a_limit():
+def test_retries_become_rarer_up_to_a_limit():
     one = outage()
     delays = [one.failed(redis.TimeoutError()) for _ in range(12)]
     assert 0.05 <= delays[0] <= 0.1
@@ -422,7 +422,7 @@ def test_the_text_of_an_error_holds_no_password(error, expected):
     assert client.explain(error, PLACE) == expected
 
 
-def test_the_fake_keeps_the_contract():
+def test_the_fake_matchmaker_keeps_the_contract():
     book = fake_matchmaker.FakeBook()
     mine = fake_matchmaker.FakeMatchmaker(book)
     yours = fake_matchmaker.FakeMatchmaker(book)

@@ -18,7 +18,7 @@ def noted(caplog):
     return note
 
 
-def test_all_are_counted_and_the_first_of_each_is_said(noted):
+def test_refusals_are_counted_and_the_first_of_each_is_logged(noted):
     assert noted('unknown_key', 'a') == ['driver refused a: because']
     assert noted('unknown_key', 'a') == []
     assert noted('revoked_key', 'a') == [
@@ -28,7 +28,7 @@ def test_all_are_counted_and_the_first_of_each_is_said(noted):
     assert noted.counts == {'unknown_key': 3, 'revoked_key': 1}
 
 
-def test_the_same_is_said_again_after_a_while(caplog):
+def test_a_repeated_refusal_is_logged_again_after_a_while(caplog):
     made = refusals.Refusals('driver', quiet_s=0)
     made.note('unknown_key', 'a', 'because')
     made.note('unknown_key', 'a', 'because')

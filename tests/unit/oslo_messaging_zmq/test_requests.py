@@ -79,7 +79,7 @@ def test_members_that_are_down_are_passed_over_while_others_are_up(matches):
     assert is_strict_turn(chosen(made, 6), 'abc')
 
 
-def test_if_all_are_down_they_are_looked_up_and_none_gets_it(matches):
+def test_if_all_members_are_down_they_are_looked_up_again(matches):
     made, connections = chooser(matches, peer('a'), a=False)
     before = matches.look_ups
     assert chosen(made, 1) == [None]

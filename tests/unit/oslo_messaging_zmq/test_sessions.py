@@ -96,14 +96,14 @@ def test_connections_of_other_addresses_are_not_meant(kernel, table):
     assert kernel.ended == [6]
 
 
-def test_an_unknown_address_means_all(kernel, table):
+def test_an_unknown_address_matches_all_connections(kernel, table):
     accept(kernel, table, 5, address='fe80::1%2')
     table.admit('a', 'fe80::1')
     table.withdraw(good_but('a'))
     assert kernel.ended == [5]
 
 
-def test_of_many_the_one_that_got_an_answer_is_meant(kernel, table):
+def test_the_connection_that_got_an_answer_is_identified(kernel, table):
     accept(kernel, table, 5, 6, 7)
     table.admit('b', '10.0.0.1')
     kernel.sends(6)
@@ -129,7 +129,9 @@ def test_a_check_before_the_answer_is_out_causes_no_doubt(kernel, table):
 
 
 @pytest.mark.parametrize('sent', [WAITING, None])
-def test_in_doubt_all_that_may_be_meant_are_closed(kernel, table, sent):
+def test_all_possible_connections_of_a_revoked_key_are_closed(
+    kernel, table, sent
+):
     """The answer is never seen to go out, or the kernel is too old."""
     accept(kernel, table, 5, 6, sent=sent)
     accept(kernel, table, 7, address='10.0.0.2')
@@ -179,7 +181,7 @@ def test_a_number_that_means_something_else_is_left_alone(kernel, table):
     assert kernel.ended == []
 
 
-def test_a_number_is_used_again(kernel, table):
+def test_a_reused_descriptor_is_a_new_connection(kernel, table):
     accept(kernel, table, 5)
     table.admit('a', '10.0.0.1')
     accept(kernel, table, 5)
@@ -215,7 +217,7 @@ def test_a_connection_that_has_ended_is_forgotten(kernel, table):
     assert table._open == table._leaving == {}
 
 
-def test_without_free_descriptors_it_is_tried_again(kernel, table):
+def test_a_check_without_free_descriptors_is_repeated(kernel, table):
     accept(kernel, table, 5)
     table.admit('a', '10.0.0.1')
     kernel.exhausted = True
@@ -245,7 +247,7 @@ def test_a_connection_that_sends_much_before_admission_is_ended(kernel, table):
     assert [each.descriptor for each in table.end_greedy()] == [5]
 
 
-def test_without_a_descriptor_they_are_ended_later(kernel, table):
+def test_connections_are_closed_later_without_free_descriptors(kernel, table):
     accept(kernel, table, 5)
     kernel.gets(5, 10**6)
     kernel.exhausted = True

@@ -123,7 +123,7 @@ def test_no_task_is_slept_over_when_many_threads_give_them():
     queue.close()
 
 
-def test_a_turn_that_fails_is_not_the_last_one(monkeypatch, caplog):
+def test_the_socket_thread_continues_after_an_error(monkeypatch, caplog):
     monkeypatch.setattr(tasks, '_PAUSE_S', 0)
     done = []
 

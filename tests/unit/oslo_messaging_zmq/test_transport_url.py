@@ -109,7 +109,9 @@ def test_every_documented_form_is_understood(text, expected):
         ),
     ],
 )
-def test_every_other_form_is_refused_with_the_expected_one(text, expected):
+def test_an_invalid_transport_url_is_refused_with_the_expected_form(
+    text, expected
+):
     with pytest.raises(oslo_messaging.InvalidTransportURL) as caught:
         parse(text)
     assert expected in str(caught.value)
@@ -136,7 +138,7 @@ def test_no_error_shows_a_password(text):
     )
 
 
-def test_settings_show_no_password():
+def test_the_text_of_settings_shows_no_password():
     settings = parse(
         'zmq+sentinel://:hunter2@a?service=m&sentinel_password=hunter3'
     )

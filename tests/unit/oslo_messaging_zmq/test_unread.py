@@ -104,7 +104,7 @@ def test_a_descriptor_without_a_connection_is_not_noted(kernel):
     assert kernel.unread.end() == {}
 
 
-def test_memory_that_has_not_grown_is_not_worth_a_look(kernel):
+def test_unread_bytes_are_checked_only_if_memory_has_grown(kernel):
     kernel.resident = MOST
     assert not kernel.unread.may_be_much()
     kernel.resident += 1
@@ -123,5 +123,5 @@ def test_a_connection_that_cannot_be_ended_now_is_tried_again(kernel):
     assert kernel.unread.end() == kernel.unread.end() == {'evil': MOST + 1}
 
 
-def test_this_process_has_memory():
+def test_the_memory_of_this_process_is_readable():
     assert unread.resident_bytes() > 2**20

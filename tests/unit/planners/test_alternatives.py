@@ -51,7 +51,9 @@ def pinned(cpus=4, **more):
 
 def ask(name, cpus=4, count=1, demand=None, **more):
     wanted = demand or pinned(cpus)
-    return small_cloud.ask(name, demand=wanted, count=count, **more)
+    return small_cloud.waiting_request(
+        name, demand=wanted, count=count, **more
+    )
 
 
 def planned(hosts, requests, **more):
@@ -126,18 +128,20 @@ def test_the_chosen_alternative_fits_on_all_hosts():
         host('c', vcpu=8, used_vcpu=8),
     ]
     snapshot = cloud(hosts, [ask('one'), ask('two', 4, count=4)])
-    one, two = alternatives.chosen(snapshot).requests
+    one, two = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(one.demand.amounts) == {'MEMORY_MB': 100, 'VCPU': 4}
     busy = [*hosts[1:], host('a', vcpu=8, used_vcpu=8)]
     snapshot = cloud(busy, [ask('one'), ask('two', 4, count=4)])
-    one, two = alternatives.chosen(snapshot).requests
+    one, two = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(one.demand.amounts) == {'MEMORY_MB': 100, 'PCPU': 4}
     assert dict(two.demand.amounts) == {'MEMORY_MB': 100, 'VCPU': 4}
-    again = alternatives.chosen(alternatives.chosen(snapshot))
+    again = alternatives.with_chosen_alternatives(
+        alternatives.with_chosen_alternatives(snapshot)
+    )
     assert again.requests == (one, two)
 
 
-def test_the_class_that_the_host_gives_is_counted():
+def test_the_resource_class_given_by_the_host_is_counted():
     limits = {'p': cluster.Limits({}, {'VCPU': 4})}
     asked = [ask('a', 4), ask('b', 4, at=1.0)]
     used = {'p': np.zeros(3, np.int64)}
@@ -149,10 +153,10 @@ def test_the_class_that_the_host_gives_is_counted():
     assert len(own.actions) == 2
 
 
-def test_a_promise_has_the_way_of_its_hosts():
+def test_a_reservation_uses_the_resource_class_of_its_hosts():
     hosts = [host('a', vcpu=4, used_vcpu=4), host('b', pcpu=4)]
     snapshot = cloud(hosts, [ask('r')], promised={'r': ('a',)})
-    [found] = alternatives.chosen(snapshot).requests
+    [found] = alternatives.with_chosen_alternatives(snapshot).requests
     assert dict(found.demand.amounts)['VCPU'] == 4
 
 
@@ -281,7 +285,7 @@ def test_a_demand_without_a_word_of_fallbacks_has_that_of_nova():
     assert small_cloud.demand().alternatives == (small_cloud.demand(),)
 
 
-def test_hosts_are_those_of_the_first_way_that_some_could_hold():
+def test_hosts_come_from_the_first_usable_alternative():
     snapshot = cloud([host('a', vcpu=8), host('b', pcpu=2)])
     shape = hosts_module.Hosts(snapshot).shape(pinned(2))
     assert [int(row) for row in shape.rows] == [1]

@@ -29,7 +29,7 @@ def cloud(*requests):
 def chosen(rule, vcpu, memory, salt=0, allowed=None):
     hosts = hosts_module.Hosts(cloud())
     shape = hosts.shape(small_cloud.demand(vcpu, memory))
-    rows = weighers.chosen(
+    rows = weighers.choose_host(
         hosts, hosts.free, shape, weighers.RULES[rule], salt, allowed
     )
     return ''.join(hosts.names[row] for row in rows)
@@ -84,6 +84,6 @@ def test_operators_may_choose_every_rule():
     ('rule', 'host'), [('fullest', 'b'), ('emptiest', 'a')]
 )
 def test_the_queue_keeps_room_where_the_rule_says(rule, host, count):
-    snapshot = cloud(small_cloud.ask('r', count=count))
+    snapshot = cloud(small_cloud.waiting_request('r', count=count))
     [action] = planner.plan(snapshot, 0.0, rule=weighers.RULES[rule]).actions
     assert action.hosts == (host,) * count

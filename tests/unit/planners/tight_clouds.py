@@ -54,8 +54,10 @@ def cloud(seed, **more):
         fields = {'bound': own['bound']}
         if own['stays']:
             fields['demand'] = None
-        running.append(small_cloud.lies(uuid, host, vcpu, memory, **fields))
-    return small_cloud.filled(hosts, running, **more)
+        running.append(
+            small_cloud.placed_server(uuid, host, vcpu, memory, **fields)
+        )
+    return small_cloud.cloud_of_servers(hosts, running, **more)
 
 
 def judged(snapshot, moves):

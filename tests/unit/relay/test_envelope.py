@@ -37,7 +37,7 @@ def test_a_cast_that_takes_room_is_found(method):
         b'\xff\xfe not even text',
     ],
 )
-def test_everything_else_passes(text):
+def test_all_other_messages_pass(text):
     assert read(text) is None
 
 

@@ -38,7 +38,7 @@ def test_an_event_that_may_have_made_room_is_a_hint(event, is_hint):
 
 
 @pytest.mark.parametrize('body', [b'', b'\xff\xfe', b'event_type' * 1000])
-def test_nonsense_is_no_hint(body):
+def test_a_malformed_notification_is_no_hint(body):
     job = hints.HintListener(
         '', topology.Places(), threading.Event(), pytest.fail
     )

@@ -86,7 +86,7 @@ def test_a_message_that_is_to_wait_goes_to_disk():
         delivery(_msg_id='m'),
     ],
 )
-def test_everything_else_goes_to_conductor_as_it_is(delivered):
+def test_other_messages_go_to_conductor_unchanged(delivered):
     assert sorted_by(delivered) == [('nova', 'conductor', None)]
 
 
@@ -154,7 +154,7 @@ def test_messages_are_counted_by_their_outcome():
     keeper.do(found, delivery())
     with contextlib.suppress(exception.BrokerAway):
         keeper.settle(FakeLink())
-    counts = jobs.counted([sorter, keeper])
+    counts = jobs.count_outcomes([sorter, keeper])
     assert counts.keys() == set(jobs.OUTCOMES)
     seen = {name: count for name, count in counts.items() if count}
     assert seen == {
@@ -224,7 +224,7 @@ def test_a_message_that_the_store_refuses_starts_at_once():
     assert kept_by(store, delivery())[0][0] == 'nova'
 
 
-def test_a_message_that_should_not_be_there_goes_to_conductor():
+def test_an_unexpected_message_goes_to_conductor():
     store = FakeStore()
     assert kept_by(store, delivery('rebuild_instance'))[0][0] == 'nova'
     assert store.held == []
@@ -308,7 +308,7 @@ def test_a_consumer_reports_progress_without_messages(monkeypatch):
     assert len(beats) >= 5
 
 
-def test_a_broker_that_is_away_is_no_hang(monkeypatch):
+def test_an_unavailable_broker_does_not_count_as_a_hang(monkeypatch):
     beats = []
 
     class Waits(threading.Event):

@@ -34,7 +34,7 @@ def watching(service):
     )
 
 
-def test_a_service_that_lives_is_not_away(service, watching):
+def test_a_service_with_a_heartbeat_is_available(service, watching):
     for _ in range(20):
         service.now_s += 30
         service.number += 1
@@ -43,7 +43,7 @@ def test_a_service_that_lives_is_not_away(service, watching):
 
 
 @pytest.mark.parametrize('store_away', [False, True])
-def test_a_service_that_stands_still_is_away_once(
+def test_a_stopped_heartbeat_is_reported_once(
     service, watching, store_away, caplog
 ):
     watching.look()
@@ -64,7 +64,7 @@ def test_a_service_that_stands_still_is_away_once(
     assert said == [service_heartbeat.AWAY % 70, service_heartbeat.BACK]
 
 
-def test_an_old_number_is_no_sign_of_life(service, watching):
+def test_an_unchanged_heartbeat_number_is_no_sign_of_life(service, watching):
     service.store_away = True
     watching.look()
     service.now_s += 61

@@ -23,7 +23,7 @@ def calls(places):
     return channel.calls
 
 
-def test_everything_that_is_ours_is_durable():
+def test_all_own_exchanges_and_queues_are_durable():
     for name, *arguments, named in calls(topology.Places()):
         if name.endswith('_declare') and arguments[0] != 'nova':
             assert named['durable'], arguments
@@ -42,7 +42,7 @@ def test_the_exchange_of_nova_is_declared_as_nova_does(durable):
     assert found == [durable]
 
 
-def test_the_front_is_opened_last():
+def test_the_front_exchange_is_bound_last():
     found = [arguments for _, *arguments, _ in calls(topology.Places())]
     assert found[-1] == ['nova_front.routes', 'nova_front', '#']
     for bound in (
@@ -57,7 +57,7 @@ def test_front_and_target_differ():
         topology.Places(front='nova')
 
 
-def test_on_a_further_cell_nothing_waits():
+def test_messages_of_further_cells_are_never_held():
     found = [
         arguments for _, *arguments, _ in calls(topology.Places(holds=False))
     ]

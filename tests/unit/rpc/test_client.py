@@ -165,7 +165,7 @@ def desired(cloud):
     }
 
 
-def test_all_get_one_epoch_above_the_newest(cloud):
+def test_a_new_choice_gets_one_epoch_above_the_newest(cloud):
     cloud.agents['n2'].epoch = 4
     answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M1')
     assert answers.is_complete
@@ -175,7 +175,7 @@ def test_all_get_one_epoch_above_the_newest(cloud):
     assert [item['epoch'] for item in answers.by_host.values()] == [6, 6, 6]
 
 
-def test_a_host_that_is_down_keeps_no_other_from_being_told(cloud):
+def test_a_host_that_is_down_does_not_block_a_choice_on_others(cloud):
     answers = rollout.set_for_all(
         cloud.client(fake_cloud.SOON_S), [*HOSTS, 'gone'], 'set_metric', 'M1'
     )
@@ -183,7 +183,7 @@ def test_a_host_that_is_down_keeps_no_other_from_being_told(cloud):
     assert list(answers.not_reached) == ['gone']
 
 
-def test_a_host_that_lacks_the_metric_keeps_no_other_from_it(cloud):
+def test_a_host_without_the_metric_does_not_block_others(cloud):
     cloud.agents['n1'].known = ('M0',)
     answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M1')
     assert list(answers.by_host) == ['n2', 'n3']

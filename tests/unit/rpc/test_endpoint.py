@@ -45,7 +45,7 @@ def ask(agent, method, context, **arguments):
 
 @pytest.mark.parametrize('method', [*READS, *CHANGES])
 @pytest.mark.parametrize('context', [{}, CONTROLLER, INSECURE])
-def test_controllers_and_all_on_a_transport_without_keys_may_everything(
+def test_controllers_and_callers_without_keys_may_do_everything(
     agent, method, context
 ):
     assert ask(agent, method, context)['host'] == 'n1'
@@ -57,7 +57,7 @@ def test_a_node_may_read(agent, method):
 
 
 @pytest.mark.parametrize('method', CHANGES)
-def test_a_node_may_change_nothing(agent, method):
+def test_a_node_key_may_change_nothing(agent, method):
     with pytest.raises(
         exception.NotAllowed,
         match=f'{method} needs a key with the role controller; the key of n1',
@@ -67,14 +67,14 @@ def test_a_node_may_change_nothing(agent, method):
 
 
 @pytest.mark.parametrize('method', ['set_metric', 'set_policy'])
-def test_a_node_may_set_nothing(agent, method):
+def test_a_node_key_may_set_nothing(agent, method):
     with pytest.raises(exception.NotAllowed):
         ask(agent, method, NODE, name='M1')
     assert agent.asked == []
 
 
 @pytest.mark.parametrize('method', [*READS, *CHANGES])
-def test_a_key_without_a_role_may_nothing(agent, method):
+def test_a_key_without_a_role_may_do_nothing(agent, method):
     with pytest.raises(exception.NotAllowed):
         ask(agent, method, REVOKED)
 
@@ -204,7 +204,7 @@ def test_a_refused_call_is_logged_with_its_request(agent, caplog):
         ('resume', {}),
     ],
 )
-def test_the_caller_goes_with_a_change(agent, method, given):
+def test_a_change_carries_its_caller(agent, method, given):
     request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
     ask(agent, method, request, **given)
     assert agent.by == caller.Asker('c1', 'u-9', 'req-1')
@@ -231,4 +231,6 @@ def test_a_text_that_is_no_request_id_never_reaches_the_log(
     caplog.set_level('INFO')
     ask(agent, 'reset', {'request_id': given})
     assert caplog.messages[1].startswith('req-')
-    assert len(caplog.messages[1].split(': ')[0]) == len(request_ids.made())
+    assert len(caplog.messages[1].split(': ')[0]) == len(
+        request_ids.new_request_id()
+    )

@@ -160,12 +160,12 @@ def test_the_acting_process_answers_for_every_asked_one(asked):
     ids=['none', 'text', 'object', 'number', 'empty', 'many'],
 )
 @pytest.mark.parametrize('method', ['get_preemptible', 'get_notices'])
-def test_servers_that_are_asked_for_are_judged(refusing, method, servers):
+def test_requested_server_ids_are_validated(refusing, method, servers):
     with pytest.raises(exception.BadArgument):
         refusing.call(method, servers=servers)
 
 
-def test_waits_are_asked_for_by_one_key(refusing):
+def test_wait_times_are_requested_by_one_key(refusing):
     told = refusing.call('list_waits', by='flavor', since=5.0, limit=1)
     assert [each['name'] for each in told['waits']] == ['m1.large']
     assert told['more']
@@ -212,13 +212,13 @@ def test_errors_keep_their_class(asked):
         {'filters': {'unsettled': 1}},
     ],
 )
-def test_arguments_are_judged(refusing, given):
+def test_arguments_of_calls_are_validated(refusing, given):
     with pytest.raises(exception.BadArgument):
         refusing.call('list_requests', **given)
 
 
 @pytest.mark.parametrize('hosts', [-1, 1.0, True, '1', 10_001])
-def test_a_number_of_hosts_is_judged(refusing, hosts):
+def test_the_number_of_hosts_is_validated(refusing, hosts):
     with pytest.raises(exception.BadArgument, match='from 0 to 10000'):
         refusing.call('set_target', hosts=hosts)
 
@@ -237,7 +237,7 @@ def test_a_number_of_hosts_is_judged(refusing, hosts):
         {'p1': ['u1', 2**60]},
     ],
 )
-def test_meters_that_are_none_are_refused(refusing, meters):
+def test_invalid_meters_are_refused(refusing, meters):
     with pytest.raises(exception.BadArgument):
         refusing.call('report_meters', node='h1', meters=meters)
     if meters is not None:
@@ -260,7 +260,7 @@ def test_a_host_that_reports_has_a_name(refusing, host):
         {'rate': 1.0, 'group': ''},
     ],
 )
-def test_a_group_that_is_none_is_refused(refusing, given):
+def test_an_invalid_group_is_refused(refusing, given):
     with pytest.raises(exception.BadArgument):
         refusing.call(
             'create_group', **{'project': 'p', 'group': 'g', **given}

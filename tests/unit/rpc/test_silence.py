@@ -31,7 +31,7 @@ def test_a_host_that_answers_is_asked_again():
     assert who.among(['a', 'b']) == {}
 
 
-def test_if_all_were_silent_all_are_asked():
+def test_all_hosts_are_asked_if_all_were_silent():
     who = silence.Silence(10.0, FakeClock())
     who.note([], {'a': 'why', 'b': 'why'})
     assert who.among(['a', 'b']) == {}
@@ -50,7 +50,7 @@ def asked(cloud, host):
 
 
 @pytest.mark.parametrize('noun', ['hosts', 'users', 'projects'])
-def test_lists_do_without_it_and_say_so(cloud, noun):
+def test_lists_omit_a_silent_host_and_name_it(cloud, noun):
     for _ in range(3):
         answer = cloud.ask('admin', 'GET', f'/fairness/{noun}').json
         assert answer['not_reached'] == [

@@ -241,7 +241,7 @@ def test_the_kernel_tells_the_cpu_time_of_a_thread():
     assert own.waited_s >= 0
 
 
-def test_a_thread_that_is_gone_got_nothing():
+def test_an_ended_thread_has_no_cpu_time():
     beyond_any = 2**22 + 1
     assert guard.turns_of(beyond_any) == guard.ThreadTimes(
         0.0, 0.0, runnable=False

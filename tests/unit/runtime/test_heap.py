@@ -25,14 +25,14 @@ def test_free_memory_between_kept_objects_goes_back_to_the_kernel():
         kept.append(bytes(1000))
     freed.clear()
     before = used_bytes()
-    heap.give_back()
+    heap.release_free_memory()
     assert used_bytes() < before - 30 * MIB
     assert len(kept) == 1000
 
 
 def test_a_library_that_cannot_do_it_is_no_error(monkeypatch):
     monkeypatch.setattr(heap.ctypes, 'CDLL', lambda _name: object())
-    heap.give_back()
+    heap.release_free_memory()
 
 
 class Ring:

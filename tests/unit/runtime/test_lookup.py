@@ -71,7 +71,7 @@ def test_the_first_caller_does_not_wait_and_hears_later(authority, begin):
     assert authority.asked == ['a']
 
 
-def test_that_there_is_no_value_is_an_answer_too(authority, begin):
+def test_a_missing_value_counts_as_an_answer(authority, begin):
     authority.answers = {'a': None, 'b': 2}
     names = begin()
     names.known(['a', 'b'])
@@ -128,7 +128,9 @@ def test_a_value_that_no_caller_wanted_for_long_is_forgotten_first(
     assert set(names._entries) == {'a', 'c'}
 
 
-def test_it_ends_while_a_question_hangs(authority, begin, monkeypatch):
+def test_a_lookup_can_be_stopped_while_a_question_hangs(
+    authority, begin, monkeypatch
+):
     monkeypatch.setattr(lookup, '_JOIN_S', 0.01)
     authority.answers['a'] = 1
     authority.may_answer.clear()

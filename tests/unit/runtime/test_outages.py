@@ -21,7 +21,7 @@ def log(now, caplog):
     return outages.OutageLog(lambda: now[0])
 
 
-def test_retries_are_not_told_and_the_end_is(log, now, caplog):
+def test_retries_of_an_outage_are_not_logged_but_its_end(log, now, caplog):
     log.restored('database')
     for _ in range(5):
         log.lost('database', 'DBConnectionError')
@@ -34,7 +34,7 @@ def test_retries_are_not_told_and_the_end_is(log, now, caplog):
     ]
 
 
-def test_each_server_is_told_of(log, caplog):
+def test_an_outage_of_each_server_is_logged(log, caplog):
     for server in ('placement', 'compute'):
         log.lost(server, 'it answers 503')
     log.restored('compute')
@@ -43,14 +43,14 @@ def test_each_server_is_told_of(log, caplog):
     assert caplog.messages[-1].startswith('compute: connection restored')
 
 
-def test_a_second_outage_is_told_again(log, caplog):
+def test_a_second_outage_is_logged_again(log, caplog):
     for _ in range(2):
         log.lost('message broker', 'gone')
         log.restored('message broker')
     assert len(caplog.messages) == 4
 
 
-def test_many_threads_tell_of_one_outage(log, caplog):
+def test_many_threads_log_one_outage_once(log, caplog):
     threads = [
         threading.Thread(target=log.lost, args=('database', 'away'))
         for _ in range(20)

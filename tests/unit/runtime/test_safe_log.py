@@ -27,7 +27,7 @@ def test_a_message_of_ours_is_one_line(installed, caplog, name, text):
         assert record.getMessage().isprintable()
 
 
-def test_messages_of_others_are_theirs(installed, caplog):
+def test_log_messages_of_other_packages_are_unchanged(installed, caplog):
     logging.getLogger('nova.compute').warning('a\nb %s', 1)
     assert caplog.messages == ['a\nb 1']
 
@@ -44,7 +44,7 @@ def test_a_message_that_cannot_be_made_is_left_to_the_handlers(installed):
     assert record.args == ('x',)
 
 
-def test_it_is_installed_once(installed):
+def test_the_safe_log_is_installed_once(installed):
     first = logging.getLogRecordFactory()
     safe_log.install()
     assert logging.getLogRecordFactory() is first
@@ -70,7 +70,7 @@ def test_a_record_of_another_process_is_made_as_usual(installed):
         ('<Segment 3> of <name>', 'nova: <Segment 3> of <name>'),
     ],
 )
-def test_a_page_of_html_is_told_without_its_tags(
+def test_a_page_of_html_is_logged_without_its_tags(
     installed, caplog, given, told
 ):
     logging.getLogger('nova_fairness.x').warning('nova: %s', given)

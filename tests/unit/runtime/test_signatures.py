@@ -31,7 +31,7 @@ def choice(place):
     return of(place, 'ctl').signed(5, 'M1', 'P1')
 
 
-def test_a_choice_is_signed_and_believed(place, choice):
+def test_a_signed_choice_is_accepted(place, choice):
     assert (choice['epoch'], choice['origin']) == (5, 'ctl')
     of(place, 'n1').check(choice)
 
@@ -62,7 +62,7 @@ def test_a_choice_is_for_one_domain(place, choice):
         of(place, 'n1', 'cell2').check(choice)
 
 
-def test_a_node_that_is_no_controller_is_told_so(place):
+def test_a_node_without_the_controller_role_cannot_sign(place):
     with pytest.raises(exception.NotAllowed, match='role controller'):
         of(place, 'n1').signed(5, 'M1', 'P1')
 

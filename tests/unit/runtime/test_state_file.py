@@ -53,9 +53,7 @@ def test_memory_that_is_not_json_is_refused_and_the_old_file_stays(tmp_path):
     assert path.read_text() == before
 
 
-def test_a_memory_that_cannot_be_written_is_told_and_written_later(
-    tmp_path, caplog
-):
+def test_an_unwritable_memory_is_reported_and_saved_later(tmp_path, caplog):
     path = tmp_path / 'gone' / 'policies.json'
     memory = state_file.PolicyMemory(path)
     memory.save({'a': {}})
@@ -70,7 +68,7 @@ def test_a_memory_that_cannot_be_written_is_told_and_written_later(
     assert memory.load() == {'a': {}}
 
 
-def test_nothing_is_written_again_that_was_written(tmp_path):
+def test_unchanged_state_is_not_written_again(tmp_path):
     file = state_file.StateFile(tmp_path / 'paused.json')
     assert file.write('yes') == ''
     file.path.unlink()

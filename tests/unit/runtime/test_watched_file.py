@@ -58,7 +58,7 @@ def test_a_file_that_must_be_there_is_refused_at_the_start(path):
         watched(path).load()
 
 
-def test_new_content_is_told_after_the_start(path, caplog):
+def test_new_content_is_logged_but_not_the_first_content(path, caplog):
     caplog.set_level(logging.INFO)
     path.write_text('1')
     made = watched(path, 'the number is {}'.format)

@@ -36,7 +36,7 @@ def columns(found):
 def test_a_group_that_used_the_cloud_gets_less_of_batch(
     batch, cloud, expected
 ):
-    found = batch_correction.adjusted(
+    found = batch_correction.adjusted_parts(
         np.array([0.75, 0.25]), np.array(batch, float), np.array(cloud, float)
     )
     np.testing.assert_allclose(found, expected)
@@ -46,7 +46,9 @@ def test_a_group_that_used_the_cloud_gets_less_of_batch(
 def test_batch_alone_counts_use_of_both(found):
     """Slurm's level ``s / b`` orders groups as ``p / (b + c)`` does."""
     pledges, batch, cloud = columns(found)
-    shares = batch_correction.adjusted(pledges, batch, cloud, least=1e-12)
+    shares = batch_correction.adjusted_parts(
+        pledges, batch, cloud, least=1e-12
+    )
     used = batch > 0
     level = shares[used] / batch[used]
     wanted = pledges[used] / (batch + cloud)[used]
@@ -57,7 +59,7 @@ def test_batch_alone_counts_use_of_both(found):
 @hypothesis.given(groups)
 def test_shares_are_bounded_by_pledges_and_add_up(found):
     pledges, batch, cloud = columns(found)
-    shares = batch_correction.adjusted(pledges, batch, cloud)
+    shares = batch_correction.adjusted_parts(pledges, batch, cloud)
     assert shares.sum() == pytest.approx(1.0)
     # Nobody has less than the least, nor more than if all others had that.
     assert (shares >= batch_correction.LEAST * pledges * (1 - 1e-9)).all()
@@ -65,17 +67,17 @@ def test_shares_are_bounded_by_pledges_and_add_up(found):
 
 
 @hypothesis.given(groups, st.floats(0.1, 10), st.randoms())
-def test_neither_unit_nor_order_matters(found, unit, source):
+def test_units_and_sequence_of_groups_do_not_matter(found, unit, source):
     pledges, batch, cloud = columns(found)
-    shares = batch_correction.adjusted(pledges, batch, cloud)
+    shares = batch_correction.adjusted_parts(pledges, batch, cloud)
     np.testing.assert_allclose(
-        batch_correction.adjusted(pledges, batch * unit, cloud * unit),
+        batch_correction.adjusted_parts(pledges, batch * unit, cloud * unit),
         shares,
         rtol=1e-9,
     )
     places = source.sample(range(len(found)), len(found))
     np.testing.assert_allclose(
-        batch_correction.adjusted(
+        batch_correction.adjusted_parts(
             pledges[places], batch[places], cloud[places]
         ),
         shares[places],
@@ -86,7 +88,7 @@ def test_neither_unit_nor_order_matters(found, unit, source):
 def test_whole_shares_add_up_and_are_as_near_as_can_be(found, more):
     parts = columns(found)[0]
     total = len(parts) + more
-    numbers = batch_correction.whole(parts, total)
+    numbers = batch_correction.whole_shares(parts, total)
     assert numbers.sum() == total
     assert (numbers >= 1).all()
     assert (np.abs(numbers - 1 - parts * more) < 1).all()
@@ -95,10 +97,12 @@ def test_whole_shares_add_up_and_are_as_near_as_can_be(found, more):
 def test_partition_director_takes_slots_of_the_cloud_off_shares():
     """``adjust_lsf_shares``: 24,567 slots, of which one group has a tenth."""
     shares = np.array([5000.0, 3000.0, 2000.0])
-    found = batch_correction.reduced(shares, 24_567, np.array([2457.0, 0, 0]))
+    found = batch_correction.reduced_shares(
+        shares, 24_567, np.array([2457.0, 0, 0])
+    )
     assert found.tolist() == [4000, 3000, 2000]
     # Another number of slots: T is an argument.
-    found = batch_correction.reduced(
+    found = batch_correction.reduced_shares(
         shares, 10_000, np.array([1000.0, 0, 500])
     )
     assert found.tolist() == [4000, 3000, 1500]
@@ -109,13 +113,13 @@ def test_a_blacklisted_group_of_partition_director_keeps_its_own_share():
     shares = np.array([5000.0, 3000, 2000])
     cloud = np.array([1000.0, 900, 0])
     exempt = np.array([False, True, False])
-    found = batch_correction.reduced(shares, 10_000, cloud, exempt)
+    found = batch_correction.reduced_shares(shares, 10_000, cloud, exempt)
     assert found.tolist() == [4000, 3000, 2000]
 
 
 def test_a_group_with_more_cloud_than_pledged_has_no_share_below_0():
     """As published it would be (1000 - 2000) / 1 = -1000."""
-    found = batch_correction.reduced(
+    found = batch_correction.reduced_shares(
         np.array([1000.0, 9000]), 10_000, np.array([2e3, 0])
     )
     assert found.tolist() == [0, 9000]
@@ -129,9 +133,9 @@ def test_where_use_is_as_pledged_both_rules_agree(weights, part):
     pledges = np.array(weights) / sum(weights)
     cloud = np.zeros(len(pledges))
     cloud[0] = pledges[0] * part / 10
-    ours = batch_correction.adjusted(
+    ours = batch_correction.adjusted_parts(
         pledges, pledges - cloud, cloud, least=1e-9
     )
-    theirs = batch_correction.reduced(pledges * 1e6, 1e6, cloud * 1e6)
+    theirs = batch_correction.reduced_shares(pledges * 1e6, 1e6, cloud * 1e6)
     hypothesis.assume(theirs.sum() > 0)
     np.testing.assert_allclose(ours, theirs / theirs.sum(), atol=1e-5)

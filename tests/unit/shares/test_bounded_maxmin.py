@@ -77,7 +77,7 @@ def of_users(rows, found):
 @pytest.mark.parametrize(
     ('made', 'expected'), HAND_MADE.values(), ids=HAND_MADE
 )
-def test_divided_by_hand(made, expected):
+def test_bounded_division_equals_hand_computed_values(made, expected):
     found = divide(clouds.rows(*made))
     assert found.got == pytest.approx(expected, rel=0.015)
 
@@ -135,7 +135,7 @@ def test_competing_users_are_equally_heavy_but_for_those_at_the_least(seed):
 
 
 @given(SEEDS, strategies.floats(1e-3, 1e6))
-def test_units_do_not_matter(seed, unit):
+def test_units_of_capacity_do_not_matter(seed, unit):
     rows = clouds.cloud(seed)
     other = dataclasses.replace(
         rows, wanted=rows.wanted * unit, supply=rows.supply * unit
@@ -154,7 +154,7 @@ def test_the_order_of_users_does_not_matter(seed):
 
 
 @pytest.mark.parametrize('seed', range(12))
-def test_it_is_the_ideal_that_a_linear_program_finds(seed):
+def test_the_division_equals_the_ideal_of_a_linear_program(seed):
     rows = clouds.cloud(seed, most_nodes=4, most_users=5, most_vms=14)
     count, width = len(rows.node), len(resources.RESOURCES)
     capacity = np.zeros((len(rows.supply), width))
@@ -197,7 +197,7 @@ def test_a_search_without_steps_goes_on_and_ends_at_the_same(seed, steps):
     assert found.got == pytest.approx(whole.got, rel=0.03)
 
 
-def test_few_steps_go_as_far_as_they_go_and_say_so():
+def test_a_search_with_too_few_steps_says_so():
     rows = clouds.cloud(3, most_nodes=5, most_users=6)
     sharp = [divide(rows, steps=steps).sharpness for steps in range(1, 40)]
     assert sharp[0] >= maxmin.STAGES[0][0]
@@ -205,7 +205,7 @@ def test_few_steps_go_as_far_as_they_go_and_say_so():
     assert sharp == sorted(sharp, reverse=True)
 
 
-def test_where_no_end_is_found_it_is_said_too():
+def test_a_search_that_finds_no_end_says_so():
     """Nobody's heaviness can be followed that jumps about."""
     rows = clouds.rows([0, 0], [0, 1], [H, H], [1])
     chance = np.random.default_rng(1)
@@ -250,7 +250,7 @@ def test_an_owner_of_a_cell_is_made_heavier_by_other_cells_of_their_user():
     assert found.got == pytest.approx(expected, rel=0.01)
 
 
-def test_where_all_are_always_equally_heavy_weights_are():
+def test_weights_are_equal_if_heaviness_does_not_depend_on_them():
     rows = clouds.cloud(5)
     zero = np.zeros(len(rows.user))
     found = maxmin.divide(rows, lambda got: (zero, zero), RATIO)
@@ -281,5 +281,7 @@ def one_step_a_round(rounds=6, nodes=200):
 
 def test_one_step_a_round_leaves_no_user_behind(monkeypatch):
     assert one_step_a_round() < 0.003
-    monkeypatch.setattr(maxmin, '_repaired', lambda point, width: point)
+    monkeypatch.setattr(
+        maxmin, '_take_repair_steps', lambda point, width: point
+    )
     assert one_step_a_round() > 0.008

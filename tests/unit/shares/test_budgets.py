@@ -31,7 +31,7 @@ TERMS = budgets.BudgetTerms()
 
 def opened(accounts=ACCOUNTS, spent=None, terms=TERMS, at_s=NOW, **more):
     snapshot = small_cloud.cloud([], accounts=accounts, **more)
-    return budgets.opened(snapshot, terms, spent or {}, at_s, NOW)
+    return budgets.open_budgets(snapshot, terms, spent or {}, at_s, NOW)
 
 
 def spending(accounts=ACCOUNTS, **more):
@@ -44,7 +44,9 @@ def runs(vcpu=1, ends_at=None, **more):
 
 
 def lasts(hours, vcpu=1, **more):
-    return small_cloud.ask('r', vcpu, time_limit_s=hours * HOUR_S, **more)
+    return small_cloud.waiting_request(
+        'r', vcpu, time_limit_s=hours * HOUR_S, **more
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,20 +75,20 @@ def test_an_account_without_a_budget_spends_without_limit():
 def test_a_budget_is_divided_into_used_committed_and_left():
     running = (runs(2, NOW + 2 * HOUR_S), runs(1, NOW + HOUR_S))
     found = opened(spent={'p/u': 3 * HOUR_S}, running=running)
-    physics, _, user = (budgets.divided(each, found) for each in ACCOUNTS)
+    physics, _, user = (budgets.budget_parts(each, found) for each in ACCOUNTS)
     assert user == pytest.approx((3 * HOUR_S, 5 * HOUR_S, 2 * HOUR_S))
     assert physics == pytest.approx((0, 5 * HOUR_S, 95 * HOUR_S))
 
 
 def test_an_account_without_a_budget_divides_none():
-    assert budgets.divided(ACCOUNTS[1], opened()) is None
-    assert budgets.divided(ACCOUNTS[0], None) is None
+    assert budgets.budget_parts(ACCOUNTS[1], opened()) is None
+    assert budgets.budget_parts(ACCOUNTS[0], None) is None
 
 
 def test_servers_without_an_end_commit_the_rest_of_the_period_only():
     account = cluster.Account('p/u', 'p', budget_hours=1.0)
     found = opened((account,), running=(runs(2),))
-    used_s, committed_s, left_s = budgets.divided(account, found)
+    used_s, committed_s, left_s = budgets.budget_parts(account, found)
     assert (used_s, left_s) == (0, 0)
     assert committed_s == pytest.approx(2 * (ENDS[0] - NOW))
 
@@ -159,11 +161,11 @@ def test_the_next_period_pays_its_part():
 def test_an_extension_costs_the_added_time():
     running = lasts(6)
     spent = spending(running=(runs(1, NOW + 6 * HOUR_S),))
-    lack = spent.lacking_extension(running, NOW, 5 * HOUR_S)
+    lack = spent.extension_lack(running, NOW, 5 * HOUR_S)
     assert (lack.account, lack.asked_s, lack.left_s) == (
         'p/u', 5 * HOUR_S, 4 * HOUR_S
     )  # fmt: skip
-    assert spent.lacking_extension(running, NOW, 4 * HOUR_S) is None
+    assert spent.extension_lack(running, NOW, 4 * HOUR_S) is None
     spent.take_extension(running, NOW, 4 * HOUR_S)
     assert spent.left().left['p/u'][0] == 0
 
@@ -176,7 +178,7 @@ def test_preemptible_use_counts_as_configured():
     assert spending(terms=half).lacking([asked], NOW).asked_s == 15 * HOUR_S
 
 
-def test_units_are_weighted():
+def test_budget_units_are_weighted_by_resource_class():
     terms = budgets.BudgetTerms(weights={'MEMORY_MB': 0.5})
     lack = spending(terms=terms).lacking([lasts(1)], NOW)
     assert lack.asked_s == 50 * HOUR_S

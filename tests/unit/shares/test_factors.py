@@ -27,38 +27,38 @@ def test_factors_and_priorities_of_synergy():
     own = np.array([USED.get(name, 0.0) for name in tree.names])
     use = tree.summed(own) / own.sum()
     part = tree.part(own > 0)
-    factor = factors.classic(tree, use, part)
+    factor = factors.classic_factor(tree, use, part)
     of_users = [factor[tree.place(name)] for name in USED]
     assert of_users == pytest.approx([0.4204, 0.5385, 0.3150], abs=5e-5)
     priority = np.array(of_users) * 170
     assert priority == pytest.approx([71.48, 91.55, 53.55], abs=0.01)
 
 
-def test_just_the_share_is_a_half():
+def test_use_equal_to_the_share_gives_a_factor_of_one_half():
     tree = tree_module.AccountTree([Account('a', None, 3), Account('b')])
     part = tree.part(np.ones(2, dtype=bool))
-    factor = factors.classic(tree, np.array([0.75, 0.25]), part)
+    factor = factors.classic_factor(tree, np.array([0.75, 0.25]), part)
     assert factor == pytest.approx([0.5, 0.5])
 
 
-def test_damping_is_the_root():
+def test_the_damping_factor_is_the_root_exponent():
     tree = tree_module.AccountTree([Account('a')])
     part = tree.part(np.ones(1, dtype=bool))
-    factor = factors.classic(tree, np.ones(1), part, damping=2.0)
+    factor = factors.classic_factor(tree, np.ones(1), part, damping=2.0)
     assert factor == pytest.approx([0.5**0.5])
 
 
-def test_without_a_share_the_factor_is_nothing():
+def test_the_factor_without_a_share_is_zero():
     tree = tree_module.AccountTree([Account('a', None, 0), Account('b')])
     part = tree.part(np.ones(2, dtype=bool))
-    assert factors.classic(tree, np.array([0.0, 1.0]), part)[0] == 0
+    assert factors.classic_factor(tree, np.array([0.0, 1.0]), part)[0] == 0
 
 
 def ranks(accounts, use):
     tree = tree_module.AccountTree(accounts)
     users = np.array(['/' in name for name in tree.names])
     own = np.array([use.get(name, 0.0) for name in tree.names])
-    factor = factors.fair_tree(tree, tree.summed(own), users)
+    factor = factors.fair_tree_rank(tree, tree.summed(own), users)
     return {
         name: round(factor[tree.place(name)] * users.sum())
         for name in tree.names
@@ -66,7 +66,7 @@ def ranks(accounts, use):
     }
 
 
-def test_all_users_of_the_account_ahead_are_ahead():
+def test_all_users_of_an_account_ahead_rank_ahead():
     found = ranks(SYNERGY, {'A/a1': 60, 'A/a2': 0, 'B/b1': 20})
     # B has 30 shares for 20, A 70 for 60: B is ahead, whatever a2 used.
     assert found == {'B/b1': 3, 'A/a2': 2, 'A/a1': 1}
@@ -105,7 +105,7 @@ def test_a_user_that_ties_with_an_account_has_the_rank_of_its_first():
 
 def shared(root):
     """The same tree as the product has it, and what its users used."""
-    below = slurm_fair_tree.below(root)
+    below = slurm_fair_tree.list_descendants(root)
     accounts = [
         Account(each.name, each.parent.name or None, each.shares)
         for each in below
@@ -138,7 +138,7 @@ def test_a_share_of_nothing_is_last_even_unused():
     assert ranks(accounts, {'B/y': 100})['A/x'] == 1
 
 
-def test_kueues_dominant_share():
+def test_the_dominant_share_equals_that_of_kueue():
     share = factors.dominant_share(
         use=np.array([[6.0, 10.0], [1.0, 9.0], [5.0, 5.0]]),
         nominal=np.array([[2.0, 9.0], [2.0, 9.0], [0.0, 0.0]]),
@@ -150,29 +150,33 @@ def test_kueues_dominant_share():
 
 def test_fass_with_the_sum_of_all_users():
     buckets = np.array([[4.0, 3.0, 2.0, 0.0], [4.0, 0.0, 0.0, 0.0]])
-    factor = factors.fass(buckets, buckets.sum(axis=0), np.array([0.5, 0.5]))
+    factor = factors.fass_factor(
+        buckets, buckets.sum(axis=0), np.array([0.5, 0.5])
+    )
     # 1 + 1/2 + 2/4 = 2 of 6, and 4 of 6.
     assert factor == pytest.approx([2 ** (-2 / 3), 2 ** (-4 / 3)])
 
 
 def test_fass_as_published_takes_the_first_user_for_all():
     buckets = np.array([[4.0, 3.0, 2.0, 0.0], [4.0, 0.0, 0.0, 0.0]])
-    factor = factors.fass(buckets, buckets[0], np.array([0.5, 0.5]))
+    factor = factors.fass_factor(buckets, buckets[0], np.array([0.5, 0.5]))
     assert factor == pytest.approx([2**-2.0, 2**-4.0])
 
 
 def test_no_user_used_anything_with_fass():
-    factor = factors.fass(np.zeros((2, 4)), np.zeros(4), np.array([0.5, 0.0]))
+    factor = factors.fass_factor(
+        np.zeros((2, 4)), np.zeros(4), np.array([0.5, 0.0])
+    )
     assert factor.tolist() == [1.0, 0.0]
 
 
 def test_a_user_above_the_desired_part_has_too_much():
     amounts = np.array([[3.0], [1.0], [0.0]])
-    over = factors.distribution(amounts, np.array([0.5, 0.0, 0.5]))
+    over = factors.excess_over_desired(amounts, np.array([0.5, 0.0, 0.5]))
     assert over.tolist() == [0.25, 1.0, -0.5]
 
 
 def test_a_volume_counts_twice_of_two_classes_four_times():
     amounts = np.array([[2.0, 2.0], [1.0, 1.0]])
-    over = factors.distribution(amounts, np.array([0.5, 0.5]))
+    over = factors.excess_over_desired(amounts, np.array([0.5, 0.5]))
     assert over == pytest.approx([0.3, -0.3])

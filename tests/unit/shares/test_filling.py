@@ -49,7 +49,7 @@ def test_no_vm_gets_more_than_it_wants_and_no_node_gives_too_much(given):
 
 
 @hypothesis.given(requests())
-def test_nothing_wanted_is_idle(given):
+def test_no_wanted_capacity_stays_idle(given):
     capacity, node, demand, _ = given
     got, _ = filling.fill(*given)
     used = np.bincount(node, got, len(capacity))
@@ -108,7 +108,7 @@ CASES = {
 @pytest.mark.parametrize(
     ('capacity', 'demand', 'shares', 'expected'), CASES.values(), ids=CASES
 )
-def test_parts(capacity, demand, shares, expected):
+def test_memory_is_divided_by_weight(capacity, demand, shares, expected):
     got, _ = filling.fill(
         np.array([float(capacity)]),
         np.zeros(len(demand), dtype=np.intp),

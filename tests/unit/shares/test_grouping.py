@@ -26,11 +26,11 @@ def test_no_rows_are_zeros_of_the_right_type():
 
 
 def test_groups_that_have_rows_are_numbered():
-    names, number = grouping.present(np.array([7, 2, 7, 4]))
+    names, number = grouping.number_present_groups(np.array([7, 2, 7, 4]))
     assert names.tolist() == [2, 4, 7]
     assert number.tolist() == [2, 0, 2, 1]
 
 
 def test_where_there_are_no_rows_no_group_is_numbered():
-    names, number = grouping.present(np.zeros(0, dtype=np.intp))
+    names, number = grouping.number_present_groups(np.zeros(0, dtype=np.intp))
     assert (len(names), len(number)) == (0, 0)

@@ -23,7 +23,7 @@ def test_index_says_how_equal_values_are(values, expected):
 
 
 @pytest.mark.parametrize('values', [[], [[1, 2]]])
-def test_one_list_of_values_is_needed(values):
+def test_the_jain_index_needs_a_list_of_values(values):
     with pytest.raises(ValueError, match='at least one value'):
         jain.jain_index(values)
 

@@ -20,16 +20,16 @@ def system(seed, size, off=0.3):
 
 
 @given(strategies.integers(0, 2**32 - 1), strategies.integers(1, 40))
-def test_it_agrees_with_a_direct_solution(seed, size):
+def test_the_iterative_solution_equals_the_direct_one(seed, size):
     matrix, right, diagonal = system(seed, size)
-    found = krylov.solved(lambda x: matrix @ x, right, diagonal)
+    found = krylov.solve(lambda x: matrix @ x, right, diagonal)
     rest = np.abs(right - matrix @ found).max()
     assert rest <= krylov.CLOSE * np.abs(right).max() * 1.01
     exact = np.linalg.solve(matrix, right)
     assert found == pytest.approx(exact, rel=0.05, abs=1.0)
 
 
-def test_far_from_the_diagonal_it_takes_more_products():
+def test_a_less_diagonal_system_needs_more_products():
     matrix, right, diagonal = system(1, 30, off=20.0)
     asked = []
 
@@ -37,19 +37,19 @@ def test_far_from_the_diagonal_it_takes_more_products():
         asked.append(1)
         return matrix @ x
 
-    found = krylov.solved(product, right, diagonal)
+    found = krylov.solve(product, right, diagonal)
     rest = np.abs(right - matrix @ found).max()
     assert rest <= krylov.CLOSE * np.abs(right).max() * 1.01
     assert 2 < len(asked) <= krylov.MOST_PRODUCTS
 
 
-def test_nothing_is_the_answer_to_nothing():
-    found = krylov.solved(lambda x: 1 / 0, np.zeros(3), np.ones(3))
+def test_a_zero_right_side_has_a_zero_solution():
+    found = krylov.solve(lambda x: 1 / 0, np.zeros(3), np.ones(3))
     assert found.tolist() == [0, 0, 0]
 
 
-def test_of_no_unknowns_there_is_no_answer():
-    assert not krylov.solved(lambda x: x, np.zeros(0), np.ones(0)).size
+def test_a_system_without_unknowns_has_an_empty_solution():
+    assert not krylov.solve(lambda x: x, np.zeros(0), np.ones(0)).size
 
 
 def rotation(x):
@@ -69,18 +69,18 @@ BREAKDOWNS = {
     ('product', 'right'), BREAKDOWNS.values(), ids=BREAKDOWNS
 )
 @pytest.mark.filterwarnings('ignore:overflow', 'ignore:invalid')
-def test_where_it_breaks_down_nothing_is_worse_than_no_move(product, right):
+def test_a_breakdown_of_the_solver_is_no_worse_than_zero(product, right):
     right = np.array(right)
-    found = krylov.solved(product, right, np.ones(2))
+    found = krylov.solve(product, right, np.ones(2))
     assert np.isfinite(found).all()
     if found.any():
         rest = np.abs(right - product(found)).max()
         assert rest <= np.abs(right).max()
 
 
-def test_of_too_few_products_it_takes_the_best(monkeypatch):
+def test_a_bounded_solver_returns_its_best_iterate(monkeypatch):
     matrix, right, diagonal = system(1, 30, off=20.0)
     monkeypatch.setattr(krylov, 'MOST_PRODUCTS', 2)
-    found = krylov.solved(lambda x: matrix @ x, right, diagonal)
+    found = krylov.solve(lambda x: matrix @ x, right, diagonal)
     rest = np.abs(right - matrix @ found).max()
     assert krylov.CLOSE * np.abs(right).max() < rest < np.abs(right).max()

@@ -18,7 +18,7 @@ def tenth(account='a'):
     return {account: np.array([10.0])}
 
 
-def test_a_steady_use_of_a_tenth_stands_at_a_tenth():
+def test_a_steady_use_of_a_tenth_is_recorded_as_a_tenth():
     ledger = ledger_module.UseLedger(3600, 0)
     for now in range(300, 100 * 3600, 300):
         ledger = ledger.advanced(now, tenth(), CLOUD)
@@ -51,7 +51,7 @@ def test_a_clock_that_goes_back_counts_no_time_twice():
     assert again.at == 600
 
 
-def test_the_smallest_use_adds_up():
+def test_the_smallest_use_accumulates():
     ledger = ledger_module.UseLedger(WEEK, 0)
     for now in range(1, 2001):
         ledger = ledger.advanced(
@@ -76,13 +76,13 @@ def test_a_class_that_the_cloud_lost_counts_nothing():
 
 
 @pytest.mark.parametrize('half_life', [0, -1, float('nan'), float('inf')])
-def test_a_half_life_that_is_none_is_refused(half_life):
+def test_an_invalid_half_life_is_refused(half_life):
     with pytest.raises(exception.BadLedger, match='half-life must be'):
         ledger_module.UseLedger(half_life, 0)
 
 
 @pytest.mark.parametrize('amount', [-1.0, float('nan'), float('inf')])
-def test_use_that_is_none_is_refused_and_nothing_is_counted(amount):
+def test_invalid_use_is_refused_and_not_counted(amount):
     ledger = ledger_module.UseLedger(1, 0)
     with pytest.raises(exception.BadLedger, match="of account 'b' must be"):
         ledger.advanced(1, {**tenth(), 'b': np.array([amount])}, CLOUD)
@@ -140,7 +140,7 @@ def test_periods_of_synergy_count_half_of_the_one_after():
         ledger_module.UseRecord('b', 14 * day, 21 * day, np.ones(1)),
         ledger_module.UseRecord('c', -7 * day, 0, np.ones(1)),
     ]
-    use = ledger_module.periods(records, 21 * day, 7 * day, 3, 0.5)
+    use = ledger_module.use_in_periods(records, 21 * day, 7 * day, 3, 0.5)
     assert use['b'] == [7 * day]
     assert use['a'] == [7 * day / 4]
     assert use['c'] == [0]
@@ -149,12 +149,12 @@ def test_periods_of_synergy_count_half_of_the_one_after():
 def test_a_record_that_ends_before_it_begins_is_refused():
     record = ledger_module.UseRecord('a', 2, 1, np.ones(1))
     with pytest.raises(exception.BadLedger, match="account 'a' must not end"):
-        ledger_module.periods([record], 3, 1, 3, 0.5)
+        ledger_module.use_in_periods([record], 3, 1, 3, 0.5)
 
 
 def test_periods_of_no_length_are_refused():
     with pytest.raises(exception.BadLedger, match='length above 0'):
-        ledger_module.periods([], 0, 0, 3, 0.5)
+        ledger_module.use_in_periods([], 0, 0, 3, 0.5)
 
 
 part = strategies.floats(0, 1)
@@ -184,7 +184,7 @@ def test_a_ledger_rebuilt_from_charges_is_the_same(taken, opening):
             for name, each in current.items()
         ]
         ledger = ledger.advanced(ends, current, CLOUD)
-    again = ledger_module.replayed(charges, WEEK)
+    again = ledger_module.replay(charges, WEEK)
     assert again.at == ledger.at
     assert again.use == ledger.use
     # Each charge by its definition, and what fades of the opening.
@@ -196,14 +196,14 @@ def test_a_ledger_rebuilt_from_charges_is_the_same(taken, opening):
         assert again.use.get(name, none) == pytest.approx(expected, abs=1e-9)
 
 
-def test_runs_go_on_as_long_as_nothing_changes():
+def test_unchanged_use_extends_the_last_record():
     def charge(begins, ends, much, cloud=100.0):
         amounts = {} if much is None else {'a': np.array([much])}
         return ledger_module.PeriodCharge(
             begins, ends, amounts, np.array([cloud])
         )
 
-    found = ledger_module.runs(
+    found = ledger_module.charge_runs(
         [
             charge(0, 1, 10.0),
             charge(1, 2, 10.0),

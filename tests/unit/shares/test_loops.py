@@ -45,7 +45,7 @@ def test_an_unknown_vm_is_a_closed_loop():
     assert lacking([(0.2, 0.1), (0.2, 0.5), (0.2, 0.1), (0.2, 0.5)]) < 0.5
 
 
-def test_noise_is_no_change():
+def test_noise_does_not_count_as_changed_use():
     rows = [(0.2, 0.3 + 0.01 * (-1) ** n) for n in range(50)]
     assert lacking(rows) == rows[-1][1]
 

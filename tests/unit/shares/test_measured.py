@@ -18,7 +18,7 @@ def amounts(vcpu=0.0, memory=0.0, disk=0.0):
 
 def charged(charge, own, told, *, by_project=False, lent=None, counts=0.0):
     known = measured.MeasuredUse(by_project, told)
-    found = measured.charged(
+    found = measured.charged_amounts(
         measured.Charge(charge), own, lent or {}, counts, known, CAPACITY
     )
     return {name: each.tolist() for name, each in found.items()}
@@ -80,7 +80,9 @@ told = st.dictionaries(
 
 
 @hypothesis.given(leaves, told, st.booleans())
-def test_the_larger_is_never_less_than_either(own, use, by_project):
+def test_the_larger_of_allocated_and_measured_use_is_charged(
+    own, use, by_project
+):
     larger, used, allocated = (
         charged(each, own, use, by_project=by_project)
         for each in ('larger', 'used', 'allocated')

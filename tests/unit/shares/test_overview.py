@@ -29,7 +29,7 @@ HISTORY = {
 def cloud(**more):
     none = np.zeros(2, np.int64)
     given = {
-        'requests': [small_cloud.ask('r', project='r')],
+        'requests': [small_cloud.waiting_request('r', project='r')],
         'accounts': ACCOUNTS,
         'history': HISTORY,
         'used': {'p': none, 'q': none, '': none},
@@ -38,7 +38,7 @@ def cloud(**more):
     return small_cloud.cloud([small_cloud.host('h')], **given)
 
 
-def test_those_below_an_account_come_after_it():
+def test_child_accounts_are_listed_after_their_parent():
     found = overview.standings(cloud())
     assert [each.account.name for each in found] == [
         'arts', 'physics', 'p', 'p/bob', 'thesis', 'p/ann', 'q', 'r', 'r/u'
@@ -62,7 +62,7 @@ def test_numbers_are_those_of_the_tree_and_of_slurm():
     assert found['physics'].factor == pytest.approx(2 ** (-use / part))
 
 
-def test_an_account_that_used_its_share_is_at_a_half():
+def test_an_account_that_used_its_share_has_a_factor_of_one_half():
     shares = (cluster.Account('p', None, 3), cluster.Account('q'))
     history = {'p': np.array([0.3, 0]), 'q': np.array([0.1, 0])}
     snapshot = cloud(requests=(), accounts=shares, history=history)
@@ -76,7 +76,7 @@ def test_a_cloud_in_which_nothing_was_used_has_standings():
     assert overview.standings(cloud(requests=(), accounts=(), used={})) == []
 
 
-def test_classes_count_by_their_weights():
+def test_resource_classes_count_by_their_weights():
     found = {
         each.account.name: each
         for each in overview.standings(cloud(weights={'MEMORY_MB': 1.0}))

@@ -27,7 +27,7 @@ def costs(draw):
 
 
 @given(costs())
-def test_an_assignment_is_the_least_of_all_that_are_allowed(drawn):
+def test_an_assignment_has_the_least_cost_of_all_allowed(drawn):
     cost, allowed = drawn
     rows = range(len(cost))
     sums = [
@@ -78,7 +78,7 @@ def covers(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(covers())
-def test_a_choice_is_the_least_that_covers_the_need(drawn):
+def test_a_cover_has_the_least_cost_for_the_need(drawn):
     cost, matrix, need = drawn
     sums = [
         float(cost @ each)
@@ -88,9 +88,9 @@ def test_a_choice_is_the_least_that_covers_the_need(drawn):
     rows = dense(matrix, need, np.full(len(need), np.inf))
     if not sums:
         with pytest.raises(exception.SolverFailed, match='expected a choice'):
-            programs.choose(cost, np.ones(len(cost)), rows)
+            programs.solve_integer_program(cost, np.ones(len(cost)), rows)
         return
-    found = programs.choose(cost, np.ones(len(cost)), rows)
+    found = programs.solve_integer_program(cost, np.ones(len(cost)), rows)
     assert set(found.chosen) <= {0, 1}
     assert (matrix @ found.chosen >= need).all()
     assert found.cost == min(sums)
@@ -99,18 +99,26 @@ def test_a_choice_is_the_least_that_covers_the_need(drawn):
 
 def test_whole_numbers_above_one_are_chosen_too():
     rows = dense([[3.0]], [7.0], [np.inf])
-    found = programs.choose(np.array([2.0]), np.array([9.0]), rows)
+    found = programs.solve_integer_program(
+        np.array([2.0]), np.array([9.0]), rows
+    )
     assert found.chosen.tolist() == [3]
     assert (found.cost, found.bound) == (6.0, pytest.approx(6.0))
 
 
-def test_a_solver_without_time_finds_nothing():
+def test_a_solver_without_time_returns_nothing():
     chance = np.random.default_rng(1)
     matrix = chance.integers(1, 100, (20, 60))
     rows = dense(matrix, matrix.sum(axis=1) / 2 + 0.5, np.full(20, np.inf))
     cost = chance.integers(1, 100, 60).astype(float)
-    assert programs.choose(cost, np.ones(60), rows, longest_s=0.0) is None
-    assert programs.choose(cost, np.ones(60), rows, nodes=1) is not None
+    assert (
+        programs.solve_integer_program(cost, np.ones(60), rows, longest_s=0.0)
+        is None
+    )
+    assert (
+        programs.solve_integer_program(cost, np.ones(60), rows, nodes=1)
+        is not None
+    )
 
 
 def sorts(*most):
@@ -119,7 +127,7 @@ def sorts(*most):
 
 def test_parts_cover_all_and_prices_say_why_it_takes_so_many():
     sets, least = np.array([[2, 0], [0, 2], [1, 1]]), np.array([3, 1])
-    found = programs.cover(sets, np.array([0, 0, 0]), least, sorts(9))
+    found = programs.cover_kinds(sets, np.array([0, 0, 0]), least, sorts(9))
     assert found.is_whole
     assert found.parts.sum() == pytest.approx(2.0)
     assert (sets.T @ found.parts >= least - 1e-9).all()
@@ -127,22 +135,22 @@ def test_parts_cover_all_and_prices_say_why_it_takes_so_many():
     assert found.price @ least == pytest.approx(2.0)
 
 
-def test_a_need_that_no_set_covers_is_told():
+def test_a_need_that_no_set_covers_is_reported():
     one = np.array([[1, 0]])
     least, of = np.array([1, 1]), np.array([0])
-    assert not programs.cover(one, of, least, sorts(9)).is_whole
+    assert not programs.cover_kinds(one, of, least, sorts(9)).is_whole
 
 
 def test_one_more_of_a_sort_is_worth_its_saving():
     sets = np.array([[4, 0], [1, 0], [0, 1]])
     least = np.array([8, 1])
-    found = programs.cover(sets, np.array([0, 1, 1]), least, sorts(1, 9))
+    found = programs.cover_kinds(sets, np.array([0, 1, 1]), least, sorts(1, 9))
     assert found.is_whole
     assert found.parts.tolist() == pytest.approx([1.0, 4.0, 1.0])
     assert found.rent.tolist() == pytest.approx([3.0, 0.0])
 
 
-def test_as_many_are_sent_as_there_is_room_for():
+def test_a_transport_sends_as_much_as_there_is_room():
     supply, room = np.array([3, 2, 0]), np.array([2, 9, 1])
     allowed = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=bool)
     sent = programs.transport(supply, room, allowed)
@@ -185,10 +193,10 @@ def test_no_solver_writes_on_the_terminal(name, capfd):
         'transport': lambda: programs.transport(
             np.ones(2, int), np.ones(2, int), np.ones((2, 2), bool)
         ),
-        'choose': lambda: programs.choose(
+        'choose': lambda: programs.solve_integer_program(
             np.ones(2), np.ones(2), dense([[1, 1]], [1], [2])
         ),
-        'cover': lambda: programs.cover(
+        'cover': lambda: programs.cover_kinds(
             np.ones((2, 1), int),
             np.zeros(2, int),
             np.ones(1, int),

@@ -246,7 +246,7 @@ def test_used_room_is_kept_or_comes_from_the_top(tree, took, supply):
 
 
 @hypothesis.given(trees(), taken, taken)
-def test_giving_back_undoes_taking(tree, first, second):
+def test_releasing_quota_reverts_allocating_it(tree, first, second):
     before, after = opened(tree), opened(tree)
     for project, much in first:
         before.take(project, amounts(much))

@@ -25,7 +25,7 @@ def groups(*listed):
 
 
 def test_a_rate_is_divided_among_the_servers_of_its_group():
-    found = spending.in_force(
+    found = spending.rates_in_force(
         groups(market.SpendingGroup('p', 'web', 70.0, 2)),
         [runs('a', 'web'), runs('b', 'web'), runs('c'), runs('d', 'db')],
         (),
@@ -34,29 +34,35 @@ def test_a_rate_is_divided_among_the_servers_of_its_group():
     assert found == {'a': 35_000, 'b': 35_000, 'c': 1000, 'd': 1000}
 
 
-def test_a_rate_is_for_as_many_as_it_says_or_as_there_are():
+def test_a_rate_is_divided_by_the_larger_of_stated_and_present_count():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 3))
-    one = spending.in_force(given, [runs('a', 'web')], (), 1)
+    one = spending.rates_in_force(given, [runs('a', 'web')], (), 1)
     assert one == {'a': 20_000}
     many = [runs(f's{n}', 'web') for n in range(6)]
-    assert set(spending.in_force(given, many, (), 1).values()) == {10_000}
+    assert set(spending.rates_in_force(given, many, (), 1).values()) == {
+        10_000
+    }
 
 
-def test_a_group_is_one_of_its_project():
+def test_a_group_belongs_to_one_project():
     given = groups(market.SpendingGroup('p', 'web', 60.0))
-    assert spending.in_force(given, [runs('a', 'web', 'q')], (), 1) == {'a': 1}
+    assert spending.rates_in_force(given, [runs('a', 'web', 'q')], (), 1) == {
+        'a': 1
+    }
 
 
 def test_an_account_without_funds_has_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 60.0, 2))
     both = [runs('a', 'web', user='u'), runs('b', 'web', user='v')]
-    found = spending.in_force(given, both, {'p/u'}, 500)
+    found = spending.rates_in_force(given, both, {'p/u'}, 500)
     assert found == {'a': 500, 'b': 30_000}
 
 
 def test_no_server_has_less_than_the_lowest_rate():
     given = groups(market.SpendingGroup('p', 'web', 0.001, 100))
-    assert spending.in_force(given, [runs('a', 'web')], (), 700) == {'a': 700}
+    assert spending.rates_in_force(given, [runs('a', 'web')], (), 700) == {
+        'a': 700
+    }
 
 
 TREE = (Account('top', funds=1.0), Account('p', 'top', funds=0.5))
@@ -83,7 +89,7 @@ def test_an_account_without_own_funds_spends_without_limit():
     assert not funds.is_empty('q/u')
 
 
-def test_less_funds_than_were_spent_leave_nothing():
+def test_funds_below_the_spent_amount_leave_zero():
     funds = spending.Funds(
         [Account('p', funds=1.0)], {'p/u': 3 * spending.UNIT}
     )
@@ -123,6 +129,6 @@ def test_charges_add_up_and_nothing_is_ever_below_zero(charges):
         ('web', 1.0, 10**6, 'count of group web'),
     ],
 )
-def test_a_group_that_is_none_is_named(name, rate, count, text):
+def test_an_invalid_group_is_named(name, rate, count, text):
     with pytest.raises(exception.BadArgument, match=text):
         market.SpendingGroup('p', name, rate, count)

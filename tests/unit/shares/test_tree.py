@@ -88,13 +88,13 @@ def test_use_below_an_account_counts_above():
         ([Account('a', None, float('nan'))], 'got nan'),
     ],
 )
-def test_a_list_that_is_no_tree_is_refused_by_name(accounts, says):
+def test_an_invalid_account_tree_is_refused_by_name(accounts, says):
     with pytest.raises(exception.BadShares) as caught:
         tree_module.AccountTree(accounts)
     assert says in str(caught.value)
 
 
-def test_all_that_is_wrong_is_named_at_once():
+def test_all_errors_of_an_account_tree_are_named_at_once():
     accounts = [Account('a', 'x', -1), Account('b'), Account('b')]
     with pytest.raises(exception.BadShares) as caught:
         tree_module.AccountTree(accounts)
@@ -130,7 +130,7 @@ def test_the_parts_of_children_are_the_parts_of_their_parents(case):
 def test_shares_that_are_set_lie_over_those_of_the_file():
     shares = {'physics': 1.0, 'physics/new': 2.0, 'law/eve': 3.0, 'arts': 4.0}
     given = {name: {'share': share} for name, share in shares.items()}
-    found = tree_module.overlaid(CLOUD, given)
+    found = tree_module.with_replaced_fields(CLOUD, given)
     by_name = {each.name: each for each in found}
     assert by_name['physics'] == Account('physics', None, 1.0)
     assert by_name['physics/ann'] == Account('physics/ann', 'physics', 3)
@@ -141,5 +141,5 @@ def test_shares_that_are_set_lie_over_those_of_the_file():
     assert len(tree_module.AccountTree(found)) == len(CLOUD) + 4
 
 
-def test_nothing_that_is_set_leaves_all_as_it_was():
-    assert tree_module.overlaid(CLOUD, {}) == CLOUD
+def test_an_empty_setting_leaves_the_tree_unchanged():
+    assert tree_module.with_replaced_fields(CLOUD, {}) == CLOUD

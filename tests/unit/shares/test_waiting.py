@@ -32,7 +32,7 @@ def judged(intervals, past=None):
     found = []
     for now in intervals:
         past = past or waiting.WaitHistory.unknown(len(now.used))
-        one, past = waiting.judge(now, past)
+        one, past = waiting.judge_waits(now, past)
         found.append((one.vms.tolist(), bool(one.nodes[0])))
     return found, past
 
@@ -129,7 +129,7 @@ def test_a_node_with_idle_cpus_is_not_short_despite_waits():
     assert found == [([True, True], False)]
 
 
-def test_less_than_is_idle_is_not_short():
+def test_a_lack_below_the_idle_capacity_makes_no_node_short():
     found, _ = judged([interval((0.5, 0.2), (0.37, 0.4), busy=0.87)])
     assert found == [([True, True], True)]
     found, _ = judged([interval((0.5, 0.2), (3.0, 0.0), cpus=4, busy=0.87)])
@@ -169,12 +169,12 @@ def test_nodes_are_judged_apart():
     both = interval(
         (0.5, 0.5), (0.5, 0.5), (0.5, 0.0), (0.4, 0.04), node=[0, 0, 1, 1]
     )
-    found, _ = waiting.judge(both, waiting.WaitHistory.unknown(4))
+    found, _ = waiting.judge_waits(both, waiting.WaitHistory.unknown(4))
     assert found.vms.tolist() == [True, True, False, False]
     assert found.nodes.tolist() == [True, False]
 
 
-def test_a_vm_that_was_not_there_is_unknown():
+def test_a_new_vm_has_no_known_wait():
     _, past = judged([tiny(2, 1, 0.5, 1.0)] * 2)
     picked = past.picked(np.array([1, -1]))
     assert picked.began.tolist() == [True, False]
@@ -284,7 +284,7 @@ def test_bounds_keep_their_order_and_short_nodes_have_someone_waiting(
     past = waiting.WaitHistory.unknown(size)
     for row in intervals:
         now = interval(*row[:size], busy=busy)
-        found, past = waiting.judge(now, past)
+        found, past = waiting.judge_waits(now, past)
         begin, end = past.bounds(now.node, 1, now.used > 0.5)
         assert (begin >= waiting.LEAST).all()
         assert (end >= waiting.NOTHING).all()
@@ -307,7 +307,9 @@ def test_no_vm_waits_that_is_not_ready(row, busy):
         cpus=now.cpus,
         busy=now.busy,
     )
-    found, past = waiting.judge(nobody, waiting.WaitHistory.unknown(len(row)))
+    found, past = waiting.judge_waits(
+        nobody, waiting.WaitHistory.unknown(len(row))
+    )
     assert not found.vms.any()
     assert not found.nodes.any()
     assert not past.count.any()
@@ -316,5 +318,7 @@ def test_no_vm_waits_that_is_not_ready(row, busy):
 @hypothesis.given(strategies.floats(0.01, 1), strategies.floats(0.001, 0.998))
 def test_a_closed_loop_wants_the_same_however_long_it_waits(wanted, stall):
     used = wanted * (1 - stall)
-    found = waiting.closed(np.array([used]), np.array([stall]), np.ones(1))
+    found = waiting.use_without_waits(
+        np.array([used]), np.array([stall]), np.ones(1)
+    )
     assert found[0] == pytest.approx(wanted)

@@ -35,7 +35,7 @@ def judged(run, node):
         here = {
             row['vm']: row for row in rows if int(row['interval']) == number
         }
-        found, past = waiting.judge(interval(here, vms), past)
+        found, past = waiting.judge_waits(interval(here, vms), past)
         waits.append(found.vms)
         short.append(found.nodes[0])
     return dict(zip(vms, np.transpose(waits), strict=True)), np.array(short)

@@ -35,8 +35,10 @@ def at(text, zone=dt.UTC):
         ([], f'{FRIDAY} 12:00:00', None),
     ],
 )
-def test_it_opens_when_the_first_window_begins(given, now, expected):
-    found = windows.opens(given, at(now))
+def test_the_next_opening_is_the_begin_of_the_first_window(
+    given, now, expected
+):
+    found = windows.next_opening(given, at(now))
     assert found == (expected and at(expected))
 
 
@@ -44,19 +46,19 @@ def test_it_opens_when_the_first_window_begins(given, now, expected):
 def test_times_are_those_of_the_zone_also_when_clocks_change(day):
     rome = zoneinfo.ZoneInfo('Europe/Rome')
     window = cluster.Window('0 20 * * *', HOUR_S, rome)
-    assert windows.opens([window], at(f'{day} 19:30', rome)) == at(
+    assert windows.next_opening([window], at(f'{day} 19:30', rome)) == at(
         f'{day} 20:00', rome
     )
-    assert windows.opens([window], at(f'{day} 20:30', rome)) is None
+    assert windows.next_opening([window], at(f'{day} 20:30', rome)) is None
 
 
 @hypothesis.given(st.floats(1e9, 2e9))
 def test_a_window_is_open_when_it_opens_and_not_before(now):
-    opens = windows.opens([NIGHT], now)
+    opens = windows.next_opening([NIGHT], now)
     if opens is not None:
         assert opens > now
-        assert windows.opens([NIGHT], opens) is None
-        assert windows.opens([NIGHT], opens - 0.5) is not None
+        assert windows.next_opening([NIGHT], opens) is None
+        assert windows.next_opening([NIGHT], opens - 0.5) is not None
 
 
 def test_all_accounts_above_must_be_open():
@@ -92,9 +94,9 @@ def test_without_windows_all_are_open():
         ('0 20 * * *', float('inf'), 'must last more than 0 s'),
     ],
 )
-def test_windows_that_cannot_be_are_named(begins, lasts_s, message):
-    assert message in windows.fault(begins, lasts_s)
+def test_impossible_windows_are_named(begins, lasts_s, message):
+    assert message in windows.window_fault(begins, lasts_s)
 
 
-def test_windows_that_can_be_have_no_fault():
-    assert windows.fault(NIGHT.begins, NIGHT.lasts_s) is None
+def test_valid_windows_have_no_error():
+    assert windows.window_fault(NIGHT.begins, NIGHT.lasts_s) is None

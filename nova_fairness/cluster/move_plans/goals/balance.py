@@ -43,7 +43,7 @@ class BalanceGoal(goal.PlanGoal):
         """Yield moves that reduce the spread by at least the margin."""
         tolerance = balance.BalanceTolerance(self.spread)
         found = balance.balance(seen.snapshot, self.rules, tolerance)
-        draft = goal.draft(self.name, '', seen.snapshot, found)
+        draft = goal.build_draft(self.name, '', seen.snapshot, found)
         won = draft.promised.spread_before - draft.promised.spread_after
         if won >= self.margin:
             yield draft

@@ -41,7 +41,7 @@ class ConsolidationGoal(goal.PlanGoal):
     def drafts(self, seen: goal.GoalInput) -> Iterator[goal.Draft]:
         """Yield moves that empty at least the required number of hosts."""
         found = planner.consolidate(seen.snapshot, self.rules)
-        draft = goal.draft(self.name, '', seen.snapshot, found)
+        draft = goal.build_draft(self.name, '', seen.snapshot, found)
         if draft.promised.emptied >= self.least_emptied:
             yield draft
 
@@ -51,6 +51,6 @@ class ConsolidationGoal(goal.PlanGoal):
         host that it helps to empty.
         """
         return move.source in plan.empties and any(
-            each.source == move.source and goal.is_left(each)
+            each.source == move.source and goal.ended_without_move(each)
             for each in plan.moves
         )

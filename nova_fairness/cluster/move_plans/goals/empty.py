@@ -60,15 +60,15 @@ class EmptyHostGoal(goal.PlanGoal):
         :param known: facts about its servers.
         :param host: name of a host in the snapshot.
         """
-        seen = candidates.seen(snapshot, known)
+        seen = candidates.with_movable_demands(snapshot, known)
         found = empty.empty(seen, host, self.rules)
         moved = {each.server for each in found.moves if each.target != host}
         stays = tuple(
-            _stay(each, snapshot, known)
+            _staying_server(each, snapshot, known)
             for each in sorted(seen.running, key=lambda each: each.uuid)
             if each.host == host and each.uuid not in moved
         )
-        draft = goal.draft(self.name, host, seen, found)
+        draft = goal.build_draft(self.name, host, seen, found)
         return dataclasses.replace(draft, stays=stays)
 
     @classmethod
@@ -93,18 +93,18 @@ class EmptyHostGoal(goal.PlanGoal):
         return {
             each.server
             for each in plan.moves
-            if each.source == plan.subject and goal.is_left(each)
+            if each.source == plan.subject and goal.ended_without_move(each)
         }
 
 
-def _stay(
+def _staying_server(
     running: cluster.Running,
     snapshot: cluster.ClusterSnapshot,
     known: candidates.ServerFacts,
 ) -> model.Stay:
     """Return a server that stays on its host, with the reason."""
     server = known.servers.get(running.uuid)
-    cause, text = candidates.why_stays(running, snapshot, known) or (
+    cause, text = candidates.reason_to_stay(running, snapshot, known) or (
         model.PlanCause.NOWHERE,
         '',
     )

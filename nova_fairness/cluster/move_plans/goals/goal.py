@@ -165,7 +165,7 @@ class PlanGoal(abc.ABC):
         return 0
 
 
-def is_left(move: model.Move) -> bool:
+def ended_without_move(move: model.Move) -> bool:
     """Whether a move has ended and its server is still on the old host."""
     state = model.MoveState
     return move.state is state.FAILED or (
@@ -173,13 +173,13 @@ def is_left(move: model.Move) -> bool:
     )
 
 
-def drafts(goals: Iterable[PlanGoal], seen: GoalInput) -> Iterator[Draft]:
+def all_drafts(goals: Iterable[PlanGoal], seen: GoalInput) -> Iterator[Draft]:
     """Yield the drafts that contain moves, those of the first goal first."""
     for each in goals:
         yield from (found for found in each.drafts(seen) if found.moves)
 
 
-def draft(
+def build_draft(
     goal: model.Goal,
     subject: str,
     snapshot: cluster.ClusterSnapshot,
@@ -189,8 +189,10 @@ def draft(
 
     :param snapshot: state of the cloud before the moves.
     """
-    before = utilisation.figures(snapshot)
-    after = utilisation.figures(utilisation.after(snapshot, plan.moves))
+    before = utilisation.utilisation_figures(snapshot)
+    after = utilisation.utilisation_figures(
+        utilisation.snapshot_after_moves(snapshot, plan.moves)
+    )
     empties = tuple(sorted(before.busy - after.busy))
     promised = model.PlanOutcome(
         hosts_before=len(before.busy),
@@ -210,14 +212,16 @@ def consolidation_rules(
     """Return the limits of the search for moves, from ``[fairness_plans]``."""
     return rules_module.ConsolidationRules(
         depth=displacement.Depth(tight=options.packed_anew),
-        at_once=at_once(options),
+        at_once=simultaneous_move_limits(options),
         dearest_mb=options.dearest or None,
         spare=options.spare,
     )
 
 
-def at_once(options: cfg.ConfigOpts.GroupAttr) -> waves.AtOnce:
+def simultaneous_move_limits(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> waves.MoveConcurrency:
     """Return the largest number of moves of a plan at the same time, in
     total and per host.
     """
-    return waves.AtOnce(options.at_once, options.at_once_per_host)
+    return waves.MoveConcurrency(options.at_once, options.at_once_per_host)

@@ -42,7 +42,7 @@ class HelpGoal(goal.PlanGoal):
             planner.TenantRules(
                 margin=options.margin,
                 seen_s=options.seen_for,
-                at_once=goal.at_once(options),
+                at_once=goal.simultaneous_move_limits(options),
             )
         )
 
@@ -50,21 +50,21 @@ class HelpGoal(goal.PlanGoal):
         """Yield moves by which the owner with the lowest level gets enough
         more CPU.
         """
-        wants = self._wants(seen)
+        wants = self._wanted_cpus(seen)
         if wants is None:
             return
         found = planner.plan(wants, seen.at, self.rules)
         if found.helped:
             first = found.helped[0].owner
-            draft = goal.draft(self.name, first, wants.cloud, found.plan)
+            draft = goal.build_draft(self.name, first, wants.cloud, found.plan)
             told = [
                 f'{each.owner} gets {each.level[1]:.2f} in place of'
                 f' {each.level[0]:.2f} of what is due'
                 for each in found.helped
             ]
-            yield dataclasses.replace(draft, text=model.listed(told))
+            yield dataclasses.replace(draft, text=model.shortened_list(told))
 
-    def _wants(self, seen: goal.GoalInput) -> tenants.Tenants | None:
+    def _wanted_cpus(self, seen: goal.GoalInput) -> tenants.Tenants | None:
         """Return the CPU that servers want. ``None`` until agents have
         measured long enough after the last move.
         """

@@ -44,12 +44,12 @@ class MarketGoal(goal.PlanGoal):
         if not rates or prices.SOLD not in seen.snapshot.classes:
             return
         found = planner.plan(
-            _market(seen.snapshot, rates),
+            _market_state(seen.snapshot, rates),
             seen.at,
             planner.MarketRules(self.margin),
         )
         plan = rules_module.ConsolidationPlan(found.moves, (0, 0))
-        draft = goal.draft(self.name, '', seen.snapshot, plan)
+        draft = goal.build_draft(self.name, '', seen.snapshot, plan)
         before, after = found.level
         text = (
             f'the mean price at which owners buy falls from {before:.2f} to'
@@ -58,7 +58,7 @@ class MarketGoal(goal.PlanGoal):
         yield dataclasses.replace(draft, text=text)
 
 
-def _market(
+def _market_state(
     snapshot: cluster.ClusterSnapshot, rates: Mapping[str, float]
 ) -> market.MarketState:
     """Return the rates and demands of servers. Members of server groups

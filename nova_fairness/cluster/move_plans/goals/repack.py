@@ -51,7 +51,7 @@ class RepackGoal(goal.PlanGoal):
         if not self._is_due(seen):
             return
         found = repack.repack(seen.snapshot, self.rules)
-        draft = goal.draft(self.name, '', seen.snapshot, found)
+        draft = goal.build_draft(self.name, '', seen.snapshot, found)
         if draft.promised.emptied >= self.least_emptied:
             yield draft
 

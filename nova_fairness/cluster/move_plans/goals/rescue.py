@@ -50,10 +50,10 @@ class RescueGoal(goal.PlanGoal):
         """Yield moves for each of the first requests that wait only for
         room.
         """
-        for request in _next_lacking_room(seen):
+        for request in _next_requests_without_room(seen):
             found = planner.rescue(seen.snapshot, request, self.rules)
             if found is not None and found.moves:
-                draft = goal.draft(
+                draft = goal.build_draft(
                     self.name, request.uuid, seen.snapshot, found
                 )
                 promised = dataclasses.replace(draft.promised, served=1)
@@ -81,7 +81,9 @@ class RescueGoal(goal.PlanGoal):
         )
 
 
-def _next_lacking_room(seen: goal.GoalInput) -> list[request_model.Request]:
+def _next_requests_without_room(
+    seen: goal.GoalInput,
+) -> list[request_model.Request]:
     """Return the first requests in the queue that wait only for room.
 
     Preemptible requests are left out: no server is moved for them.

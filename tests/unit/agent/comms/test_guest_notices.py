@@ -71,7 +71,7 @@ def node(tmp_path):
     return FakeNode(tmp_path)
 
 
-def test_a_guest_is_told_once_and_told_when_it_stays(node):
+def test_a_guest_gets_one_notice_and_one_withdrawal(node):
     assert node.look() == []
     assert node.say(**{'vm-1': LEAVES}) == [('vm-1', LEAVES)]
     assert node.look() == []
@@ -89,13 +89,13 @@ def test_a_notice_to_a_guest_outlives_the_agent(node):
     assert node.look() == []
 
 
-def test_a_guest_that_began_again_is_told_again(node):
+def test_a_restarted_guest_gets_its_notice_again(node):
     node.say(**{'vm-1': LEAVES})
     node.pids['vm-1'] = 3
     assert node.look() == [('vm-1', LEAVES)]
 
 
-def test_a_guest_without_an_agent_is_tried_again_and_said_once(node, caplog):
+def test_a_guest_without_guest_agent_is_retried_and_logged_once(node, caplog):
     caplog.set_level('INFO')
     node.silent = {'vm-1'}
     for _ in range(3):
@@ -110,14 +110,14 @@ def test_a_guest_without_an_agent_is_tried_again_and_said_once(node, caplog):
     assert node.look() == []
 
 
-def test_a_guest_that_was_never_told_is_not_told_the_end(node):
+def test_a_guest_without_a_notice_gets_no_withdrawal(node):
     node.silent = {'vm-1'}
     node.say(**{'vm-1': LEAVES})
     node.silent = set()
     assert node.say() == []
 
 
-def test_guests_that_keep_a_look_waiting_hold_up_no_other(node):
+def test_slow_guests_do_not_delay_notices_of_others(node):
     stuck = [f'stuck-{number}' for number in range(5)]
     node.pids = {uuid: number for number, uuid in enumerate([*stuck, 'vm'])}
     node.silent, node.wait_s = set(stuck), guest_notices.DELIVERY_LIMIT_S / 2
@@ -144,7 +144,7 @@ def test_guests_that_keep_a_look_waiting_hold_up_no_other(node):
         {'notices': {'another': LEAVES}},
     ],
 )
-def test_a_bad_answer_is_refused_and_tells_no_guest(node, answer):
+def test_an_invalid_answer_of_the_service_sends_no_notice(node, answer):
     node.answer = answer
     with pytest.raises(exception.ReportRefused):
         node.look()
@@ -152,14 +152,16 @@ def test_a_bad_answer_is_refused_and_tells_no_guest(node, answer):
 
 
 @pytest.mark.parametrize('text', ['{', '[]', '{"a": 3}'])
-def test_a_file_that_cannot_be_read_is_said(node, caplog, text):
+def test_an_unreadable_file_is_reported(node, caplog, text):
     (node.path / 'notices.json').write_text(text)
     node.begin()
     assert 'notices.json cannot be read' in caplog.text
     assert node.say(**{'vm-1': LEAVES}) == [('vm-1', LEAVES)]
 
 
-def test_only_a_controller_says_it_and_only_to_the_question(node, tmp_path):
+def test_only_a_signed_controller_answer_to_the_question_counts(
+    node, tmp_path
+):
     keys = tmp_path / 'keys'
     for name, role in (('c1', 'controller'), ('n1', 'node')):
         admin.make(keys, name, role)
@@ -185,7 +187,7 @@ def test_only_a_controller_says_it_and_only_to_the_question(node, tmp_path):
     assert node.look() == [('vm-1', LEAVES)]
 
 
-def test_without_a_path_no_guest_is_told(tmp_path):
+def test_without_a_notice_path_no_guest_gets_a_notice(tmp_path):
     conf = fake_ends.configuration('', tmp_path, 'n1', {})
     assert guest_notices.connect(conf, peering.Peering(), tmp_path) is None
 
@@ -211,7 +213,7 @@ def test_an_unusable_notice_path_or_a_missing_transport_is_named(
         ('test:///nowhere', '0' * 32, 'nowhere'),
     ],
 )
-def test_a_refusal_of_libvirt_is_told(uri, uuid, says):
+def test_a_refusal_of_libvirt_is_reported(uri, uuid, says):
     guests = guest_agent.GuestAgents(uri)
     with pytest.raises(exception.GuestNotWritten, match=says):
         guests.write(uuid, '/x', 'y')

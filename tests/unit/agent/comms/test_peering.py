@@ -23,7 +23,7 @@ def configured(tmp_path):
     return make
 
 
-def test_without_a_transport_a_node_hears_itself_and_says_so(
+def test_without_a_transport_a_node_knows_only_itself_and_logs_it(
     configured, tmp_path, caplog
 ):
     caplog.set_level('INFO')

@@ -112,7 +112,7 @@ def test_use_on_other_nodes_is_a_part_of_its_own(tmp_path):
     assert found.elsewhere == pytest.approx([0.7, 0.7, 0.0])
 
 
-def test_greediness_is_charged_where_it_happened(tmp_path):
+def test_greediness_is_part_of_the_resource_where_it_occurred(tmp_path):
     """One VM takes more CPU than it is endowed with; nobody else moves."""
     done = measured(
         tmp_path, 'GreedinessMetric', None, {'a-1': 0.0, 'a-2': 0.0}
@@ -130,7 +130,7 @@ def test_greediness_is_charged_where_it_happened(tmp_path):
     )
 
 
-def test_of_a_metric_that_takes_the_largest_the_largest_is_the_total(
+def test_the_largest_part_is_the_heaviness_of_a_maximum_metric(
     tmp_path,
 ):
     done = measured(tmp_path, 'DominantShareMetric', {})
@@ -266,7 +266,7 @@ class FakeWild:
         self.instances = lambda demands: act()
 
 
-def test_a_metric_that_fails_or_hangs_here_is_left_to_the_rounds(host):
+def test_a_metric_that_fails_or_hangs_explains_nothing(host):
     never = threading.Event()
     for act in (lambda: 1 / 0, never.wait):
         load = FakeLoader()

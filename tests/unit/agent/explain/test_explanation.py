@@ -48,7 +48,7 @@ def explained(host, done, uuid, history=(), **more):
     return told
 
 
-def test_a_heavy_owner_is_told_the_own_use(host):
+def test_a_heavy_owner_reads_the_own_use(host):
     why = explained(host, host.rounds(2), 'a-1')
     assert (why['name'], why['user_id']) == ('web', 'ann')
     assert (why['user_name'], why['project_name']) == ('ann', 'project-ann')
@@ -67,13 +67,13 @@ def test_a_heavy_owner_is_told_the_own_use(host):
     )
 
 
-def test_a_light_owner_is_told_that_it_goes_first(host):
+def test_a_light_owner_reads_that_it_has_precedence(host):
     said = explained(host, host.rounds(2), 'b-3')['summary']
     assert 'this VM goes first' in said
     assert 'less of it' not in said
 
 
-def test_an_owner_with_the_fair_part_is_told_that_nothing_is_wrong(host):
+def test_an_owner_at_the_fair_share_reads_that_nothing_is_wrong(host):
     said = explained(host, host.rounds(12), 'a-1')['summary']
     assert "its owner's part of it here is 50%, and they have 50%." in said
     assert 'This is their fair part: nothing is wrong.' in said
@@ -88,7 +88,7 @@ def test_reserved_resources_are_not_called_use(host):
     assert 'use less' not in said
 
 
-def test_no_other_user_is_blamed_where_only_own_vms_wait(tmp_path):
+def test_no_other_user_is_named_as_cause_if_only_own_vms_wait(tmp_path):
     host = fake_host.FakeHost(
         tmp_path, fake_host.vm('a-1', 'ann'), fake_host.vm('a-2', 'ann')
     )
@@ -134,7 +134,7 @@ def judged(host, **changes):
     return dataclasses.replace(given, **changes)
 
 
-def test_an_unknown_part_of_a_heaviness_is_not_made_up(host):
+def test_an_unknown_part_of_a_heaviness_is_not_invented(host):
     known = judged(host)
     parts, measured = known.parts, known.measured
     nothing = dataclasses.replace(measured, user_usage=None, wanted=None)
@@ -238,13 +238,15 @@ def test_amounts_are_in_units_that_people_know(tmp_path):
     assert why['quota']['disk_read'] == pytest.approx(1e8)
 
 
-def test_before_anything_is_measured_there_is_an_answer(host):
+def test_an_explanation_exists_before_the_first_measurement(host):
     why = explained(host, host.rounds(1), 'a-1')
     assert why['heaviness'] == {
         'total': None,
         'additive': None,
         'by_resource': {},
         'elsewhere': None,
+        'shadow': None,
+        'shadow_metric': '',
     }
     assert why['usage'] == why['weights'] == {}
     assert why['contended'] == why['waiting'] == []
@@ -270,7 +272,7 @@ def test_an_exempted_vm_is_told_so(host):
     assert why['summary'] == summary.EXEMPT
 
 
-def test_a_control_that_cannot_steer_it_is_not_blamed(host):
+def test_an_explanation_names_no_fault_of_a_control_that_cannot_steer(host):
     done = host.rounds(4)
     for working in (
         round_model.ControlStatus(False, 'no such file'),
@@ -289,14 +291,14 @@ def test_written_values_count_as_working_where_no_kernel_reports(host):
     assert 'does not steer' not in explained(host, done, 'a-1')['summary']
 
 
-def test_weights_that_are_places_are_not_called_neutral(host):
+def test_weights_of_the_thesis_policy_are_not_called_neutral(host):
     why = explained(
         host, host.rounds(2), 'a-1', preset=policy_base.Preset.THESIS
     )
     assert 'in a range from 0 to 1' in why['summary']
 
 
-def test_earlier_weights_are_told_with_their_time(host):
+def test_earlier_weights_are_listed_with_their_time(host):
     history = weight_history.WeightHistory()
     done = dataclasses.replace(host.rounds(4), wall_s=1763774400.0)
     history.add(done)
@@ -306,7 +308,7 @@ def test_earlier_weights_are_told_with_their_time(host):
     ]
 
 
-def test_a_vm_that_is_not_there_has_no_row(host):
+def test_an_explanation_of_a_missing_vm_has_no_row(host):
     assert answer.find_row(host.rounds(1), 'x-9') is None
 
 

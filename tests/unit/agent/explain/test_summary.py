@@ -276,7 +276,7 @@ TABLE = {
 @pytest.mark.parametrize(
     ('known', 'expected'), TABLE.values(), ids=list(TABLE)
 )
-def test_of_each_situation_the_truth_is_said(known, expected):
+def test_each_situation_has_its_true_summary(known, expected):
     assert summary.short_summary(known) == expected
     assert ' '.join(summary.full_summary(known)) == expected
 
@@ -301,7 +301,7 @@ def test_the_page_shows_the_texts_of_the_code(name):
     assert summary.short_summary(TABLE[name][0]) in page
 
 
-def test_other_resources_that_a_vm_waits_for_come_last():
+def test_a_summary_names_other_awaited_resources_last():
     told = summary.full_summary(
         facts(sharing=(SHARING, DISK), waits=('memory',))
     )
@@ -316,7 +316,7 @@ def test_other_resources_that_a_vm_waits_for_come_last():
     )
 
 
-def test_an_owner_with_the_fair_part_is_never_told_to_use_less():
+def test_a_summary_at_the_fair_share_never_advises_less_use():
     for cause, steered, weight in itertools.product(
         situation.HeavinessCause, (True, False), (0.2, 1.0, 4.0)
     ):
@@ -327,7 +327,7 @@ def test_an_owner_with_the_fair_part_is_never_told_to_use_less():
         assert 'fewer' not in said
 
 
-def test_an_owner_without_use_of_a_resource_is_not_told_to_use_less():
+def test_a_summary_without_use_of_a_resource_never_advises_less_use():
     said = summary.short_summary(
         facts(
             OVER,
@@ -339,7 +339,7 @@ def test_an_owner_without_use_of_a_resource_is_not_told_to_use_less():
     assert 'less' not in said
 
 
-def test_a_vm_that_wants_next_to_nothing_is_not_told_to_be_slowed_down():
+def test_a_summary_of_a_nearly_idle_vm_does_not_call_it_slowed():
     idle = {'gets': 0.002, 'wants': 0.004}
     said = summary.full_summary(facts(cpu=idle, waits=('cpu_time',)))
     assert said == ['This VM is idle, and nothing slows it down.']
@@ -352,9 +352,9 @@ def test_a_vm_that_wants_next_to_nothing_is_not_told_to_be_slowed_down():
     )
 
 
-def test_each_resource_has_a_name_for_people():
+def test_each_resource_has_a_readable_name():
     assert tuple(wording.RESOURCES) == resources.RESOURCES.names
-    assert wording.resource('gpu_time') == 'gpu_time'
+    assert wording.resource_name('gpu_time') == 'gpu_time'
 
 
 @pytest.mark.parametrize(
@@ -371,8 +371,10 @@ def test_each_resource_has_a_name_for_people():
         ('memory', 12.0, '12 bytes'),
     ],
 )
-def test_amounts_are_rounded_and_have_units(name, value, expected):
-    assert wording.amount(name, value) == expected
+def test_amounts_in_summaries_are_rounded_and_have_units(
+    name, value, expected
+):
+    assert wording.amount_text(name, value) == expected
 
 
 @pytest.mark.parametrize(
@@ -386,5 +388,5 @@ def test_amounts_are_rounded_and_have_units(name, value, expected):
         ('net_sent', 5000.0, True),
     ],
 )
-def test_next_to_nothing_does_not_matter(name, value, expected):
-    assert wording.matters(name, value) is expected
+def test_negligible_amounts_do_not_change_a_summary(name, value, expected):
+    assert wording.is_visible(name, value) is expected

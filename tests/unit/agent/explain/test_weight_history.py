@@ -54,7 +54,7 @@ def test_an_unchanged_weight_is_noted_once(history):
     assert told(history, 'a') == [(0.0, 1.0)]
 
 
-def test_a_slow_drift_is_seen_when_it_has_become_one(history):
+def test_a_slow_drift_of_a_weight_is_recorded_once_large_enough(history):
     for number in range(7):
         history.add(fake_round(number * 60.0, a=1.0 + 0.004 * number))
     assert told(history, 'a') == [
@@ -64,13 +64,13 @@ def test_a_slow_drift_is_seen_when_it_has_become_one(history):
     ]
 
 
-def test_a_minute_has_one_entry_its_last(history):
+def test_weight_history_keeps_the_last_entry_of_a_minute(history):
     for number in range(13):
         history.add(fake_round(number * 10.0, a=1.0 + number))
     assert told(history, 'a') == [(50.0, 6.0), (110.0, 12.0), (120.0, 13.0)]
 
 
-def test_an_hour_is_kept_and_no_more(history):
+def test_weight_history_keeps_one_hour(history):
     for number in range(1000):
         history.add(fake_round(number * 10.0, a=1.0 + number % 2, b=1.0))
     now_s = 9990.0
@@ -83,7 +83,7 @@ def test_an_hour_is_kept_and_no_more(history):
     assert told(history, 'b', now_s) == []
 
 
-def test_a_vm_that_went_is_forgotten_and_others_are_not(history):
+def test_weight_history_drops_only_vanished_vms(history):
     history.add(fake_round(0.0, a=1.0, b=2.0))
     history.add(fake_round(60.0, b=3.0))
     history.add(fake_round(120.0, a=5.0, b=3.0))
@@ -93,14 +93,14 @@ def test_a_vm_that_went_is_forgotten_and_others_are_not(history):
     assert told(history, 'b') == []
 
 
-def test_a_round_that_decided_nothing_leaves_all_as_it_was(history):
+def test_a_round_without_decision_leaves_weight_history_unchanged(history):
     history.add(fake_round(0.0, a=1.0))
     history.add(fake_round(60.0, a=None))
     history.add(fake_round(120.0, a=1.0))
     assert told(history, 'a') == [(0.0, 1.0)]
 
 
-def test_entries_do_not_keep_the_arrays_of_rounds(history):
+def test_weight_history_holds_no_arrays_of_rounds(history):
     done = fake_round(0.0, a=1.0, b=2.0)
     history.add(done)
     done.decided.weights[:] = 9.0
@@ -110,7 +110,7 @@ def test_entries_do_not_keep_the_arrays_of_rounds(history):
     )
 
 
-def test_a_caller_may_ask_while_a_round_ends(history):
+def test_weight_history_can_be_read_while_a_round_ends(history):
     ended = threading.Event()
     problems = []
 

@@ -68,7 +68,7 @@ def in_force(done):
     return done.metric, done.policy, done.epoch
 
 
-def test_without_a_choice_the_configuration_counts(domain):
+def test_without_a_choice_of_the_domain_the_configuration_counts(domain):
     assert in_force(domain.rounds(2)) == ('DominantShareMetric', 'feedback', 0)
 
 
@@ -81,7 +81,7 @@ def test_the_newest_choice_wins_over_the_configuration(domain):
     assert in_force(domain.rounds(1)) == ('GreedinessMetric', 'feedback', 4)
 
 
-def test_a_pair_that_leaves_users_worse_off_is_logged_once(domain, caplog):
+def test_a_metric_and_policy_that_harm_users_are_logged_once(domain, caplog):
     domain.choose(1, 'GreedinessMetric')
     domain.rounds(2)
     domain.configure(interval_s=20.0)
@@ -94,7 +94,9 @@ def test_a_pair_that_leaves_users_worse_off_is_logged_once(domain, caplog):
     assert domain.regime.in_force.warning == ''
 
 
-def test_a_configured_pair_is_warned_of_from_the_start(domain, caplog):
+def test_a_configured_harmful_metric_and_policy_are_logged_at_start(
+    domain, caplog
+):
     made = active_settings.Regime(
         dataclasses.replace(domain.host.settings, policy='thesis'),
         domain.orders,
@@ -105,7 +107,7 @@ def test_a_configured_pair_is_warned_of_from_the_start(domain, caplog):
     assert caplog.messages == [made.in_force.warning]
 
 
-def test_a_choice_leaves_the_other_options_alone(domain):
+def test_a_chosen_metric_leaves_other_options_unchanged(domain):
     domain.choose(1, 'UniformMetric')
     domain.configure(exempt=frozenset({'bob'}))
     assert domain.rounds(1).metric == 'UniformMetric'
@@ -140,7 +142,7 @@ def test_a_plugin_that_is_not_installed_is_refused_and_all_goes_on(
     assert domain.regime.in_force.refused == ''
 
 
-def test_a_refused_choice_keeps_no_configuration_from_being_taken(domain):
+def test_a_refused_choice_does_not_block_a_new_configuration(domain):
     domain.choose(5, 'NoSuchMetric')
     domain.rounds(1)
     domain.configure(metric='UniformMetric')
@@ -153,7 +155,7 @@ def test_a_wrong_configuration_changes_nothing(domain):
     assert domain.rounds(1).metric == 'DominantShareMetric'
 
 
-def test_a_pause_restores_and_goes_on_measuring(domain):
+def test_a_pause_restores_values_and_continues_measuring(domain):
     domain.rounds(6)
     assert domain.shares() != FOUND
     domain.orders.pause(paused=True)
@@ -168,7 +170,7 @@ def test_a_pause_restores_and_goes_on_measuring(domain):
     assert done.decided is not None
 
 
-def test_the_end_of_a_pause_steers_again(domain):
+def test_an_agent_steers_again_after_a_pause(domain):
     domain.orders.pause(paused=True)
     domain.rounds(3)
     domain.orders.pause(paused=False)
@@ -178,7 +180,7 @@ def test_the_end_of_a_pause_steers_again(domain):
     assert third / (first + second + third) == pytest.approx(0.5, abs=0.03)
 
 
-def test_a_pause_does_not_let_a_bad_plugin_out_of_quarantine(domain):
+def test_a_pause_keeps_a_bad_plugin_in_quarantine(domain):
     guard = domain.host.cycle._parts.guard
     with pytest.raises(exception.PluginMisbehaved):
         guard.call('feedback', lambda: 1 / 0)
@@ -214,7 +216,7 @@ def test_a_reset_begins_with_neutral_weights_and_no_memory(domain):
     assert third / (first + second + third) == pytest.approx(0.5, abs=0.03)
 
 
-def test_a_reset_that_cannot_be_noted_fails_no_round(
+def test_a_round_continues_if_a_reset_cannot_be_recorded(
     domain, monkeypatch, caplog
 ):
     def full():
@@ -227,7 +229,7 @@ def test_a_reset_that_cannot_be_noted_fails_no_round(
     assert 'the disk is full' in caplog.text
 
 
-def test_a_round_knows_the_users_that_chose_and_paused(domain):
+def test_a_round_records_who_chose_the_metric_and_who_paused(domain):
     done = domain.rounds(1)
     assert done.chosen_by == done.paused_by == caller.UNKNOWN
     domain.desired = desired.DesiredChoice(
@@ -242,7 +244,7 @@ def test_a_round_knows_the_users_that_chose_and_paused(domain):
     assert domain.rounds(1).chosen_by.caller == 'c1'
 
 
-def test_the_next_round_is_the_first_that_was_not_begun(domain):
+def test_the_promised_next_round_is_the_first_one_not_begun(domain):
     assert domain.regime.next_round == 1
     assert domain.regime.next_round == domain.rounds(1).number
     assert domain.regime.next_round == 2

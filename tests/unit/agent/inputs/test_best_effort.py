@@ -15,7 +15,7 @@ from nova_fairness.runtime import signatures
 from nova_fairness.runtime import state_file
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import keyring
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
 
@@ -63,17 +63,17 @@ def is_known(known, *servers):
 def test_a_vm_is_best_effort_as_long_as_the_service_names_it(connect):
     service = FakeService('vm-1')
     known = connect(service)
-    eventually(is_known(known, 'vm-1'))
+    wait_for_value(is_known(known, 'vm-1'))
     service.answer = {'servers': []}
-    eventually(is_known(known))
+    wait_for_value(is_known(known))
 
 
 def test_the_last_answer_counts_while_the_service_is_away(connect, caplog):
-    eventually(is_known(connect(FakeService('vm-1')), 'vm-1'))
+    wait_for_value(is_known(connect(FakeService('vm-1')), 'vm-1'))
     away = connect(FakeService())
     away._ask.answer = exception.HostNotReached('nobody answers')
     assert away.subset_of(HERE) == {'vm-1'}
-    eventually(lambda: 'query failed' in caplog.text)
+    wait_for_value(lambda: 'query failed' in caplog.text)
     assert away.subset_of(HERE) == {'vm-1'}
 
 
@@ -81,25 +81,29 @@ def test_the_last_answer_counts_while_the_service_is_away(connect, caplog):
     'answer',
     [None, [], {}, {'servers': 'vm-1'}, {'servers': [7]}, {'servers': ['x']}],
 )
-def test_a_bad_answer_changes_nothing_and_is_said(connect, caplog, answer):
+def test_an_invalid_answer_is_logged_and_changes_nothing(
+    connect, caplog, answer
+):
     service = FakeService()
     service.answer = answer
     known = connect(service)
-    eventually(lambda: known.subset_of(HERE) or 'ReportRefused' in caplog.text)
+    wait_for_value(
+        lambda: known.subset_of(HERE) or 'ReportRefused' in caplog.text
+    )
     assert known.subset_of(HERE) == frozenset()
 
 
 @pytest.mark.parametrize('text', ['{', '[]', '{"servers": 3}'])
-def test_a_file_that_cannot_be_read_is_said_and_left(
+def test_an_unreadable_file_is_reported_and_kept(
     connect, tmp_path, caplog, text
 ):
     (tmp_path / 'best_effort.json').write_text(text)
     known = connect(FakeService('vm-2'))
     assert 'best_effort.json cannot be read' in caplog.text
-    eventually(is_known(known, 'vm-2'))
+    wait_for_value(is_known(known, 'vm-2'))
 
 
-def test_only_a_controller_says_it_and_only_to_the_question(
+def test_only_a_signed_controller_answer_to_the_question_counts(
     connect, tmp_path, caplog
 ):
     keys = tmp_path / 'keys'
@@ -130,14 +134,14 @@ def test_only_a_controller_says_it_and_only_to_the_question(
     ):
         caplog.clear()
         known = connect(service, judge('n1'))
-        eventually(
+        wait_for_value(
             lambda made=known: (
                 made.subset_of(HERE)
                 or 'ReportRefused: preemptible' in caplog.text
             )
         )
         assert known.subset_of(HERE) == frozenset()
-    eventually(
+    wait_for_value(
         is_known(connect(FakeService('vm-1', **good), judge('n1')), 'vm-1')
     )
     with pytest.raises(exception.NotAllowed, match='controller'):
@@ -175,7 +179,7 @@ def host(tmp_path):
     return made
 
 
-def test_they_are_idle_and_their_owner_is_none_the_heavier(host):
+def test_best_effort_vms_are_idle_and_add_no_heaviness_to_their_owner(host):
     done = host.rounds(12)
     assert host.shares('a-2', 'a-3') == [allocation.IDLE] * 2
     mine, other = host.shares('a-1', 'b-4')
@@ -200,7 +204,7 @@ def test_best_effort_vms_get_cpu_time_that_no_other_vm_wants(host):
     assert host.shares('a-1', 'b-4') == [1024] * 2
 
 
-def test_they_are_as_others_one_round_after_their_class_changed(host):
+def test_vms_are_normal_one_round_after_leaving_best_effort(host):
     host.rounds(8)
     host.best_effort.clear()
     host.rounds(1)
@@ -226,7 +230,7 @@ def test_an_exempt_vm_is_left_alone_also_if_best_effort(host):
     assert host.shares('a-2', 'a-3') == [1024, allocation.IDLE]
 
 
-def test_preferences_give_them_nothing_of_their_owner(host):
+def test_preferences_give_best_effort_vms_no_share_of_their_owner(host):
     host.preferences = {'a-2': 50.0}
     host.rounds(12)
     mine, other = host.shares('a-1', 'b-4')
@@ -237,7 +241,7 @@ def test_preferences_give_them_nothing_of_their_owner(host):
 # Proof ---------------------------------------------------------------------
 
 
-def test_received_cpu_time_is_told_beside_the_expected(host):
+def test_received_cpu_time_is_reported_beside_the_expected(host):
     done = host.rounds(6)
     effect = done.effect
     assert effect.received == pytest.approx(effect.expected, abs=0.02)

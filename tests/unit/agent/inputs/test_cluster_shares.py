@@ -15,7 +15,7 @@ from nova_fairness.runtime import state_file
 from nova_fairness.shares import tree as tree_module
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import keyring
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.integration import fake_ends
 
 
@@ -31,7 +31,7 @@ def account(name, share=1.0, parent=None, fair_share=1.0):
 def told(*accounts, **more):
     """What the service says."""
     return {
-        'version': tree_module.version(list(accounts)),
+        'version': tree_module.accounts_hash(list(accounts)),
         'accounts': list(accounts),
         **more,
     }
@@ -45,7 +45,7 @@ def weights(tree, *owners, with_history=False):
 ONE_TO_THREE = told(account('reds', 1), account('blues', 3))
 
 
-def test_weights_are_as_shares_and_one_on_average():
+def test_weights_follow_shares_and_have_a_mean_of_one():
     assert weights(ONE_TO_THREE, 'reds', 'blues') == {
         'reds': 0.5,
         'blues': 1.5,
@@ -65,7 +65,7 @@ def test_shares_count_among_present_users():
     assert all_three == pytest.approx({'l1': 1.35, 'l2': 0.15, 'r1': 1.5})
 
 
-def test_a_user_has_the_sum_of_all_projects():
+def test_a_user_has_the_summed_shares_of_all_projects():
     tree = told(
         account('reds', 1),
         account('blues', 1),
@@ -114,7 +114,7 @@ BAD = {
 
 
 @pytest.mark.parametrize('answer', BAD.values(), ids=list(BAD))
-def test_an_answer_that_is_no_tree_is_refused(answer):
+def test_an_answer_without_a_valid_share_tree_is_refused(answer):
     with pytest.raises(exception.ReportRefused, match='share tree'):
         cluster_shares.Shares(answer)
 
@@ -161,31 +161,31 @@ def is_reds(shares, weight):
     return lambda: shares.weights(['reds', 'blues']).get('reds') == weight
 
 
-def test_a_new_tree_is_taken_over_and_a_known_one_is_not_sent(connect):
+def test_a_new_share_tree_is_used_and_a_known_tree_is_not_sent(connect):
     service = FakeService(ONE_TO_THREE)
     shares = connect(service)
-    eventually(is_reds(shares, 0.5))
-    eventually(lambda: shares.weights([]) == {} and service.asked[-1])
+    wait_for_value(is_reds(shares, 0.5))
+    wait_for_value(lambda: shares.weights([]) == {} and service.asked[-1])
     assert service.asked[-1] == ONE_TO_THREE['version']
     service.tree = told(account('reds', 1), account('blues', 1))
-    eventually(is_reds(shares, 1.0))
+    wait_for_value(is_reds(shares, 1.0))
 
 
-def test_the_last_tree_counts_while_the_service_is_away(
+def test_the_last_share_tree_counts_while_the_service_is_away(
     connect, tmp_path, caplog
 ):
     service = FakeService(ONE_TO_THREE)
-    eventually(is_reds(connect(service), 0.5))
+    wait_for_value(is_reds(connect(service), 0.5))
     away = connect(FakeService(exception.HostNotReached('nobody answers')))
     assert away.weights(['reds', 'blues'])['reds'] == 0.5
-    eventually(lambda: 'shares of the queue: query failed' in caplog.text)
+    wait_for_value(lambda: 'shares of the queue: query failed' in caplog.text)
     assert away.weights(['reds', 'blues'])['reds'] == 0.5
 
 
-def test_a_bad_answer_changes_nothing_and_is_said(connect, caplog):
-    eventually(is_reds(connect(FakeService(ONE_TO_THREE)), 0.5))
+def test_an_invalid_answer_is_logged_and_changes_nothing(connect, caplog):
+    wait_for_value(is_reds(connect(FakeService(ONE_TO_THREE)), 0.5))
     lying = connect(FakeService({'version': 'v2', 'accounts': 'none'}))
-    eventually(
+    wait_for_value(
         lambda: lying.weights([]) == {} and 'ReportRefused' in caplog.text
     )
     assert lying.weights(['reds', 'blues'])['reds'] == 0.5
@@ -222,29 +222,29 @@ def test_a_tree_that_no_controller_signed_for_the_domain_is_refused(
     ):
         caplog.clear()
         shares = connect(FakeService(tree), judge('n1'))
-        eventually(
+        wait_for_value(
             lambda made=shares: (
                 made.weights([]) == {} and 'of the share tree' in caplog.text
             )
         )
         assert shares.weights(['reds']) == {}
     signed = connect(FakeService({**ONE_TO_THREE, **good}), judge('n1'))
-    eventually(is_reds(signed, 0.5))
+    wait_for_value(is_reds(signed, 0.5))
 
 
-def test_a_node_cannot_sign_a_tree(judge):
+def test_a_node_cannot_sign_a_share_tree(judge):
     with pytest.raises(exception.NotAllowed, match='controller'):
         judge('n1').signed_tree('v1')
 
 
 @pytest.mark.parametrize('text', ['{', '[]', json.dumps(BAD['a circle'])])
-def test_a_file_that_cannot_be_read_is_said_and_left(
+def test_an_unreadable_file_is_reported_and_kept(
     connect, tmp_path, caplog, text
 ):
     (tmp_path / 'shares.json').write_text(text)
     shares = connect(FakeService(ONE_TO_THREE))
     assert 'shares.json cannot be read' in caplog.text
-    eventually(is_reds(shares, 0.5))
+    wait_for_value(is_reds(shares, 0.5))
 
 
 @pytest.fixture
@@ -262,7 +262,9 @@ def test_without_a_transport_the_service_cannot_be_asked(conf, tmp_path):
 
 
 @pytest.mark.parametrize('source', ['', 'cores'])
-def test_without_shares_the_cloud_is_as_it_was(conf, tmp_path, source):
+def test_without_a_share_tree_all_users_have_equal_weights(
+    conf, tmp_path, source
+):
     conf.set_override('quota_source', source, group='fairness')
     alone = nova_facts.NoCloud()
     assert (

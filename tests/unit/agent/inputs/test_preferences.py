@@ -20,7 +20,7 @@ def file(tmp_path):
     return tmp_path / 'of-the-operator.json'
 
 
-def test_nothing_was_stated_yet(path):
+def test_preferences_are_empty_at_first(path):
     assert preferences.Preferences(path).current() == {}
 
 
@@ -32,7 +32,7 @@ def test_a_preference_stated_by_a_call_outlives_the_agent(path):
     assert preferences.Preferences(path).current() == {'b': 0.5}
 
 
-def test_a_call_comes_before_the_file(path, file):
+def test_a_preference_of_a_call_overrides_the_file(path, file):
     file.write_text('{"a": 2, "b": 4}')
     known = preferences.Preferences(path, str(file))
     known.store({'a': 3})
@@ -87,19 +87,21 @@ def test_one_number_that_cannot_be_used_refuses_the_whole_call(path, number):
     'content',
     ['', '[]', '{}', '{"version": 2, "preferences": {}}', '{"version": 1}'],
 )
-def test_a_record_that_cannot_be_read_is_begun_again(path, caplog, content):
+def test_an_unreadable_record_is_replaced_by_an_empty_one(
+    path, caplog, content
+):
     path.write_text(content)
     assert preferences.Preferences(path).current() == {}
     assert 'no VM has a preference' in caplog.text
 
 
-def test_a_preference_that_cannot_be_saved_counts_and_says_so(tmp_path):
+def test_an_unsaved_preference_counts_and_is_logged(tmp_path):
     known = preferences.Preferences(tmp_path / 'nowhere' / 'x.json')
     assert 'cannot write' in known.store({'a': 2})
     assert known.current() == {'a': 2.0}
 
 
-def test_the_form_of_the_record(path):
+def test_preferences_are_saved_in_the_documented_format(path):
     preferences.Preferences(path).store({'a': 2})
     assert json.loads(path.read_text()) == {
         'version': 1,

@@ -17,11 +17,11 @@ from nova_fairness.model import resources
 from nova_fairness.model import sample as sample_model
 from nova_fairness.runtime import state_file
 from nova_fairness.shares import tree as tree_module
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.agent import fake_host
 
 
-def test_rates_are_read():
+def test_spending_rates_are_read_from_a_file():
     assert spending_rates.parse_rates({'a': 30, 'b': 0.5}) == {
         'a': 30.0,
         'b': 0.5,
@@ -31,7 +31,7 @@ def test_rates_are_read():
 @pytest.mark.parametrize(
     'number', [0, -1, 1e-4, 1e7, float('nan'), float('inf'), 'x', True, None]
 )
-def test_a_rate_that_is_none_is_named(number):
+def test_an_invalid_spending_rate_is_named(number):
     with pytest.raises(exception.BadArgument, match='of b: expected a number'):
         spending_rates.parse_rates({'a': 1, 'b': number})
 
@@ -48,9 +48,7 @@ def watched(path):
     )
 
 
-def test_a_file_counts_when_it_changes_and_not_when_it_cannot_be_used(
-    tmp_path, caplog
-):
+def test_a_changed_rates_file_counts_unless_invalid(tmp_path, caplog):
     path = tmp_path / 'rates.json'
     file = watched(path)
     assert file.content() == {}
@@ -68,7 +66,7 @@ def test_a_file_counts_when_it_changes_and_not_when_it_cannot_be_used(
     assert file.content() == {}
 
 
-def test_without_a_file_nothing_is_said():
+def test_without_a_rates_file_nothing_is_logged():
     assert watched('').content() == {}
 
 
@@ -90,13 +88,13 @@ def spread(host):
     return [each / shares[0] for each in shares]
 
 
-def test_shares_are_as_rates_in_the_first_round_that_decides(host):
+def test_cpu_shares_follow_rates_from_the_first_deciding_round(host):
     host.rates = dict(zip(NAMES, [30.0, 60.0, 90.0, 120.0], strict=True))
     host.rounds(2)
     assert spread(host) == pytest.approx([1, 2, 3, 4], rel=0.01)
 
 
-def test_rates_that_change_are_followed_over_the_whole_ratio_in_three(host):
+def test_cpu_shares_follow_changed_rates_within_three_rounds(host):
     host.rates = {'vm-1': 20.0}
     host.rounds(4)
     assert spread(host) == pytest.approx([1, 0.05, 0.05, 0.05], rel=0.02)
@@ -144,7 +142,7 @@ class FakeService:
         self.asked.append((dict(meters), known))
         if self.error:
             raise self.error
-        version = tree_module.version([self.rates])
+        version = tree_module.accounts_hash([self.rates])
         rates_ = None if version == known else self.rates
         return {'version': version, 'rates': rates_}
 
@@ -180,11 +178,11 @@ def test_the_service_is_told_the_use_of_vms_and_answers_rates(known, service):
     service.rates = {'a-1': 30.0}
     here = known()
     now = sample(a=1.5, b=0.25)
-    assert eventually(lambda: here.rates_of(now) == {'a-1': 30.0})
+    assert wait_for_value(lambda: here.rates_of(now) == {'a-1': 30.0})
     meters, _ = service.asked[-1]
     assert sorted(meters.values()) == [('a-1', 1_500_000), ('b-1', 250_000)]
     service.rates = {'a-1': 60.0}
-    assert eventually(lambda: here.rates_of(now) == {'a-1': 60.0})
+    assert wait_for_value(lambda: here.rates_of(now) == {'a-1': 60.0})
 
 
 def test_the_last_rates_count_during_an_outage_and_after_a_restart(
@@ -192,12 +190,14 @@ def test_the_last_rates_count_during_an_outage_and_after_a_restart(
 ):
     service.rates = {'a-1': 30.0}
     first = known()
-    assert eventually(lambda: first.rates_of(sample(a=1.0)) == {'a-1': 30.0})
+    assert wait_for_value(
+        lambda: first.rates_of(sample(a=1.0)) == {'a-1': 30.0}
+    )
     service.error = exception.HostNotReached('away')
     count = len(service.asked)
     again = known()
     assert again.rates_of(sample(a=1.0)) == {'a-1': 30.0}
-    assert eventually(lambda: len(service.asked) > count)
+    assert wait_for_value(lambda: len(service.asked) > count)
     assert again.rates_of(sample(a=1.0)) == {'a-1': 30.0}
 
 
@@ -211,10 +211,12 @@ def test_the_last_rates_count_during_an_outage_and_after_a_restart(
         {'version': 'x', 'rates': ['a-1']},
     ],
 )
-def test_an_answer_that_is_none_changes_nothing(known, service, answer):
+def test_an_invalid_answer_about_rates_changes_nothing(known, service, answer):
     service.rates = {'a-1': 30.0}
     here = known()
-    assert eventually(lambda: here.rates_of(sample(a=1.0)) == {'a-1': 30.0})
+    assert wait_for_value(
+        lambda: here.rates_of(sample(a=1.0)) == {'a-1': 30.0}
+    )
     asked = []
 
     def ask(meters, version):
@@ -222,11 +224,11 @@ def test_an_answer_that_is_none_changes_nothing(known, service, answer):
         return answer
 
     here._ask = ask
-    assert eventually(lambda: here.rates_of(sample(a=1.0)) and asked)
+    assert wait_for_value(lambda: here.rates_of(sample(a=1.0)) and asked)
     assert here.rates_of(sample(a=1.0)) == {'a-1': 30.0}
 
 
-def test_a_record_that_cannot_be_read_is_begun_again(
+def test_an_unreadable_record_is_replaced_by_an_empty_one(
     tmp_path, service, caplog
 ):
     (tmp_path / 'rates.json').write_text('[')
@@ -246,7 +248,7 @@ def configured(tmp_path, **options):
     return types.SimpleNamespace(fairness=conf)
 
 
-def test_without_the_service_a_file_says_rates(tmp_path):
+def test_without_the_service_rates_come_from_a_file(tmp_path):
     path = tmp_path / 'own.json'
     path.write_text(json.dumps({'a-1': 7}))
     alone = nova_facts.NoCloud()
@@ -260,7 +262,7 @@ def test_without_the_service_a_file_says_rates(tmp_path):
     assert of(sample(a=1.0)) == {'a-1': 7.0}
 
 
-def test_without_a_transport_the_service_says_no_rates(tmp_path):
+def test_without_a_transport_the_service_gives_no_rates(tmp_path):
     with pytest.raises(exception.ConfigurationError, match='transport_url'):
         spending_rates.connect(
             configured(tmp_path, rates='cluster'),

@@ -28,7 +28,7 @@ def two_against_one(tmp_path):
     )
 
 
-def test_users_come_to_equal_parts_within_six_rounds(two_against_one):
+def test_users_reach_equal_shares_within_six_rounds(two_against_one):
     done = two_against_one.rounds(7)  # the first only reads
     first, second, third = two_against_one.shares('a-1', 'a-2', 'b-3')
     assert first == pytest.approx(second, rel=0.02)
@@ -52,13 +52,13 @@ def test_the_thesis_policy_doubles_the_light_users_vm(tmp_path):
     assert max(first, third) <= 100
 
 
-def test_a_first_round_changes_nothing(two_against_one):
+def test_the_first_round_of_an_agent_changes_nothing(two_against_one):
     done = two_against_one.rounds(1)
     assert done.measured is None
     assert two_against_one.control.writes == 0
 
 
-def test_a_settled_node_is_hardly_written(two_against_one):
+def test_a_settled_node_needs_few_writes(two_against_one):
     two_against_one.rounds(40)
     before = two_against_one.control.writes
     held = two_against_one.shares('a-1', 'a-2', 'b-3')
@@ -76,7 +76,7 @@ def test_a_cpu_that_no_vm_waits_for_changes_no_weight(two_against_one):
     assert two_against_one.shares('a-1', 'a-2', 'b-3') == [1024] * 3
 
 
-def test_observing_writes_nothing_and_tells_the_values_it_would_write(
+def test_observation_writes_nothing_and_reports_wanted_values(
     tmp_path,
 ):
     host = fake_host.FakeHost(
@@ -122,7 +122,7 @@ def test_an_exempt_vm_still_counts_for_its_owner(tmp_path):
     assert done.measured.user_heaviness[0] > 0.5
 
 
-def test_reports_tell_the_wants_of_exempt_vms(two_against_one):
+def test_reports_include_the_wants_of_exempt_vms(two_against_one):
     def told():
         view = two_against_one.rounds(3).measured.view
         (own,) = view.reports.values()
@@ -136,7 +136,7 @@ def test_reports_tell_the_wants_of_exempt_vms(two_against_one):
     assert not bob.exempt.any()
 
 
-def test_weights_make_up_for_the_part_of_an_exempt_vm(two_against_one):
+def test_weights_compensate_for_an_exempt_vm(two_against_one):
     two_against_one.change(exempt=frozenset({'a-1'}))
     two_against_one.rounds(30)
     exempt, other, bob = two_against_one.shares('a-1', 'a-2', 'b-3')
@@ -144,7 +144,7 @@ def test_weights_make_up_for_the_part_of_an_exempt_vm(two_against_one):
     assert bob == pytest.approx(exempt + other, rel=0.05)
 
 
-def test_other_hands_are_repaired_and_counted(two_against_one):
+def test_changes_by_other_programs_are_repaired_and_counted(two_against_one):
     two_against_one.rounds(20)
     key = two_against_one.inventory.vms[2].key
     held = two_against_one.control.held[key]
@@ -169,7 +169,7 @@ def test_one_refused_write_keeps_no_other_from_being_written(
     assert two_against_one.shares('b-3') != [1024]
 
 
-def test_a_restored_cycle_holds_found_values(two_against_one):
+def test_a_restored_node_has_its_found_values(two_against_one):
     two_against_one.rounds(6)
     two_against_one.cycle.restore()
     assert two_against_one.shares('a-1', 'a-2', 'b-3') == [1024] * 3
@@ -271,7 +271,7 @@ def test_weights_that_are_kept_are_still_defended(
     assert two_against_one.control.held[key] == held
 
 
-def test_a_vm_that_vanishes_ends_with_its_record(two_against_one):
+def test_the_record_of_a_vanished_vm_is_removed(two_against_one):
     two_against_one.rounds(4)
     gone = two_against_one.inventory.vms[2]
     two_against_one.inventory.vms = two_against_one.inventory.vms[:2]
@@ -306,7 +306,7 @@ def test_a_node_without_vms_has_empty_rounds(tmp_path):
     assert len(done.incarnations) == 0
 
 
-def test_a_problem_of_the_inventory_is_in_the_round(two_against_one):
+def test_a_round_reports_problems_of_the_inventory(two_against_one):
     two_against_one.inventory.problem = 'libvirt is away'
     done = two_against_one.rounds(2)
     assert 'libvirt is away' in done.errors
@@ -339,7 +339,7 @@ def large_host(tmp_path):
     return host
 
 
-def test_large_vms_are_not_written_where_no_vm_waits(tmp_path):
+def test_large_vms_without_waiting_vms_are_not_written(tmp_path):
     host = large_host(tmp_path)
     host.cpu.wants = {'a-1': 0.1, 'a-2': 0.1, 'b-3': 0.1}
     assert host.rounds(4).tally.changed == 0

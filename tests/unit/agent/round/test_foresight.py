@@ -77,7 +77,7 @@ def look(measured, policy=None):
     return foreseer().of_node(measured, chosen, RATIOS, NONE)
 
 
-def test_policies_without_foresight_cost_nothing(measured):
+def test_policies_without_foresight_compute_no_foresight_input(measured):
     found = foreseer().of_node(
         measured, feedback.FeedbackPolicy(), RATIOS, NONE
     )
@@ -113,7 +113,7 @@ def test_heaviness_of_now_is_foreseen_as_it_was_in_the_round(measured):
     assert known.weigh(used)[rows] == pytest.approx(measured.heaviness)
 
 
-def test_while_next_to_nothing_changes_the_knowledge_is_the_same(measured):
+def test_nearly_unchanged_rounds_give_the_same_foresight_input(measured):
     made, policy = foreseer(), foresight.ForesightPolicy()
     first, second = (
         made.of_node(measured, policy, RATIOS, NONE).views[0].knowledge
@@ -148,7 +148,7 @@ LOSSY = [False] * 3 + [True, False, False] * 20
 SILENT = [True] * 4
 
 
-def test_wants_of_a_node_whose_reports_get_lost_count_for_longer(tmp_path):
+def test_wants_of_a_node_with_lost_reports_count_for_longer(tmp_path):
     measured = silenced(tmp_path, WithPeer(), LOSSY + SILENT)
     # What bob uses there counts no longer, but what he wants there does.
     assert measured.ownership.users == ('bob',)
@@ -230,7 +230,7 @@ def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
 
 
 @WEIGHED
-def test_a_search_without_time_goes_on_in_the_next_round(
+def test_a_search_that_ran_out_of_time_continues_in_the_next_round(
     measured, which, monkeypatch
 ):
     monkeypatch.setattr(decide_foresight, 'STEPS', 2)
@@ -244,7 +244,7 @@ def test_a_search_without_time_goes_on_in_the_next_round(
     assert sharpness[-1] == maxmin.SHARPEST
 
 
-def test_a_metric_that_raises_is_blamed(measured):
+def test_a_metric_that_raises_during_foresight_is_named(measured):
     broken = with_metric(measured, 'cells', lambda weigh: lambda used: 1 / 0)
     name = measured.knowledge().knowledge.metric
     with pytest.raises(exception.PluginMisbehaved, match=name):

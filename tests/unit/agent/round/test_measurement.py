@@ -53,7 +53,7 @@ def cpus(made, *vms, seconds=10.0, **changes):
 OTHER = ('b', 0.5, 0.5)
 
 
-def test_a_moment_of_waiting_is_no_wish(made):
+def test_waiting_in_one_interval_adds_no_want(made):
     assert cpus(made, ('a', 0.4, 0.0)) == [0.4]
     assert cpus(made, ('a', 0.4, 0.5)) == [0.4]
     assert cpus(made, ('a', 0.4, 0.0)) == [0.4]
@@ -80,7 +80,7 @@ def test_wants_of_all_users_are_met_where_cpus_are_idle(made):
     assert found == [0.4]
 
 
-def test_many_that_want_little_want_more_from_the_second_interval_on(made):
+def test_many_small_waiting_vms_want_more_from_the_second_interval(made):
     vms = [(f'vm{number}', 0.05, 0.5) for number in range(40)]
     assert cpus(made, *vms) == [0.05] * 40
     assert cpus(made, *vms) == pytest.approx([0.1] * 40)
@@ -93,7 +93,7 @@ def test_a_wait_is_remembered_of_the_same_vm_alone(made):
     assert found.waiting.nodes.tolist() == [True]
 
 
-def test_a_node_without_vms_is_judged(made):
+def test_wants_of_a_node_without_vms_are_empty(made):
     nobody = usage_model.Usage(
         10.0, (), np.zeros((0, len(R))), np.zeros(0, bool), np.zeros(0)
     )
@@ -102,7 +102,7 @@ def test_a_node_without_vms_is_judged(made):
     assert found.waiting.nodes.tolist() == [False]
 
 
-def test_a_vm_that_rested_for_an_interval_wants_as_much_as_before(made):
+def test_a_vm_idle_for_one_interval_keeps_its_earlier_want(made):
     for stall in (0.5, 0.5, 0.0):
         made.judge(interval(('a', 0.5, stall), OTHER))
     assert cpus(made, ('a', 0.5, 0.5), OTHER) == pytest.approx([1, 1])
@@ -122,7 +122,7 @@ def test_a_live_migrated_vm_wants_all_from_the_first_interval(made):
         assert cpus(made, ('a', 0.5, 0.5), OTHER)[0] == 1.0
 
 
-def test_a_pause_of_a_vm_is_no_past_of_its_wants(made):
+def test_wants_ignore_the_time_of_a_paused_vm(made):
     for _ in range(2):
         cpus(made, ('a', 0.5, 0.5), OTHER)
     for _ in range(2):

@@ -9,6 +9,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.agent.round import elsewhere
 from nova_fairness.agent.round import preview
 from nova_fairness.model import report
 from nova_fairness.model import resources
@@ -71,7 +72,7 @@ def would_get(said):
 @pytest.mark.parametrize('policy', ['feedback', 'foresight'])
 @pytest.mark.parametrize('metric', METRICS)
 @pytest.mark.parametrize('first', [1.0, 0.2])
-def test_foreseen_changes_come_when_they_are_enforced(
+def test_previewed_changes_occur_when_enforced(
     made, told, policy, metric, first
 ):
     observing = made('observing', policy=policy, enforce=False)
@@ -89,7 +90,7 @@ def test_foreseen_changes_come_when_they_are_enforced(
     )
 
 
-def test_the_places_of_the_original_are_foreseen_too(made, told):
+def test_the_thesis_policy_can_be_previewed(made, told):
     observing = made('observing', policy='thesis', enforce=False)
     [said] = told(observing, 'GreedinessMetric')
     enforcing = made('enforcing', policy='thesis', metric='GreedinessMetric')
@@ -99,7 +100,7 @@ def test_the_places_of_the_original_are_foreseen_too(made, told):
     )
 
 
-def test_a_pair_that_never_stands_still_is_told(made, told):
+def test_a_preview_reports_a_policy_that_does_not_settle(made, told):
     host = made('observing', policy='thesis', enforce=False)
     [said] = told(host, 'DominantShareMetric')
     assert not said['settled']
@@ -138,7 +139,7 @@ def test_two_previews_of_a_host_within_seconds_agree(seen, metric):
             assert one[key] == pytest.approx(other[key], abs=NEAR_CPUS)
 
 
-def test_a_change_that_differs_between_rounds_has_a_spread(seen):
+def test_a_previewed_change_that_varies_between_rounds_has_a_spread(seen):
     said = seen(1)
     assert said['problem'] == preview.NOT_MEASURED
     said = seen(2)
@@ -157,7 +158,7 @@ def test_only_rounds_of_the_last_minutes_count(seen):
     assert seen(count + 9)['sampled_rounds_count'] == count
 
 
-def test_one_of_many_short_rounds_counts(made):
+def test_a_preview_uses_one_of_many_short_rounds(made):
     host = made('observing', enforce=False)
     previewer = preview.Previewer(host.cycle._parts.decision._scales)
     done = host.rounds(3)
@@ -171,14 +172,14 @@ def test_one_of_many_short_rounds_counts(made):
     assert [each.wall_s for each in previewer._samples] == [500]
 
 
-def test_without_an_earlier_round_there_is_no_spread(made, told):
+def test_a_preview_without_earlier_rounds_has_no_spread(made, told):
     [said] = told(made('observing', enforce=False), METRICS[1])
     assert said['sampled_rounds_count'] == 1
     for one in (*said['instances'], *said['users'].values()):
         assert one['change_spread_cpus'] is None
 
 
-def test_a_vm_that_was_not_there_counts_as_it_is_now(made):
+def test_a_preview_treats_new_vms_as_they_are_now(made):
     host = made('observing', enforce=False)
     previewer = preview.Previewer(host.cycle._parts.decision._scales)
     done = host.rounds(3)
@@ -221,7 +222,7 @@ def test_an_exempt_vm_is_not_written(made, told):
     assert unwritten == [True, False, False]
 
 
-def test_best_effort_vms_are_foreseen_to_have_the_rest(made, told):
+def test_a_preview_gives_best_effort_vms_the_spare_cpu_time(made, told):
     host = made('spare')
     host.best_effort.add('a-2')
     (said,) = told(host, 'DominantShareMetric')
@@ -232,7 +233,7 @@ def test_best_effort_vms_are_foreseen_to_have_the_rest(made, told):
         assert found[uuid]['would_get_cpus'] == pytest.approx(0.5, abs=0.02)
 
 
-def test_preferences_of_owners_count(made, told):
+def test_a_preview_respects_preferences_of_owners(made, told):
     host = made('observing', enforce=False)
     [said] = told(host, 'DominantShareMetric', preferences={'a-1': 3.0})
     one, other, _ = would_get(said)
@@ -267,7 +268,7 @@ class FakeOthers(fake_host.base.LoopbackExchange):
 
 
 @pytest.mark.parametrize('metric', METRICS[:3])
-def test_use_of_users_on_other_nodes_counts(made, told, metric):
+def test_a_preview_counts_use_on_other_nodes(made, told, metric):
     alone = made('alone', enforce=False)
     among = made('among', enforce=False, exchange=FakeOthers())
     [first], [second] = told(alone, metric), told(among, metric)
@@ -287,19 +288,21 @@ def test_only_users_with_vms_elsewhere_are_heavy_there(made):
     bob = done.measured.ownership.users.index('bob')
     for heavy in (
         preview._reported_elsewhere(start, given),
-        preview._estimated_elsewhere(start, given, metric),
+        elsewhere.estimated_elsewhere(
+            done.node.host, done.metric, done.measured, given.totals, metric
+        ),
     ):
         assert np.flatnonzero(heavy).tolist() == [bob]
 
 
-def test_before_anything_is_measured_that_is_said(made, told):
+def test_a_preview_before_the_first_measurement_says_so(made, told):
     host = made('observing', enforce=False)
     [said] = told(host, 'DominantShareMetric', done=host.rounds(1))
     assert said['problem'] == preview.NOT_MEASURED
     assert (said['users'], said['instances']) == ({}, [])
 
 
-def test_a_node_that_cannot_steer_the_cpu_says_so(made):
+def test_a_preview_on_a_node_without_cpu_control_says_so(made):
     host = made('observing', enforce=False)
     [said] = preview.Previewer({}).previews(
         host.rounds(3), host.settings, {}, ['UniformMetric']
@@ -320,7 +323,7 @@ class Wild(plugins.metric.Metric):
         raise ZeroDivisionError('by the test')
 
 
-def test_a_metric_that_fails_is_named_and_not_asked_again_soon(
+def test_a_preview_names_a_failing_metric_and_skips_it_for_a_while(
     made, monkeypatch
 ):
     host, wild, now = made('observing', enforce=False), Wild(), [0.0]
@@ -340,7 +343,7 @@ def test_a_metric_that_fails_is_named_and_not_asked_again_soon(
     assert host.cycle._parts.guard.quarantined == {}
 
 
-def test_a_round_that_does_not_tell_enough_is_refused(made):
+def test_a_preview_refuses_an_incomplete_round(made):
     host = made('observing', enforce=False)
     done = host.rounds(3)
     poor = dataclasses.replace(done.measured, wanted=None)
@@ -362,7 +365,7 @@ def test_a_round_that_does_not_tell_enough_is_refused(made):
         )
 
 
-def test_other_contended_resources_are_named(tmp_path):
+def test_a_preview_names_other_contended_resources(tmp_path):
     scale = fake_host.FakeScale(
         resources.ResourceControl.MEMORY, ['a-1', 'b-3']
     )

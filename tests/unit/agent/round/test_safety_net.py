@@ -29,7 +29,7 @@ def host(tmp_path, monkeypatch):
     return fake_host.FakeHost(tmp_path, *vms)
 
 
-def test_weights_that_do_harm_become_neutral(host):
+def test_harmful_weights_become_neutral(host):
     done = host.rounds(4)
     assert done.decided.safety_net.harm > safety_net.MARGIN
     assert host.shares('a-1')[0] > host.shares('b-3')[0]
@@ -39,7 +39,7 @@ def test_weights_that_do_harm_become_neutral(host):
     assert done.decided.weights[:, CPU] == pytest.approx(1)
 
 
-def test_the_log_tells_once_which_users_are_harmed(host, caplog):
+def test_the_log_names_harmed_users_once(host, caplog):
     host.rounds(SOON + 5)
     (said,) = [each for each in caplog.records if 'returned' in each.message]
     assert said.levelno == logging.WARNING
@@ -49,7 +49,7 @@ def test_the_log_tells_once_which_users_are_harmed(host, caplog):
     assert 'user b has' in said.message
 
 
-def test_the_control_says_that_it_does_not_steer_and_until_when(host):
+def test_a_neutral_control_reports_until_when_it_does_not_steer(host):
     done = host.rounds(SOON)
     control = done.controls[resources.ResourceControl.CPU]
     assert not control.works
@@ -57,7 +57,7 @@ def test_the_control_says_that_it_does_not_steer_and_until_when(host):
     assert 'rounds' in control.why
 
 
-def test_the_policy_decides_again_after_the_rest(host, caplog):
+def test_the_policy_decides_again_after_the_neutral_time(host, caplog):
     caplog.set_level(logging.INFO)
     done = host.rounds(SOON)
     done = host.rounds(done.decided.safety_net.rest)
@@ -75,7 +75,7 @@ def shown(collector):
     }
 
 
-def test_returns_are_counted_and_shown(host):
+def test_returns_to_neutral_are_counted_as_a_metric(host):
     collector = metrics.RoundCollector()
     for _ in range(SOON):
         collector.add(host.rounds(1))
@@ -91,33 +91,33 @@ def test_returns_are_counted_and_shown(host):
     [{'safety_net': False}, {'enforce': False}, {'controls': frozenset()}],
     ids=['switched off', 'only observing', 'the CPU is not steered'],
 )
-def test_nothing_is_judged_where_no_weights_are_to_be_judged(host, options):
+def test_harm_is_judged_only_where_weights_are_enforced(host, options):
     host.change(**options)
     done = host.rounds(SOON)
     assert done.decided.safety_net is None
     assert done.decided.weights[0, CPU] > 1
 
 
-def test_another_policy_has_another_chance(host):
+def test_a_new_policy_starts_without_a_neutral_time(host):
     assert host.rounds(SOON).decided.safety_net.rest
     host.change(policy='another')
     assert not host.rounds(1).decided.safety_net.rest
 
 
-def test_a_reset_gives_another_chance(host):
+def test_a_reset_ends_the_neutral_time(host):
     assert host.rounds(SOON).decided.safety_net.rest
     host.cycle.reset()
     assert not host.rounds(1).decided.safety_net.rest
 
 
-def test_the_default_policy_is_left_alone(tmp_path):
+def test_the_safety_net_does_not_interrupt_the_default_policy(tmp_path):
     vms = [fake_host.vm(name, name[0]) for name in NAMES]
     host = fake_host.FakeHost(tmp_path, *vms, policy='foresight')
     found = [host.rounds(1).decided for _ in range(40)]
     assert not any(each.safety_net.rest for each in found if each)
 
 
-def test_the_original_is_left_as_it_was(tmp_path):
+def test_the_safety_net_does_not_change_the_thesis_policy(tmp_path):
     vms = [fake_host.vm(name, name[0]) for name in NAMES]
     host = fake_host.FakeHost(
         tmp_path, *vms, policy='thesis', metric='GreedinessMetric'
@@ -147,7 +147,7 @@ def test_a_user_with_less_use_is_lighter(host, name):
     assert less[0] < measured.heaviness[0]
 
 
-def test_heaviness_that_cannot_be_weighed_again_stays(host):
+def test_heaviness_that_cannot_be_computed_again_is_kept(host):
     measured = dataclasses.replace(host.rounds(4).measured, basis=None)
     metric = plugins.load_metric('DominantShareMetric')
     found = agent_net.heaviness_with_less_cpu(measured, metric, np.ones(3))

@@ -70,7 +70,7 @@ def test_a_resource_is_not_contended_if_only_one_vm_wants_more(node):
 
 
 @pytest.mark.parametrize('broken', ['control', 'scale'])
-def test_one_that_fails_stops_no_other(node, broken, caplog):
+def test_a_failing_control_does_not_stop_others(node, broken, caplog):
     (node.disk if broken == 'control' else node.disk_scale).fails = True
     done = node.host.rounds(6)
     assert node.host.shares('b-3')[0] > 1100
@@ -82,13 +82,13 @@ def test_one_that_fails_stops_no_other(node, broken, caplog):
     assert done.controls[CPU].works
 
 
-def test_one_that_fails_says_so_a_few_times_a_round_not_for_each_vm(node):
+def test_a_failing_control_logs_a_few_errors_per_round(node):
     node.disk.fails = True
     done = node.host.rounds(3)
     assert 0 < len(done.errors) <= 5
 
 
-def test_one_that_recovers_is_steered_again(node):
+def test_a_recovered_control_is_steered_again(node):
     node.disk.fails = True
     node.host.rounds(3)
     node.disk.fails = False
@@ -113,7 +113,7 @@ def test_an_unsteered_control_gets_back_the_values_it_had(node):
     assert done.tally.drifted == 0
 
 
-def test_others_may_change_controls_that_are_not_steered(node):
+def test_changes_of_unsteered_controls_by_others_are_kept(node):
     node.host.change(controls=frozenset({CPU}))
     node.host.rounds(3)
     node.disk.held[node.keys[0]] = 777
@@ -143,7 +143,7 @@ def test_drift_of_each_control_is_repaired(node):
     assert node.disk.held[node.keys[2]] > 100
 
 
-def test_a_stop_restores_all_and_releases_shared_groups(node):
+def test_a_stop_restores_all_controls_and_releases_shared_groups(node):
     node.host.rounds(8)
     node.disk.calls.clear()
     outcomes = node.host.cycle.restore()
@@ -154,7 +154,7 @@ def test_a_stop_restores_all_and_releases_shared_groups(node):
     assert node.host.found.values == {}
 
 
-def test_a_pause_restores_all(node):
+def test_a_pause_restores_all_controls(node):
     node.host.rounds(8)
     node.host.cycle.paused = True
     done = node.host.rounds(1)
@@ -163,7 +163,7 @@ def test_a_pause_restores_all(node):
     assert node.units(node.disk) == [100] * 3
 
 
-def test_an_exempt_vm_is_exempt_from_all(node):
+def test_an_exempt_vm_is_exempt_from_all_controls(node):
     node.host.rounds(8)
     node.host.change(exempt=frozenset({'bob'}))
     node.host.rounds(3)
@@ -215,7 +215,7 @@ def test_each_control_has_its_own_ratio_and_step(tmp_path):
     assert last.max() / last.min() <= 1.44 + 1e-9
 
 
-def test_an_owner_divides_the_own_part(tmp_path):
+def test_preferences_divide_the_share_of_their_owner(tmp_path):
     node = Node(tmp_path)
     node.host.preferences = {'a-1': 3.0}
     done = node.host.rounds(12)
@@ -227,7 +227,7 @@ def test_an_owner_divides_the_own_part(tmp_path):
     assert done.decided.preference.tolist() == [3.0, 1.0, 1.0]
 
 
-def test_a_preference_that_ends_leaves_equal_parts(tmp_path):
+def test_vms_get_equal_shares_after_a_preference_ends(tmp_path):
     node = Node(tmp_path)
     node.host.preferences = {'a-1': 3.0}
     node.host.rounds(10)
@@ -249,7 +249,7 @@ def test_vms_of_other_users_are_not_touched_by_preferences_of_an_owner(
     assert one == pytest.approx(other, rel=0.05)
 
 
-def test_a_found_knob_has_the_value_of_the_record(node):
+def test_the_record_gives_the_found_value_of_a_knob(node):
     node.host.rounds(4)
     knob = allocation.Knob(node.keys[2], DISK)
     assert node.host.found.values[knob] == 100

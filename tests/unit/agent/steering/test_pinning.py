@@ -29,7 +29,7 @@ NOWHERE = {name: [] for name in NAMES}
 BY_RATE = {'d-4': [0], 'c-3': [2], 'b-2': [2], 'a-1': [0]}
 
 
-def test_each_core_is_as_dear_as_can_be(tmp_path):
+def test_cores_are_shared_by_balanced_spending_rates(tmp_path):
     host = made(tmp_path)
     host.rounds(2)
     assert where(host) == BY_RATE
@@ -43,14 +43,14 @@ def test_pins_follow_rates_in_the_next_round(tmp_path):
     assert where(host) == {'a-1': [0], 'b-2': [2], 'c-3': [2], 'd-4': [2]}
 
 
-def test_without_rates_each_core_has_as_many(tmp_path):
+def test_without_rates_vcpus_are_spread_evenly_over_cores(tmp_path):
     host = made(tmp_path)
     host.rates = {}
     host.rounds(2)
     assert sorted(host.pins.pins.values()) == [0, 0, 2, 2]
 
 
-def test_vcpus_of_one_vm_meet_only_if_they_must(tmp_path):
+def test_vcpus_of_one_vm_share_a_core_only_if_necessary(tmp_path):
     wide = fake_host.vm('d-4', 'd')
     wide = dataclasses.replace(
         wide, instance=dataclasses.replace(wide.instance, vcpus=3)
@@ -71,7 +71,7 @@ OFF = {
 
 
 @pytest.mark.parametrize('options', OFF.values(), ids=OFF)
-def test_all_go_when_this_is_off(tmp_path, options):
+def test_all_pins_are_released_when_pinning_is_disabled(tmp_path, options):
     host = made(tmp_path)
     host.rounds(2)
     assert where(host) == BY_RATE
@@ -80,27 +80,27 @@ def test_all_go_when_this_is_off(tmp_path, options):
     assert where(host) == NOWHERE
 
 
-def test_no_vm_is_pinned_unless_it_is_configured(tmp_path):
+def test_no_vm_is_pinned_unless_pinning_is_configured(tmp_path):
     host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'a'))
     host.rounds(3)
     assert where(host) == NOWHERE
 
 
-def test_all_go_when_the_agent_ends(tmp_path):
+def test_all_pins_are_released_when_the_agent_ends(tmp_path):
     host = made(tmp_path)
     host.rounds(2)
     host.cycle.restore()
     assert where(host) == NOWHERE
 
 
-def test_pins_of_another_agent_go_at_once():
+def test_pins_of_an_earlier_agent_are_released_at_once():
     pins = fake_host.FakePins()
     pins.pins = {('left/1/1', 0): 0}
     pinning.Pinning(pins)
     assert pins.pins == {}
 
 
-def test_a_vm_that_is_left_alone_is_not_pinned(tmp_path):
+def test_an_exempt_vm_is_not_pinned(tmp_path):
     vms = [
         fake_host.vm('a-1', 'a'),
         fake_host.vm('b-2', 'b', dedicated_cpus=True),

@@ -90,7 +90,7 @@ def test_limits_of_another_agent_are_lifted_at_once(throttle):
     assert throttle.limits == {}
 
 
-def test_the_lighter_weight_is_limited_where_the_process_hands_in(throttle):
+def test_the_vm_with_less_weight_gets_an_io_limit(throttle):
     play(throttling.Throttling(throttle, is_on=True))
     assert throttle.limits == {(VMS[0].key, '253:0'): (27_525_120, MIB)}
 
@@ -103,7 +103,7 @@ CASES = {
 
 
 @pytest.mark.parametrize('options', CASES.values(), ids=CASES)
-def test_no_vm_is_limited_when(throttle, options):
+def test_no_io_limit_is_set_in_this_situation(throttle, options):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
     assert throttle.limits
@@ -111,19 +111,19 @@ def test_no_vm_is_limited_when(throttle, options):
     assert throttle.limits == {}
 
 
-def test_no_vm_is_limited_unless_configured(throttle):
+def test_no_io_limit_is_set_unless_configured(throttle):
     play(throttling.Throttling(throttle, is_on=False))
     assert throttle.limits == {}
 
 
-def test_limits_go_when_nothing_is_known(throttle):
+def test_io_limits_are_lifted_without_measurements(throttle):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
     made.apply(None, None, used(), np.ones(2))
     assert throttle.limits == {}
 
 
-def test_limits_go_when_rows_do_not_match(throttle):
+def test_io_limits_are_lifted_when_rows_do_not_match(throttle):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
     other = dataclasses.replace(used(), incarnations=VMS[:1])
@@ -131,7 +131,7 @@ def test_limits_go_when_rows_do_not_match(throttle):
     assert throttle.limits == {}
 
 
-def test_limits_go_at_the_end(throttle):
+def test_io_limits_are_lifted_when_the_agent_ends(throttle):
     made = throttling.Throttling(throttle, is_on=True)
     play(made)
     assert made.stop() == ()

@@ -37,7 +37,7 @@ def wanted(cpus, interval_s=10.0):
     return amounts
 
 
-def test_means_are_of_a_history_and_the_newest_counts_most():
+def test_means_weigh_the_newest_interval_most():
     watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
         watched.add(interval({'a': 1.0}), wanted([2.0]))
@@ -54,7 +54,7 @@ def test_means_are_of_a_history_and_the_newest_counts_most():
     assert told.wanted == pytest.approx(2.0 / 3.0, rel=0.1)
 
 
-def test_an_unseen_vm_is_not_counted_and_a_gone_vm_is_forgotten():
+def test_means_omit_new_vms_and_drop_ended_vms():
     watched = cpu_shortfall.CpuShortfall(SPEED)
     told = watched.add(interval({'a': 1.0, 'b': 1.0}, [True, False]), None)
     assert {key.partition('/')[0] for key in told} == {'a'}
@@ -70,7 +70,7 @@ def test_use_of_an_unjudged_vm_counts_as_its_wants():
 
 
 @pytest.mark.parametrize(('gone', 'got'), [(0.5, 1.0), (0.01, 0.55)])
-def test_means_of_the_others_begin_again_where_much_has_left(gone, got):
+def test_means_start_anew_after_much_load_has_ended(gone, got):
     watched = cpu_shortfall.CpuShortfall(SPEED)
     for _ in range(90):
         watched.add(interval({'a': 0.5, 'b': gone}), wanted([1.0, 1.0]))

@@ -38,7 +38,7 @@ def test_an_idle_vm_and_its_idle_time_are_known(host):
     assert status.idle_seconds(None, 0.0) == {}
 
 
-def test_only_those_that_were_idle_long_enough_are_told(host):
+def test_only_vms_idle_for_long_enough_are_reported(host):
     done = host.rounds(1000)
     wall = {uuid: -s for uuid, s in idle_s(host, done).items()}
     seen = type(done)(**{**vars(done), 'idle_since': wall})
@@ -71,7 +71,7 @@ def restarted(host, path, gap_s):
     ('gap_s', 'least_s', 'most_s'),
     [(600.0, 10000.0, 11000.0), (4000.0, 0.0, 300.0)],
 )
-def test_a_restart_forgets_nothing_and_a_long_absence_all(
+def test_idle_times_survive_a_restart_but_not_a_long_absence(
     host, tmp_path, gap_s, least_s, most_s
 ):
     host.rounds(1000)
@@ -84,7 +84,7 @@ def test_a_restart_forgets_nothing_and_a_long_absence_all(
 @pytest.mark.parametrize(
     'text', ['{', '[]', '{"a": 1}', '{"a": {"since": "x"}}']
 )
-def test_a_file_that_cannot_be_read_is_said(tmp_path, caplog, text):
+def test_an_unreadable_file_is_reported(tmp_path, caplog, text):
     (tmp_path / 'idle.json').write_text(text)
     host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
     assert 'idle.json cannot be read' in caplog.text

@@ -127,11 +127,11 @@ def test_an_operation_becomes_its_lines(operation, expected):
         ('no-filter', 'eth1', -1, 1),
     ],
 )
-def test_everything_else_is_refused(operation):
+def test_all_other_operations_are_refused(operation):
     assert commands.validation_error(operation) != ''
 
 
-def test_no_operation_names_anything_that_is_not_ours():
+def test_no_operation_touches_foreign_interfaces():
     for name in ('no-root', 'no-class', 'no-filter', 'no-redirect'):
         checks, _ = commands.OPERATIONS[name]
         told = ['eth1', 16, 16][: len(checks)]
@@ -178,7 +178,7 @@ def test_the_helper_makes_nothing_on_interfaces_that_are_not_of_vms(
     assert all('del' in line for _, lines in ran for line in lines)
 
 
-def test_each_failing_line_is_told_of_its_operation(tools):
+def test_each_failing_line_is_reported_for_its_operation(tools):
     ran, said = tools
     said['tc'] = (
         'Cannot find device "eth9"\n'
@@ -212,7 +212,7 @@ def test_a_tool_that_is_missing_fails_all_its_operations(tools):
     assert errors == ['tc: no such file'] * 2
 
 
-def test_too_much_at_once_is_refused(tools, monkeypatch):
+def test_too_many_operations_in_one_call_are_refused(tools, monkeypatch):
     monkeypatch.setattr(privileged_network, 'MAX_OPERATIONS', 1)
     assert all(privileged_network.run([CLASS, CLASS]))
     assert tools[0] == []

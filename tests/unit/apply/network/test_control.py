@@ -150,7 +150,7 @@ def test_a_vm_is_found_without_a_class_and_gets_one_both_ways(host):
         assert tree.classes[leads[mac(2)]].rate == 300_000
 
 
-def test_the_default_class_gets_the_rest_of_the_link(host):
+def test_the_default_class_gets_the_remaining_rate_of_the_link(host):
     host.start('a', 1)
     host.write(a=700_000)
     for tree in host.trees:
@@ -181,7 +181,7 @@ def test_a_change_writes_only_differences(host):
     assert {item[2] for item in host.kernel.done} == {minor, state.REST}
 
 
-def test_the_sum_of_rates_never_exceeds_the_link_on_the_way(host):
+def test_rates_never_exceed_the_link_between_two_states(host):
     host.start('a', 1)
     host.start('b', 2)
     host.write(a=100_000, b=800_000)
@@ -204,7 +204,7 @@ def test_all_interfaces_of_a_vm_share_its_class(host):
     assert len({item.minor for item in filters}) == 1
 
 
-def test_an_interface_that_was_plugged_is_led_to_the_class(host):
+def test_a_hotplugged_interface_gets_the_class_of_its_vm(host):
     host.start('a', 1)
     host.write(a=100_000)
     host.vms.pop('a')
@@ -230,7 +230,7 @@ def test_an_interface_that_was_plugged_is_led_to_the_class(host):
         'ifb',
     ],
 )
-def test_a_change_by_hand_is_seen_and_repaired(host, spoil):
+def test_a_change_by_hand_is_detected_and_repaired(host, spoil):
     host.start('a', 1)
     host.start('b', 2)
     host.write(a=100_000, b=300_000)
@@ -274,7 +274,7 @@ def test_a_vm_that_ended_between_reading_and_writing_harms_no_other(host):
     assert host.read() == {'b': 300_000}
 
 
-def test_a_vm_that_takes_the_place_of_the_last_one_is_led_in(host):
+def test_a_vm_that_replaces_the_last_vm_gets_its_class(host):
     host.start('a', 1)
     host.write(a=100_000)
     host.vms.pop('a')
@@ -294,7 +294,7 @@ def test_a_tap_that_vanished_fails_its_own_vm_only(tap):
     assert done[1].written
 
 
-def test_the_class_of_a_vm_that_ended_goes_with_the_round(host):
+def test_the_class_of_an_ended_vm_is_removed_in_the_next_round(host):
     host.start('a', 1)
     host.start('b', 2)
     host.write(a=100_000, b=300_000)
@@ -304,7 +304,7 @@ def test_the_class_of_a_vm_that_ended_goes_with_the_round(host):
     assert host.read() == {'b': 300_000}
 
 
-def test_a_refusal_of_the_kernel_is_told_of_its_vm_only(uplink):
+def test_a_refusal_of_the_kernel_is_an_error_of_its_vm_only(uplink):
     uplink.start('a', 1)
     uplink.start('b', 2)
     uplink.write(a=100_000, b=300_000)
@@ -316,7 +316,7 @@ def test_a_refusal_of_the_kernel_is_told_of_its_vm_only(uplink):
     assert 'it is broken' in failed['a']
 
 
-def test_the_last_class_takes_the_trees_with_it(host):
+def test_trees_are_removed_with_the_last_class(host):
     host.start('a', 1)
     host.write(a=100_000)
     assert host.write(a=0) == {}
@@ -324,7 +324,7 @@ def test_the_last_class_takes_the_trees_with_it(host):
     assert host.read() == {'a': 0}
 
 
-def test_release_takes_all_away_and_is_idle_afterwards(host):
+def test_release_removes_all_classes_and_can_be_repeated(host):
     host.start('a', 1)
     host.write(a=100_000)
     assert host.control.release() == ()
@@ -334,7 +334,7 @@ def test_release_takes_all_away_and_is_idle_afterwards(host):
     assert host.kernel.done == []
 
 
-def test_an_agent_after_one_that_was_killed_goes_on(host):
+def test_an_agent_continues_with_classes_of_its_killed_predecessor(host):
     host.start('a', 1)
     host.start('b', 2)
     host.write(a=100_000, b=300_000)
@@ -345,7 +345,7 @@ def test_an_agent_after_one_that_was_killed_goes_on(host):
     assert host.kernel.done == []
 
 
-def test_restoring_without_inventory_after_a_kill_takes_all_away(host):
+def test_restore_without_inventory_removes_all_classes(host):
     host.start('a', 1)
     host.start('b', 2)
     host.write(a=100_000, b=300_000)
@@ -358,7 +358,7 @@ def test_restoring_without_inventory_after_a_kill_takes_all_away(host):
 
 
 @pytest.mark.parametrize('text', ['', '{', '[]', '{"version": 1}'])
-def test_without_its_record_ours_is_still_known_by_its_numbers(host, text):
+def test_without_a_record_own_classes_are_recognized_by_number(host, text):
     host.start('a', 1)
     host.write(a=100_000)
     host.record.write_text(text)
@@ -378,7 +378,7 @@ def test_another_layout_than_the_one_before_a_kill_replaces_it(uplink):
     assert uplink.kernel.qdiscs['eth1'] == []
 
 
-def test_switched_off_after_a_kill_nothing_stays(uplink):
+def test_disabling_the_control_after_a_kill_removes_all_classes(uplink):
     uplink.start('a', 1)
     uplink.write(a=100_000)
     uplink.new(layout=network_settings.SteeringKind.OFF)
@@ -413,7 +413,7 @@ def test_foreign_filters_of_the_uplink_are_never_touched(uplink, kind):
     assert uplink.kernel.done == []
 
 
-def test_filters_that_came_later_stay_when_ours_go(uplink):
+def test_foreign_filters_stay_when_own_filters_are_removed(uplink):
     uplink.start('a', 1)
     uplink.write(a=100_000)
     uplink.kernel.redirects['eth1'] = state.IFB_IN, 1
@@ -465,7 +465,7 @@ def test_one_interface_that_cannot_be_steered_leaves_the_others(host):
     assert mac(8) in host.control.without_effect()[key('a')]
 
 
-def test_a_vm_without_any_interface_is_no_trouble(host):
+def test_a_vm_without_interfaces_causes_no_error(host):
     host.put('a', [])
     assert host.read() == {}
     assert host.control.without_effect() == {key('a'): 'it has no interface'}
@@ -479,7 +479,7 @@ def test_a_rate_out_of_range_is_refused(host, rate):
     assert host.is_bare()
 
 
-def test_rates_above_the_link_are_refused_but_shrinking_is_done(host):
+def test_rates_above_the_link_are_refused_except_reductions(host):
     host.start('a', 1)
     host.start('b', 2)
     host.write(a=100_000, b=300_000)
@@ -495,13 +495,13 @@ def test_a_link_of_unknown_speed_is_not_divided(uplink):
     assert 'network_bandwidth' in uplink.control.availability()[1]
 
 
-def test_the_host_has_its_floor(uplink):
+def test_traffic_of_the_host_has_a_minimum_rate(uplink):
     assert uplink.control.capacity == 0.95 * BANDWIDTH
     assert uplink.new(host_rate=2e5).capacity == 800_000
     assert uplink.new(host_rate=9e5).capacity == 500_000
 
 
-def test_at_taps_the_hosts_floor_is_kept_free(tap):
+def test_the_minimum_rate_of_the_host_is_reserved_at_taps(tap):
     assert tap.control.capacity == BANDWIDTH
     tap.new(host_rate=2e5)
     tap.start('a', 1)
@@ -516,7 +516,7 @@ def test_a_record_that_cannot_be_written_keeps_all_from_being_made(host):
     assert host.is_bare()
 
 
-def test_a_helper_that_is_away_fails_all_and_loses_nothing(host):
+def test_an_unavailable_helper_fails_all_changes_and_keeps_the_record(host):
     host.start('a', 1)
     host.write(a=100_000)
     before = host.kernel.run
@@ -530,7 +530,7 @@ def test_a_helper_that_is_away_fails_all_and_loses_nothing(host):
     assert host.read() == {'a': 100_000}
 
 
-def test_a_kernel_that_does_not_answer_is_told(host):
+def test_an_unresponsive_kernel_is_reported(host):
     host.start('a', 1)
     host.read()
 
@@ -578,7 +578,7 @@ def test_the_first_with_an_address_counts_for_its_own_tap_only(host):
     assert host.control.without_effect() == {}
 
 
-def test_of_three_with_one_address_the_first_is_steered(host):
+def test_only_the_first_of_three_vms_with_one_address_is_steered(host):
     host.start('alice', 1)
     host.write(alice=1000)
     copy_of(host, 'bob', 2, [mac(1)])
@@ -593,7 +593,7 @@ def test_of_three_with_one_address_the_first_is_steered(host):
     assert set(host.read()) == {'bob', 'carol', 'dan'}
 
 
-def test_an_address_that_is_taken_at_run_time_moves_no_class(host):
+def test_an_address_copied_at_run_time_changes_no_class(host):
     host.start('alice', 1)
     host.start('bob', 2)
     assert host.write(alice=1000, bob=1000) == {}
@@ -605,7 +605,7 @@ def test_an_address_that_is_taken_at_run_time_moves_no_class(host):
     assert key('bob') in host.control.without_effect()
 
 
-def test_a_vm_has_no_class_to_begin_with():
+def test_a_new_vm_has_no_class():
     control = network.NetworkClasses(
         network_settings.NetworkSettings(),
         list,

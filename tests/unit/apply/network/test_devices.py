@@ -127,7 +127,7 @@ def test_further_uplinks_count_only_if_root_alone_names_them(
     assert devices.read_allowed_uplinks(allowed) == set()
 
 
-def test_a_pipe_in_the_place_of_the_named_uplinks_holds_nothing_up(
+def test_a_pipe_in_place_of_the_uplinks_file_does_not_block(
     tmp_path, monkeypatch
 ):
     pipe = tmp_path / 'uplinks'

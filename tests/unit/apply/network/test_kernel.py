@@ -43,7 +43,7 @@ def u32(kind, number):
         ('pfifo', 0x10001, (), ('other', (0, 0))),
     ],
 )
-def test_a_qdisc_is_read(kind, parent, blocks, expected):
+def test_a_qdisc_message_is_parsed(kind, parent, blocks, expected):
     more = [u32(13 + place, block) for place, block in enumerate(blocks)]
     found = kernel.parse_qdisc(
         message(7, 0xFA120000, parent, 2, text(1, kind), *more)
@@ -60,7 +60,7 @@ def parms(rate, ceil, quantum):
     )
 
 
-def test_a_class_is_read():
+def test_a_class_message_is_parsed():
     found = kernel.parse_class(
         message(7, 0xFA120010, 1, 0, text(1, 'htb'), nested(2, parms(5, 6, 7)))
     )
@@ -113,7 +113,7 @@ def link():
     return message(7, 0x80000800, 0, 0xFA120003, text(1, 'u32'), options)
 
 
-def test_filters_of_addresses_are_read():
+def test_filters_by_mac_address_are_parsed():
     tree = kernel.parse_tree(
         {},
         [
@@ -134,7 +134,7 @@ def test_filters_of_addresses_are_read():
     assert tree.foreign == 0
 
 
-def test_filters_of_others_are_counted_and_no_more():
+def test_foreign_filters_are_only_counted():
     tree = kernel.parse_tree(
         {},
         [
@@ -167,11 +167,11 @@ def redirect(number, preference=0xFA12, kind='mirred'):
         ([redirect(9, preference=1)], ('', 1)),
     ],
 )
-def test_where_everything_is_sent_is_read(messages, expected):
+def test_a_redirection_filter_is_parsed(messages, expected):
     assert kernel.parse_redirect(messages, {9: 'nfair-in'}) == expected
 
 
-def test_a_message_that_is_cut_off_is_no_endless_loop():
+def test_a_truncated_message_is_refused_without_endless_loop():
     broken = struct.pack('=HH', 0, 1) + bytes(8)
     found = kernel.parse_class(message(7, 0xFA120010, 1, 0, broken))
     assert found[1] == state.Class(0, 0, 0)

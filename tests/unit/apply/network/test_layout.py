@@ -120,12 +120,14 @@ def no_bridge(net):
         (no_bridge, (KINDS.TAP, '')),
     ],
 )
-def test_the_host_decides_where(net, build, expected):
+def test_the_layout_follows_from_the_interfaces_of_the_host(
+    net, build, expected
+):
     build(net)
     assert chosen(net) == expected
 
 
-def test_configuration_decides_against_the_host(net):
+def test_a_configured_layout_overrides_the_host(net):
     open_vswitch(net)
     assert chosen(net, 'uplink') == (KINDS.UPLINK, 'eth1')
     assert chosen(net, 'auto', 'eth7') == (KINDS.UPLINK, 'eth7')
@@ -176,7 +178,7 @@ def test_a_macvtap_over_the_uplink_is_steered_there_and_not_at_taps(net):
     assert 'macvtap' in why
 
 
-def test_another_bridge_is_named(net):
+def test_a_tap_on_another_bridge_is_named(net):
     two_ports(net)
     net.add('tap2', master='br1', tun=True)
     nic = instance.Nic('52:54:00:00:00:01', 'bridge', 'tap2')
@@ -220,7 +222,7 @@ def test_only_a_queueing_made_by_the_kernel_may_be_replaced(root, ours):
     assert (network_layout.obstacle(layout, kernel) == '') is ours
 
 
-def test_an_uplink_that_is_away_is_told():
+def test_a_missing_uplink_is_reported():
     layout = network_layout.NetworkLayout(KINDS.UPLINK, 'eth1', '')
     assert 'does not exist' in network_layout.obstacle(layout, NO_KERNEL)
 

@@ -25,7 +25,7 @@ def joined(members, key, *nics, rate=1000):
     }
 
 
-def test_each_vm_has_a_number_of_its_own_and_freed_ones_are_used_again():
+def test_each_vm_has_a_unique_number_and_freed_numbers_are_reused():
     found = joined({}, 'a', nic(1))
     found = joined(found, 'b', nic(2))
     assert [item.minor for item in found.values()] == [16, 17]
@@ -117,7 +117,7 @@ def test_an_address_of_two_vms_without_a_tap_counts_for_neither():
     assert filters_of(target, 'up0') == []
 
 
-def test_when_numbers_run_out_it_is_said(monkeypatch):
+def test_exhausted_class_numbers_are_reported(monkeypatch):
     monkeypatch.setattr(state, 'LAST_MINOR', state.FIRST_MINOR)
     found = joined({}, 'a', nic(1))
     with pytest.raises(exception.WriteRefused, match='class'):
@@ -186,7 +186,7 @@ def target(*rates, where='uplink'):
 
 @pytest.mark.parametrize('where', WHERE)
 @pytest.mark.parametrize('rates', [(), (1000,), (1000, 500_000, 2000)])
-def test_steps_that_were_done_are_not_planned_again(where, rates):
+def test_completed_steps_are_not_planned_again(where, rates):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     wanted = target(*rates, where=where)
     steps = plan.plan_steps(kernel.read(), wanted, '')
@@ -196,7 +196,7 @@ def test_steps_that_were_done_are_not_planned_again(where, rates):
 
 @pytest.mark.parametrize('where', WHERE)
 @pytest.mark.parametrize('before', WHERE)
-def test_another_place_replaces_the_earlier_one(where, before):
+def test_a_new_layout_replaces_the_earlier_layout(where, before):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     for name in (before, where):
         wanted = target(1000, 2000, where=name)
@@ -209,7 +209,7 @@ def test_another_place_replaces_the_earlier_one(where, before):
 
 
 @pytest.mark.parametrize('where', WHERE)
-def test_an_empty_plan_leaves_nothing(where):
+def test_an_empty_plan_removes_all_classes(where):
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     for wanted in (target(1000, 2000, where=where), target(where=where)):
         steps = plan.plan_steps(kernel.read(), wanted, 'eth1')
@@ -235,7 +235,7 @@ def test_each_step_names_its_vm():
     }
 
 
-def test_a_class_goes_after_its_filters():
+def test_a_class_is_removed_after_its_filters():
     kernel = fake_network.FakeNetwork('eth1', 'tap')
     kernel.run(
         item for _, item in plan.plan_steps(kernel.read(), target(5000), '')
@@ -281,25 +281,25 @@ def test_weights_hold_beside_a_vm_that_is_very_slow(slow, fast):
     assert found[slow] <= max(2000, found[fast] * slow / fast * 1.01)
 
 
-def test_the_rest_of_the_link_keeps_its_part_beside_slow_vms():
+def test_the_default_class_keeps_its_rate_beside_slow_vms():
     found = quanta(1000, 10**6, link=10**8)
     rest = max(found)
     assert found[rest] < 1 << 24
     assert found[rest] == pytest.approx(found[10**6] * rest / 10**6, rel=0.01)
 
 
-def test_small_changes_leave_the_quanta_alone():
+def test_small_rate_changes_keep_the_quanta():
     assert plan.quantum_time([500_000]) == plan.quantum_time(
         [501_000, 900_000]
     )
 
 
 @pytest.mark.parametrize('rate', [1000, 10**6, 10**10])
-def test_a_burst_bears_late_timers(rate):
+def test_a_burst_covers_late_timers(rate):
     assert plan.burst(rate) >= max(16000, 0.002 * rate)
 
 
-def test_foreign_trees_and_filters_are_nobodys_business():
+def test_foreign_trees_and_filters_are_ignored():
     kernel = fake_network.FakeNetwork('eth0', 'eth1', 'tap')
     kernel.add_qdisc('eth0', 'htb', 1, 'root')
     kernel.add_qdisc('tap', 'ingress', 0xFFFF, 'ingress')
@@ -309,6 +309,6 @@ def test_foreign_trees_and_filters_are_nobodys_business():
     assert plan.plan_steps(kernel.read(), target(), 'tap') == ()
 
 
-def test_the_rest_never_goes_below_something():
+def test_the_default_class_keeps_a_minimum_rate():
     tree = plan.wanted_tree(target(LINK))
     assert tree.classes[state.REST].rate == 1

@@ -26,12 +26,12 @@ def record(path, boot_id='this'):
     return trees.NetworkRecord(path, boot_id)
 
 
-def test_a_saved_record_is_found_again(path):
+def test_a_saved_record_of_classes_is_read_back(path):
     record(path).save(CONTENT)
     assert record(path).load() == CONTENT
 
 
-def test_another_boot_begins_again(path):
+def test_a_record_of_an_earlier_boot_is_dropped(path):
     record(path, 'last').save(CONTENT)
     assert record(path).load() == trees.EMPTY_RECORD
 
@@ -54,12 +54,12 @@ def test_an_unreadable_record_counts_as_missing(path, spoil):
 
 
 @pytest.mark.parametrize('text', ['', 'null', '[1]', '{"version": 1}', '\0'])
-def test_a_damaged_file_is_as_if_it_were_not_there(path, text):
+def test_a_damaged_record_file_counts_as_missing(path, text):
     path.write_text(text)
     assert record(path).load() == trees.EMPTY_RECORD
 
 
-def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
+def test_changed_rates_alone_do_not_rewrite_the_record(path, monkeypatch):
     found = record(path)
     found.save(CONTENT)
     path.unlink()
@@ -68,7 +68,9 @@ def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
     assert not path.exists()
 
 
-def test_a_failing_disk_is_told_and_keeps_the_old_record(path, monkeypatch):
+def test_a_failing_disk_is_reported_and_keeps_the_old_record(
+    path, monkeypatch
+):
     found = record(path)
     found.save(CONTENT)
 

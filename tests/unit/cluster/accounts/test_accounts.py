@@ -34,14 +34,14 @@ def epoch(world):
     return world.store.take_over(0, 'one', 1.0)
 
 
-def test_the_shortest_of_all_accounts_above_counts(accounts):
+def test_the_shortest_time_limit_of_all_parent_accounts_counts(accounts):
     granted = accounts.times(900.0)
     assert granted('p', 'ann') == times.RequestLimits(60.0, 600.0)
     assert granted('p', 'bob') == times.RequestLimits(7200.0, 600.0)
     assert granted('other', 'eve') == times.RequestLimits(None, 900.0)
 
 
-def test_a_set_value_counts_before_the_file(accounts, epoch):
+def test_a_set_value_overrides_the_file(accounts, epoch):
     accounts.change('physics', {'time_limit_s': 30.0}, epoch)
     accounts.change('q/eve', {'longest_wait_s': 5.0, 'share': 2.0}, epoch)
     granted = accounts.times(None)
@@ -57,13 +57,13 @@ def test_a_set_value_counts_before_the_file(accounts, epoch):
 
 
 @pytest.mark.parametrize('limit_s', [0.0, -1.0, 1e10, float('nan')])
-def test_a_time_that_is_none_is_refused_whole(accounts, epoch, limit_s):
+def test_an_invalid_time_refuses_the_whole_change(accounts, epoch, limit_s):
     with pytest.raises(exception.BadShares, match='time limit of account'):
         accounts.change('p', {'share': 3.0, 'time_limit_s': limit_s}, epoch)
     assert accounts.present() == FILE
 
 
-def test_a_value_that_was_not_set_is_not_taken_back(accounts, epoch):
+def test_unsetting_an_unset_value_is_refused(accounts, epoch):
     with pytest.raises(exception.UnknownAccount, match='physics'):
         accounts.change('physics', {'time_limit_s': None}, epoch)
 
@@ -163,7 +163,7 @@ def _away(_):
     raise exception.CloudAway('identity answers 503')
 
 
-def test_an_account_that_nothing_is_ever_below_is_refused(world):
+def test_an_account_without_possible_projects_is_refused(world):
     process = world.process()
     process.cycle()
     process.accounts = accounts_module.Accounts(
@@ -181,7 +181,7 @@ def test_an_account_that_nothing_is_ever_below_is_refused(world):
     assert world.store.account_settings().accounts == before
 
 
-def test_settings_of_a_deleted_account_are_taken_back(world, epoch):
+def test_settings_of_a_deleted_account_can_be_removed(world, epoch):
     accounts = accounts_module.Accounts(world.store, exists=_away)
     accounts.change('gone', {'share': 3.0}, epoch)
     accounts.require('gone', {'share': None})

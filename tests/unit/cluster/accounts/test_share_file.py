@@ -51,7 +51,7 @@ def test_a_tree_of_any_depth_is_read(path):
     assert share_file.read(path) == READ
 
 
-def test_times_are_read_in_units(path):
+def test_times_in_the_share_file_have_units(path):
     path.write_text(listed('name: a, time_limit: 12h, longest_wait: 90'))
     assert share_file.read(path) == (
         cluster.Account('a', None, 1.0, 43200.0, 90.0),
@@ -218,8 +218,8 @@ def test_too_many_accounts_are_refused(path, monkeypatch):
         share_file.read(path)
 
 
-def test_it_is_read_again_when_it_changes(path):
-    shares = share_file.watched(path)
+def test_the_share_file_is_read_again_after_a_change(path):
+    shares = share_file.open_watched_file(path)
     before = shares.content()
     assert before == READ
     assert shares.content() is before
@@ -229,7 +229,7 @@ def test_it_is_read_again_when_it_changes(path):
 
 @pytest.mark.parametrize('text', [None, listed('name: a, share: -1')])
 def test_an_unusable_file_leaves_the_earlier_shares(path, caplog, text):
-    shares = share_file.watched(path)
+    shares = share_file.open_watched_file(path)
     if text is None:
         path.unlink()
     else:
@@ -243,7 +243,7 @@ def test_an_unusable_file_leaves_the_earlier_shares(path, caplog, text):
     assert shares.content() == (cluster.Account('b'),)
 
 
-def test_one_that_cannot_be_used_at_the_start_is_refused(path):
+def test_an_unusable_share_file_at_start_is_refused(path):
     path.write_text('nonsense')
     with pytest.raises(exception.BadShares):
-        share_file.watched(path)
+        share_file.open_watched_file(path)

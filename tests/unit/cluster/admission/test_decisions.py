@@ -37,14 +37,14 @@ def waiting(position, why=FULL, reserved=None):
     return cluster.Waiting(position, why, {}, reserved)
 
 
-def test_a_start_leaves_a_line_with_its_hosts(lines):
+def test_a_start_is_logged_with_its_hosts(lines):
     decisions.DecisionLog().log(cluster.Plan((STARTS,), {}))
     assert lines() == [
         f'request r1: start: {STARTS.why.sentence}; hosts: h1, h2'
     ]
 
 
-def test_a_plan_that_changes_nothing_leaves_no_line(lines):
+def test_a_plan_that_changes_nothing_is_not_logged(lines):
     made, plan = decisions.DecisionLog(), cluster.Plan((), {'r1': waiting(1)})
     made.log(plan)
     assert lines() == [f'request r1: waits at position 1: {FULL.sentence}']
@@ -68,7 +68,7 @@ def test_a_plan_that_changes_nothing_leaves_no_line(lines):
         ),
     ],
 )
-def test_another_reason_position_or_reservation_leaves_a_line(
+def test_a_changed_reason_position_or_reservation_is_logged(
     lines, now, expected
 ):
     made = decisions.DecisionLog()
@@ -81,7 +81,7 @@ def test_another_reason_position_or_reservation_leaves_a_line(
         assert line.startswith(begin)
 
 
-def test_a_reservation_that_ends_leaves_a_line(lines):
+def test_an_ended_reservation_is_logged(lines):
     made = decisions.DecisionLog()
     kept = waiting(1, reserved=cluster.Reservation(('h1',)))
     made.log(cluster.Plan((), {'r1': kept}))
@@ -90,14 +90,14 @@ def test_a_reservation_that_ends_leaves_a_line(lines):
     assert lines() == ['request r1: hosts with reserved room: none']
 
 
-def test_no_line_is_made_without_debug(lines, caplog):
+def test_decisions_are_not_formatted_without_debug_logging(lines, caplog):
     caplog.set_level(logging.INFO, decisions.LOG.name)
     decisions.DecisionLog().log(cluster.Plan((STARTS,), {'r1': waiting(1)}))
     assert lines() == []
 
 
 def test_the_scheduler_logs_its_decisions(lines):
-    request = small_cloud.ask('r1', 1)
+    request = small_cloud.waiting_request('r1', 1)
     snapshot = small_cloud.cloud([small_cloud.host('h1', 4)], [request])
     scheduler.Scheduler(planner.plan).plan(snapshot, 100.0)
     assert any(line.startswith('request r1: start: ') for line in lines())

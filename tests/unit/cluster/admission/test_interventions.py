@@ -63,7 +63,9 @@ class TestRelease:
             ask.release(server)
         assert world.state(server) is S.WAITING
 
-    def test_without_room_nova_looks_itself(self, world, process, ask):
+    def test_a_release_without_room_leaves_the_host_to_nova(
+        self, world, process, ask
+    ):
         server = world.post('r1', vcpu=99)
         process.cycle()
         told = ask.release(server, without_room=True)['request']
@@ -71,7 +73,7 @@ class TestRelease:
         assert world.conductor.sent == ['cast-r1']
         assert world.cloud.holds() == []
 
-    def test_room_of_now_counts_not_that_of_the_last_plan(
+    def test_a_release_checks_present_room_and_not_the_last_plan(
         self, world, process, ask
     ):
         run_server(world)
@@ -105,7 +107,7 @@ class TestRelease:
         with pytest.raises(exception.NoRoom, match=r'end its hold \(unhold\)'):
             ask.release(server)
 
-    def test_room_that_goes_while_it_is_kept_leaves_the_request_waiting(
+    def test_a_request_keeps_waiting_if_its_reserved_room_vanishes(
         self, world, process, ask
     ):
         run_server(world)
@@ -142,7 +144,7 @@ class TestRelease:
 
 
 class TestFirst:
-    def test_the_first_is_before_all_others_and_then_nothing(
+    def test_a_request_put_first_precedes_all_others_until_unset(
         self, world, process, ask
     ):
         run_server(world)
@@ -156,7 +158,7 @@ class TestFirst:
         process.cycle()
         assert place(ask, servers[2]) == 3
 
-    def test_the_place_of_one_that_was_put_first_is_told_after_the_cycle(
+    def test_the_position_of_a_request_put_first_is_known_after_the_cycle(
         self, world, process, ask
     ):
         run_server(world)
@@ -170,7 +172,7 @@ class TestFirst:
             process.cycle()
             assert place(ask, servers[2]) == turn
 
-    def test_several_are_first_in_the_order_of_the_commands(
+    def test_several_requests_put_first_follow_the_sequence_of_commands(
         self, world, process, ask
     ):
         run_server(world)
@@ -274,9 +276,7 @@ class TestHold:
         one.cycle()
         assert world.state(theirs) is S.WAITING
 
-    def test_a_held_request_keeps_nothing_for_itself(
-        self, world, process, ask
-    ):
+    def test_a_held_request_keeps_no_reservation(self, world, process, ask):
         large, small = large_and_small(world, process)
         ask.hold(large, True)
         process.cycle()
@@ -292,7 +292,7 @@ class TestHold:
         told = ask.release(server)['request']
         assert (told['state'], told['held_by']) == ('starting', None)
 
-    def test_holds_are_told_as_notices(self, world, process, ask):
+    def test_holds_are_sent_as_notifications(self, world, process, ask):
         told = []
         server = world.post('r1', vcpu=99)
         process.cycle()
@@ -339,7 +339,7 @@ def grouped(name, state=S.WAITING, hosts=()):
     return records.RequestRecord(asked, f'c-{name}', why, 0.0, hosts)
 
 
-def test_mates_on_their_way_are_kept_apart():
+def test_group_policies_respect_servers_in_migration():
     waits, sent = grouped('a'), grouped('b', S.STARTING, ('h0',))
     hosts = [small_cloud.host(name) for name in ('h0', 'h1')]
     two = small_cloud.cloud(hosts, (waits.request, sent.request))

@@ -19,7 +19,7 @@ from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ASK, HOST = small_cloud.ask, small_cloud.host
+ASK, HOST = small_cloud.waiting_request, small_cloud.host
 K, R = quarantine.InputKind, reason.Reason
 NOW = 10_000.0
 
@@ -77,7 +77,7 @@ def asked(count, vcpu=1, **more):
 
 
 @hypothesis.given(st.integers(1, 40), st.sets(st.integers(0, 39), max_size=5))
-def test_all_others_start_in_the_same_cycle(count, bad):
+def test_all_other_requests_start_in_the_cycle_of_a_planner_error(count, bad):
     names = {f'r{n % count}' for n in bad}
     planning, table, _ = made(Fails(*names))
     snapshot = small_cloud.cloud([HOST('h', 100)], asked(count))
@@ -138,7 +138,7 @@ def test_a_request_set_aside_still_expires():
     assert action.verb is cluster.Verb.EXPIRE
 
 
-def test_nothing_below_an_account_that_fails_starts_and_all_else_does():
+def test_only_requests_below_a_failing_account_do_not_start():
     accounts = (
         cluster.Account('faculty', ceiling=(('VCPU', 1),)),
         cluster.Account('p1', 'faculty'),
@@ -168,7 +168,7 @@ def test_the_room_of_a_server_that_fails_stays_taken():
     assert len(started(found)) == 4
 
 
-def test_a_host_that_fails_takes_nothing():
+def test_a_host_that_breaks_the_planner_gets_no_request():
     planning, table, _ = made(Fails('h1'))
     snapshot = small_cloud.cloud([HOST('h1', 8), HOST('h2', 8)], asked(12))
     found = planning.plan(snapshot, NOW)
@@ -177,7 +177,7 @@ def test_a_host_that_fails_takes_nothing():
     assert len(started(found)) == 8
 
 
-def test_a_request_that_was_sent_is_never_left_out():
+def test_a_dispatched_request_is_never_left_out_of_a_plan():
     sent = dataclasses.replace(ASK('r9', 1), state=request.State.STARTING)
     planning, _, _ = made(Fails('r1'))
     snapshot = small_cloud.cloud([HOST('h', 8)], [ASK('r1', 1), sent])
@@ -195,7 +195,7 @@ def test_a_planner_that_always_fails_raises_its_error():
     assert not table.names(K.REQUEST)
 
 
-def test_an_order_that_fails_on_all_blames_no_request():
+def test_an_order_that_fails_on_all_requests_quarantines_none():
     names = {f'r{n}' for n in range(8)}
     planning, table, _ = made(Fails(*names, error=exception.PluginMisbehaved))
     with pytest.raises(exception.PluginMisbehaved):
@@ -211,7 +211,7 @@ def test_errors_of_the_interpreter_are_isolated_too(error):
     assert table.entry(K.REQUEST, 'r2').cause == error.__name__
 
 
-def test_plans_between_whole_ones_are_isolated_too(monkeypatch):
+def test_partial_plans_isolate_failing_requests_too(monkeypatch):
     monkeypatch.setattr(scheduler, 'MANY', 0)
     plan = Fails()
     planning, _, _ = made(plan)
@@ -227,7 +227,7 @@ def test_plans_between_whole_ones_are_isolated_too(monkeypatch):
     assert found.waiting['bad'].why.reason is R.QUARANTINED
 
 
-def test_a_search_ends_in_time():
+def test_the_search_for_a_failing_input_ends_in_time():
     clock = Clock()
 
     def slow(snapshot, now):
@@ -242,7 +242,7 @@ def test_a_search_ends_in_time():
     assert clock.now <= 30.0
 
 
-def test_a_plan_of_a_cloud_without_hosts_is_one():
+def test_a_cloud_without_hosts_has_a_valid_plan():
     planning, _, _ = made(functools.partial(planner.plan))
     snapshot = small_cloud.cloud([HOST('h')], asked(2))
     left = dataclasses.replace(

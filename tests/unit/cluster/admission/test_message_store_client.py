@@ -45,7 +45,7 @@ A, B = (
 )
 
 
-def test_a_store_that_comes_later_is_opened_later():
+def test_a_store_that_becomes_available_later_is_opened_then():
     away = exception.StoreAway('away')
     holder = message_store_client.MessageStoreClient(
         FakeDatabase(away, away).open_store
@@ -55,7 +55,7 @@ def test_a_store_that_comes_later_is_opened_later():
     assert holder.hold([A, B]) == [True, True]
 
 
-def test_the_epoch_is_read_of_a_store_that_comes_later():
+def test_the_epoch_is_read_once_the_store_is_available():
     away = exception.StoreAway('away')
     holder = message_store_client.MessageStoreClient(
         FakeDatabase(away, away).open_store
@@ -75,7 +75,7 @@ def test_a_store_that_comes_with_other_tables_is_waited_for():
     assert holder.hold([A]) == [True]
 
 
-def test_a_store_that_cannot_be_used_is_told_at_once():
+def test_an_unusable_store_is_reported_at_once():
     with pytest.raises(exception.SchemaMismatch):
         message_store_client.MessageStoreClient(
             FakeDatabase(exception.SchemaMismatch('x')).open_store
@@ -132,7 +132,7 @@ def test_a_database_whose_clock_is_wrong_for_a_moment_ages_no_message(apart):
 
 
 @pytest.mark.parametrize('apart', [-DAY_S, DAY_S])
-def test_while_it_is_not_known_which_clock_is_right_no_message_is_old(apart):
+def test_no_message_is_old_while_clocks_disagree(apart):
     """A process that starts has no moment at which clocks agreed."""
     assert Clocks(apart).held() == max(1e9, 1e9 + apart)
 

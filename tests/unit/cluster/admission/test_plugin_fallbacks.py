@@ -19,7 +19,7 @@ from nova_fairness.planners.preemption import least_cost
 from nova_fairness.planners.preemption import victims
 from tests.fixtures import small_cloud
 
-ASK, HOST = small_cloud.ask, small_cloud.host
+ASK, HOST = small_cloud.waiting_request, small_cloud.host
 PLUGIN, REQUEST = quarantine.InputKind.PLUGIN, quarantine.InputKind.REQUEST
 NOW = 10_000.0
 
@@ -127,7 +127,7 @@ def test_a_replaced_order_is_tried_again_after_a_pause(do):
     assert not made.table.names(PLUGIN)
 
 
-def test_a_request_on_which_an_order_fails_is_to_blame_not_the_order():
+def test_a_request_that_breaks_an_order_is_set_aside():
     made = Made(fails_on_evil)
     bad = ASK('bad', 4, project='evil', at=NOW - 200)
     assert made.started([bad, *asked()]) == ['r0']
@@ -136,13 +136,13 @@ def test_a_request_on_which_an_order_fails_is_to_blame_not_the_order():
 
 
 @pytest.mark.parametrize(('one', 'two'), [(hangs, fails), (fails, hangs)])
-def test_the_last_order_works_where_all_others_fail(one, two):
+def test_the_built_in_order_is_used_when_all_others_fail(one, two):
     made = Made(one, FakeOrder(two))
     assert made.started(asked()) == ['r2']
     assert made.table.names(PLUGIN) == {'order mine', 'order other0'}
 
 
-def test_the_last_order_has_no_other_in_its_place():
+def test_the_built_in_order_has_no_replacement():
     last = {'last': FakeOrder(fails)}
     table = quarantine.Quarantine(FakeClock())
     orders = plugin_fallbacks.OrderFallbacks(last, table)
@@ -154,7 +154,7 @@ def test_the_last_order_has_no_other_in_its_place():
     assert not table.names(PLUGIN)
 
 
-def test_factors_are_of_the_order_that_works():
+def test_factors_come_from_the_order_that_replaced_another():
     class FakeFactors(FakeOrder):
         def factors(self, waiting, snapshot, now):
             hangs(waiting)

@@ -22,7 +22,7 @@ from tests.fixtures import small_cloud
 from tests.unit.planners.fairqueue import test_properties as small_clouds
 
 NOW = small_clouds.NOW
-ASK, HOST = small_cloud.ask, small_cloud.host
+ASK, HOST = small_cloud.waiting_request, small_cloud.host
 R = reason.Reason
 
 
@@ -49,7 +49,9 @@ def whole(snapshot, plan=planner.plan):
     """Planning after a whole plan, and the cloud in which it was done."""
     made = scheduler.Scheduler(plan)
     assert made.begin_cycle(len(snapshot.requests), NOW)
-    return made, small_cloud.after(snapshot, made.plan(snapshot, NOW), NOW)
+    return made, small_cloud.cloud_after_plan(
+        snapshot, made.plan(snapshot, NOW), NOW
+    )
 
 
 def between(made, snapshot, now=NOW + 1):
@@ -83,7 +85,7 @@ def joined_by(snapshot, *new):
     return dataclasses.replace(snapshot, requests=(*snapshot.requests, *new))
 
 
-def test_a_cycle_is_whole_where_little_waits_and_once_a_minute(monkeypatch):
+def test_a_plan_is_complete_for_short_queues_and_once_a_minute(monkeypatch):
     made, _ = whole(full(*line(9)))
     assert not made.begin_cycle(9, NOW + 59)
     assert made.begin_cycle(9, NOW + 60)
@@ -95,7 +97,7 @@ def test_a_cycle_is_whole_where_little_waits_and_once_a_minute(monkeypatch):
     assert made.begin_cycle(10, NOW + 1)
 
 
-def test_only_those_ahead_are_planned_for_and_all_have_an_answer():
+def test_partial_plans_cover_the_front_and_answer_all_requests():
     plan = Counted()
     made, snapshot = whole(full(*line(9)), plan)
     assert between(made, snapshot, NOW) == planner.plan(snapshot, NOW)
@@ -111,7 +113,7 @@ def test_a_request_with_reserved_room_starts_once_there_is_some():
     assert list(plan.waiting) == [f'r{n}' for n in range(1, 9)]
 
 
-def test_all_are_planned_for_if_those_ahead_leave_room():
+def test_all_requests_are_planned_if_the_front_leaves_room():
     plan = Counted()
     made, snapshot = whole(full(*line(9)), plan)
     assert started(between(made, with_used(snapshot, 0))) == ['r0', 'r1']
@@ -119,7 +121,7 @@ def test_all_are_planned_for_if_those_ahead_leave_room():
     assert [len(each) for each in plan.asked] == [9, 2, 9]
 
 
-def test_a_new_request_is_seen_and_stands_at_the_end():
+def test_a_new_request_is_placed_at_the_end_by_a_partial_plan():
     made, snapshot = whole(full(*line(9)))
     plan = between(made, joined_by(snapshot, ASK('new', 1, at=99.0)))
     assert list(plan.waiting)[-1] == 'new'
@@ -140,7 +142,7 @@ def test_a_new_request_that_comes_first_stands_before_earlier_ones():
     )
 
 
-def test_the_told_position_counts_all_requests_before():
+def test_a_position_counts_all_requests_before():
     waits = [*line(9), ASK('small', 1, project='q', at=50.0)]
     made, snapshot = whole(full(*waits, used=7), planner.plan)
     assert snapshot.requests[-1].uuid == 'small'
@@ -150,7 +152,7 @@ def test_the_told_position_counts_all_requests_before():
     assert plan.waiting['new'].why == reason.why(R.BEHIND_OTHERS, before=10)
 
 
-def test_a_request_that_changed_or_is_late_is_looked_at():
+def test_partial_plans_include_changed_and_late_requests():
     plan = Counted()
     asked = line(9)
     asked[5] = dataclasses.replace(asked[5], expires_at=NOW + 5)
@@ -164,7 +166,7 @@ def test_a_request_that_changed_or_is_late_is_looked_at():
     assert plan.asked[1] == ['r0', 'r1', 'r5', 'r7']
 
 
-def test_a_group_is_planned_for_as_a_whole():
+def test_partial_plans_include_whole_server_groups():
     group = request.Group('g', request.Rule.APART)
     asked = line(9)
     for n in (1, 7):
@@ -183,7 +185,7 @@ def test_a_request_with_promised_room_gets_it_at_any_position():
     assert started(between(made, promised)) == ['r7']
 
 
-def test_a_project_that_has_less_is_looked_at_first():
+def test_partial_plans_begin_with_projects_that_have_less():
     limits = {'q': cluster.Limits({}, {'VCPU': 4})}
     mine = ASK('mine', 4, project='q', at=0.0)
     snapshot = dataclasses.replace(
@@ -195,7 +197,7 @@ def test_a_project_that_has_less_is_looked_at_first():
     assert started(between(made, less)) == ['mine']
 
 
-def test_guaranteed_parts_start_at_once():
+def test_requests_within_guaranteed_quota_start_at_once():
     limits = {'q': cluster.Limits({'VCPU': 4})}
     mine = ASK('mine', 4, 'q', 99.0, demand=request.Demand((('VCPU', 4),)))
     made, snapshot = whole(full(*line(9), mine, limits=limits))
@@ -216,7 +218,7 @@ def test_with_other_limits_the_plan_is_whole(field):
     assert len(plan.asked[1]) == 9
 
 
-def test_newcomers_start_while_limits_keep_all_others():
+def test_new_requests_start_while_limits_hold_all_others():
     plan = Counted()
     made, snapshot = whole(full(*line(9, vcpu=99), used=0), plan)
     new = [ASK('new', 1, at=99.0)]
@@ -249,7 +251,7 @@ def test_no_room_is_made_for_requests_behind_possible_others():
     assert len(plan.asked[-1]) == 10
 
 
-def test_orders_know_all_users_that_want():
+def test_an_order_gets_all_users_with_demand_in_partial_plans():
     """Shares count among those who want, also among those left out."""
     fair = functools.partial(planner.plan, order=orders.Multifactor())
     asked = [
@@ -263,7 +265,7 @@ def test_orders_know_all_users_that_want():
         assert plan.waiting[uuid] == before.waiting[uuid]
 
 
-def test_another_reason_is_told_before_another_number(monkeypatch):
+def test_changed_reasons_are_written_before_changed_numbers(monkeypatch):
     monkeypatch.setattr(scheduler, 'TOLD_AT_ONCE', 2)
     told = [
         reason.why(R.BEHIND_OTHERS, before=0),
@@ -323,7 +325,7 @@ def bounded(sizes):
 
 
 @hypothesis.given(small_clouds.clouds(), st.tuples(*BOUNDS))
-def test_a_good_state_that_did_not_change_plans_nothing(snapshot, sizes):
+def test_an_unchanged_good_state_plans_nothing(snapshot, sizes):
     with bounded(sizes):
         made, later = whole(snapshot)
         plan = between(made, later, NOW)
@@ -332,7 +334,7 @@ def test_a_good_state_that_did_not_change_plans_nothing(snapshot, sizes):
 
 
 @hypothesis.given(st.data(), small_clouds.clouds(), st.tuples(*BOUNDS))
-def test_between_no_host_and_no_limit_is_passed(data, snapshot, sizes):
+def test_partial_plans_exceed_no_host_and_no_limit(data, snapshot, sizes):
     with bounded(sizes):
         made, later = whole(snapshot)
         later = data.draw(changed(later))
@@ -344,9 +346,7 @@ def test_between_no_host_and_no_limit_is_passed(data, snapshot, sizes):
 
 
 @hypothesis.given(st.data(), small_clouds.clouds(), st.tuples(*BOUNDS))
-def test_between_nothing_starts_that_makes_a_reservation_later(
-    data, snapshot, sizes
-):
+def test_partial_plans_delay_no_reservation(data, snapshot, sizes):
     snapshot = dataclasses.replace(snapshot, limits={}, accounts=())
     with bounded(sizes):
         made, later = whole(snapshot)
@@ -367,4 +367,4 @@ def test_between_nothing_starts_that_makes_a_reservation_later(
 
 def after(snapshot, plan):
     """What is planned once a plan was carried out."""
-    return planner.plan(small_cloud.after(snapshot, plan, NOW), NOW)
+    return planner.plan(small_cloud.cloud_after_plan(snapshot, plan, NOW), NOW)

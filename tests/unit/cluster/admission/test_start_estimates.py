@@ -19,9 +19,9 @@ from tests.unit.planners.fairqueue import test_backfill
 
 SNAPSHOT = small_cloud.cloud(
     [small_cloud.host('a', used=8)],
-    [small_cloud.ask('r', 8)],
+    [small_cloud.waiting_request('r', 8)],
     running=(test_backfill.runs('a', 8, 50.0),),
-    lifetimes=small_cloud.last(60, 8),
+    lifetimes=small_cloud.equal_lifetimes(60, 8),
 )
 PLAN = planner.plan(SNAPSHOT, 100.0)
 S = request.State
@@ -49,7 +49,7 @@ class FakeStore:
 
 
 def stored(state, at):
-    asked = small_cloud.ask('r', 8)
+    asked = small_cloud.waiting_request('r', 8)
     why = reason.why(reason.Reason.NOT_PLANNED)
     changed = dataclasses.replace(asked, state=state)
     return records.RequestRecord(changed, 'c', why, at)
@@ -90,7 +90,7 @@ def pauses():
     return Pauses()
 
 
-def test_work_goes_on_in_the_next_pause(pauses):
+def test_estimation_continues_in_the_next_pause(pauses):
     for _ in range(6):
         pauses.work()
         assert pauses.told(100.0) == {}
@@ -114,7 +114,7 @@ def test_estimates_are_made_at_a_lower_rate_than_plans(pauses):
     assert pauses.told(110.5) == {}
 
 
-def test_another_leader_begins_again(pauses):
+def test_a_new_leader_starts_its_estimates_anew(pauses):
     for _ in range(7):
         pauses.work()
     pauses.made.reset()
@@ -155,7 +155,7 @@ def made(pauses):
         ((), None, None),
     ],
 )
-def test_the_outcome_of_a_promise_is_kept(pauses, found, ended, late_s):
+def test_the_outcome_of_an_estimate_is_stored(pauses, found, ended, late_s):
     made(pauses)
     if ended:
         pauses.store.requests['r'] = ended
@@ -166,7 +166,7 @@ def test_the_outcome_of_a_promise_is_kept(pauses, found, ended, late_s):
 
 
 @pytest.mark.parametrize('state', [S.SENDING, S.STARTING])
-def test_a_request_that_is_being_built_has_not_started(pauses, state):
+def test_a_request_being_built_does_not_count_as_started(pauses, state):
     made(pauses)
     pauses.told(300.0, (stored(state, 105.0),), ())
     assert [*pauses.store.kept.promises] == ['r']
@@ -189,7 +189,7 @@ def test_times_of_builds_and_cycles_are_in_later_estimates(pauses):
     assert pauses.told(100.0)['r'].p50 == 127.0
 
 
-def test_another_leader_knows_promises(pauses):
+def test_a_new_leader_knows_stored_estimates(pauses):
     made(pauses)
     pauses.made.reset()
     judged = pauses.made.compare_with_outcomes(
@@ -199,7 +199,7 @@ def test_another_leader_knows_promises(pauses):
     assert pauses.made.compare_with_outcomes((), (), 1) == judged
 
 
-def test_promises_that_may_not_be_written_are_read_again(pauses):
+def test_estimates_that_could_not_be_written_are_read_again(pauses):
     for _ in range(7):
         pauses.work()
     pauses.store.error = exception.StoreAway('no')
@@ -212,7 +212,7 @@ def test_promises_that_may_not_be_written_are_read_again(pauses):
     assert pauses.store.kept.version == 8
 
 
-def test_a_request_that_started_meanwhile_is_promised_nothing(pauses):
+def test_a_request_that_started_meanwhile_gets_no_estimate(pauses):
     for _ in range(7):
         pauses.work()
     pauses.told(100.0, (stored(S.SENDING, 90.0),), ())

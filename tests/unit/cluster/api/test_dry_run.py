@@ -176,10 +176,12 @@ def test_other_accounts_stay_as_they_were_seen(process):
     snapshot = process.last().snapshot
     p, q = snapshot.accounts
     after = (cluster.Account('p', share=3.0), cluster.Account('new'))
-    found = dry_run.with_accounts(snapshot, (p, cluster.Account('q')), after)
+    found = dry_run.with_changed_accounts(
+        snapshot, (p, cluster.Account('q')), after
+    )
     assert [each.name for each in found.accounts] == ['p', 'new']
     assert found.accounts[0].share == 3.0
-    same = dry_run.with_accounts(snapshot, (p,), (p,))
+    same = dry_run.with_changed_accounts(snapshot, (p,), (p,))
     assert same.accounts == (p, q)
 
 

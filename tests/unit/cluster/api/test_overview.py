@@ -104,11 +104,11 @@ def test_servers_that_are_away_and_late_cycles_are_warnings(
     away = outages.OutageLog()
     away.lost('placement', 'ConnectFailure')
     monkeypatch.setattr(outages, 'SERVERS', away)
-    process._note_cycle(True, 12.0, 10.0)
+    process._log_cycle(True, 12.0, 10.0)
     late, lost = ask.status()['status']['warnings']
     assert late.startswith('cycles: late: this one took 12.0 s')
     assert lost == 'placement: connection lost 0 s ago'
-    process._note_cycle(True, 2.0, 10.0)
+    process._log_cycle(True, 2.0, 10.0)
     assert ask.status()['status']['warnings'] == [lost]
 
 

@@ -44,7 +44,7 @@ def configured(tmp_path, monkeypatch, **options):
     conf.set_override('hosts_interval', 3.0, 'fairness_cluster')
     apis = fake_cloud.FakeCloud().apis
     monkeypatch.setattr(clients, 'connect', lambda *_: apis)
-    return border_assembly.partitioning(
+    return border_assembly.build_border_controller(
         conf, FakeStore(), FakeService(), threading.Event()
     )
 

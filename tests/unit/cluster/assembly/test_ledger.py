@@ -21,7 +21,7 @@ def configured(**options):
 
 
 def test_allocated_resources_are_charged_and_no_agent_is_asked():
-    made = ledger.charging(configured(), None, None)
+    made = ledger.build_ledger_keeper(configured(), None, None)
     assert made._charge is measured.Charge.ALLOCATED
     assert made._weights == {}
 
@@ -32,7 +32,7 @@ def test_agents_cannot_be_asked_without_a_transport(charge):
         exception.ConfigurationError,
         match=f'charge = {charge} needs transport_url',
     ):
-        ledger.charging(configured(charge=charge), None, None)
+        ledger.build_ledger_keeper(configured(charge=charge), None, None)
 
 
 @pytest.mark.parametrize('option', ['charge_weights', 'budget_weights'])
@@ -42,4 +42,4 @@ def test_a_weight_that_is_none_is_refused(option, weight):
     with pytest.raises(
         exception.ConfigurationError, match=f'{option}: .* for DISK_GB'
     ):
-        ledger.charging(conf, None, None)
+        ledger.build_ledger_keeper(conf, None, None)

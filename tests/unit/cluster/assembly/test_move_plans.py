@@ -48,7 +48,9 @@ def configured(monkeypatch, batch='', **options):
     conf.set_override('hosts_interval', 2.0, 'fairness_cluster')
     apis = fake_cloud.FakeCloud().apis
     monkeypatch.setattr(clients, 'connect', lambda *_: apis)
-    return move_plans.moving(conf, FakeStore(), None, threading.Event())
+    return move_plans.build_plan_controller(
+        conf, FakeStore(), None, threading.Event()
+    )
 
 
 def test_no_server_moves_unless_a_mode_is_chosen(monkeypatch):
@@ -69,7 +71,9 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
     usual = configured(monkeypatch, mode='recommend')
     assert usual.name == 'plans'
     assert usual._rules.mode is plan_controller.Mode.RECOMMEND
-    bounds = rules.ConsolidationRules(at_once=waves.AtOnce(4, 1), spare=1)
+    bounds = rules.ConsolidationRules(
+        at_once=waves.MoveConcurrency(4, 1), spare=1
+    )
     assert usual._rules.goals == (rescue.RescueGoal(bounds),)
     assert usual._rules.emptying == empty.EmptyHostGoal(bounds)
     assert usual._moving._limits == plan_executor.ExecutionLimits()
@@ -93,7 +97,7 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
         power_command=['/bin/power', '-q'],
     )
     bounds = rules.ConsolidationRules(
-        at_once=waves.AtOnce(10, 11), dearest_mb=9, spare=13
+        at_once=waves.MoveConcurrency(10, 11), dearest_mb=9, spare=13
     )
     assert other._rules == plan_controller.PlanOptions(
         plan_controller.Mode.AUTO,

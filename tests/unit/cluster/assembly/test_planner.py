@@ -32,7 +32,7 @@ def test_a_trial_plans_by_the_configured_order_and_its_numbers():
     conf = configured(
         order='multifactor', order_parameters={'age': 7.0}, room_per_hour=0
     )
-    made = order_of(planner.trial(conf, quarantine.Quarantine()))
+    made = order_of(planner.build_trial_planner(conf, quarantine.Quarantine()))
     assert isinstance(made, orders.Multifactor)
     expected = orders.Multifactor(age=7.0)
     assert vars(made) == vars(expected)
@@ -44,10 +44,10 @@ def test_a_trial_plans_by_the_order_that_replaces_one_in_quarantine():
     conf = configured(order='multifactor', room_per_hour=0)
     kind = quarantine.InputKind.PLUGIN
     set_aside.put(kind, 'order multifactor', ValueError())
-    made = order_of(planner.trial(conf, set_aside))
+    made = order_of(planner.build_trial_planner(conf, set_aside))
     assert isinstance(made, orders.FairTree)
     set_aside.put(kind, 'order fair_tree', ValueError())
-    made = order_of(planner.trial(conf, set_aside))
+    made = order_of(planner.build_trial_planner(conf, set_aside))
     assert isinstance(made, order_module.OldestFirst)
 
 
@@ -68,18 +68,20 @@ def test_a_trial_of_another_order_takes_no_number_of_the_configured_one():
         order='multifactor', order_parameters={'age': 7.0}, room_per_hour=0
     )
     set_aside = quarantine.Quarantine()
-    made = order_of(planner.trial(conf, set_aside, 'multifactor', {}))
+    made = order_of(
+        planner.build_trial_planner(conf, set_aside, 'multifactor', {})
+    )
     assert vars(made) == vars(orders.Multifactor())
     with pytest.raises(exception.UnknownPlugin, match='fair_tree'):
-        planner.trial(conf, set_aside, 'none')
+        planner.build_trial_planner(conf, set_aside, 'none')
 
 
 def test_a_trial_has_preemption_where_the_service_has_it():
     conf = configured(room_per_hour=10)
     set_aside = quarantine.Quarantine()
-    made = planner.trial(conf, set_aside)
-    assert type(made.plan) is type(planner.plan(conf, set_aside))
+    made = planner.build_trial_planner(conf, set_aside)
+    assert type(made.plan) is type(planner.build_planner(conf, set_aside))
     kind = quarantine.InputKind.PLUGIN
     wanted = conf.fairness_cluster.room_victims
     set_aside.put(kind, f'victims {wanted}', ValueError())
-    assert planner.trial(conf, set_aside).plan._victims
+    assert planner.build_trial_planner(conf, set_aside).plan._victims

@@ -94,7 +94,7 @@ class Border:
         self.moving = controller.BorderController(
             world.store,
             self.service,
-            hosts_file.watched(self.path),
+            hosts_file.open_watched_file(self.path),
             self.batch,
             cloud_hosts.CloudSide(nova, room, leaves, patience, self.moves),
             host_drain.HostDrain(
@@ -394,14 +394,14 @@ def test_a_move_that_was_cancelled_just_now_is_not_made(
     border.moving.move('h1')
     if verb is V.CLOSE:
         border.go()
-    look = border.batch.look
+    look = border.batch.read_hosts
 
     def cancelling():
         border.moving.cancel('h1')
         monkeypatch.undo()
         return look()
 
-    monkeypatch.setattr(border.batch, 'look', cancelling)
+    monkeypatch.setattr(border.batch, 'read_hosts', cancelling)
     border.go()
     assert border.batch.places['b-h1'].takes
     assert border.node('h1').state is N.BATCH
@@ -420,7 +420,7 @@ def test_nothing_moves_while_one_side_is_away(
     if side == 'batch':
         border.batch.is_away = True
     elif side == 'other form':
-        monkeypatch.setattr(border.batch, 'look', _unreadable)
+        monkeypatch.setattr(border.batch, 'read_hosts', _unreadable)
     else:
         path = {'nova': 'GET /os-services', 'placement': 'GET /resource'}
         border.world.cloud.broken[path[side]] = 503
@@ -672,7 +672,7 @@ def test_operators_are_told_all_of_it(border):
         ask.host('h9')
 
 
-def test_where_no_host_moves_it_is_said(border):
+def test_without_a_border_the_answer_says_so(border):
     ask = requests.ClusterOperations(border.world.store, border.service)
     for do in (ask.border, lambda: ask.hosts(None, 1), lambda: ask.move('h')):
         with pytest.raises(exception.UnknownHost, match='no batch system'):
@@ -770,7 +770,7 @@ def test_a_batch_system_that_fails_gives_no_answer_and_ends_nothing(
     def fails():
         raise error
 
-    monkeypatch.setattr(border.batch, 'look', fails)
+    monkeypatch.setattr(border.batch, 'read_hosts', fails)
     border.go()
     assert 'the batch system: its answer cannot be read' in border.faults()
     assert border.service.quarantine.counts()['part'] == 1
@@ -780,14 +780,14 @@ def test_a_batch_system_that_fails_gives_no_answer_and_ends_nothing(
 
 
 def test_a_host_that_fails_keeps_no_other_back(border, monkeypatch):
-    do = border.moving._carry_out
+    do = border.moving._execute_action
 
     def fails(action, snapshot, epoch):
         if action.host == 'h1':
             raise TypeError
         do(action, snapshot, epoch)
 
-    monkeypatch.setattr(border.moving, '_carry_out', fails)
+    monkeypatch.setattr(border.moving, '_execute_action', fails)
     border.moving.move('h1')
     border.moving.move('h2')
     border.go(2)
@@ -795,7 +795,9 @@ def test_a_host_that_fails_keeps_no_other_back(border, monkeypatch):
     assert border.states()[1] != 'cloud'
 
 
-@pytest.mark.parametrize('part', ['_tell_work', '_read_sides', '_read_hosts'])
+@pytest.mark.parametrize(
+    'part', ['_write_notices', '_read_sides', '_read_hosts']
+)
 def test_the_loop_of_the_border_goes_on_after_every_failure(
     border, monkeypatch, part
 ):

@@ -38,7 +38,7 @@ class Told:
         for host, state in ({'a': 'cloud', 'b': 'cloud'} | states).items():
             until = UNTIL if state.startswith('leaving') else None
             node = border.node(host, state, 8, until=until)
-            here = border.busy(
+            here = border.usage_at(
                 border.work(self.servers[host]),
                 # A claim of Placement that is no server.
                 border.work('claim', cores=0.0),

@@ -86,7 +86,7 @@ def test_a_wrong_hosts_file_is_named_and_nothing_is_taken(path, text, said):
 
 def test_a_file_is_read_again_when_it_changes(path, caplog):
     path.write_text(GOOD)
-    file = hosts_file.watched(path)
+    file = hosts_file.open_watched_file(path)
     before = file.content()
     path.write_text('hosts: 5')
     assert file.content() is before

@@ -52,7 +52,7 @@ def process(world, server, told):
 
 def name(world, *servers, times=3.0):
     world.following = lambda *_: [
-        next_module.Next(each, times, 2) for each in servers
+        next_module.NextVictim(each, times, 2) for each in servers
     ]
 
 
@@ -205,7 +205,7 @@ def test_an_old_leader_tells_no_owner(world, server, process, told):
 @pytest.mark.parametrize(
     'wrong', [{'most': -1}, {'hold_s': -1.0}, {'hold_s': math.inf}]
 )
-def test_rules_that_cannot_be_are_refused(wrong):
+def test_impossible_risk_rules_are_refused(wrong):
     with pytest.raises(ValueError, match='must be at least 0'):
         at_risk.AtRiskOptions(**wrong)
 

@@ -24,14 +24,16 @@ WHY = reason.why(reason.Reason.IDLE, idle_h=1.0)
 @pytest.fixture
 def statements(monkeypatch):
     """Conditions of all that was read of the table, in their order."""
-    made, read = [], leaves_module.EvictionTable._newest
+    made, read = [], leaves_module.EvictionTable._newest_by_server
 
     def newest(leaves, *wanted):
         found = read(leaves, *wanted)
         made.append(str(wanted[0]))
         return found
 
-    monkeypatch.setattr(leaves_module.EvictionTable, '_newest', newest)
+    monkeypatch.setattr(
+        leaves_module.EvictionTable, '_newest_by_server', newest
+    )
     return made
 
 

@@ -14,7 +14,7 @@ from nova_fairness.cluster.openstack import nova
 from nova_fairness.model import cluster
 from nova_fairness.model import eviction
 from nova_fairness.model import reason
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.cluster import test_service
 from tests.unit.cluster.eviction import test_time_limits
 
@@ -63,7 +63,7 @@ def see(world, server, days, host='h1'):
     world.idle = {host: {server: days * DAY_S}}
 
 
-def test_a_server_idle_for_a_week_is_told_and_leaves_a_day_later(
+def test_a_server_idle_for_a_week_gets_a_notice_and_leaves_a_day_later(
     world, server, process
 ):
     see(world, server, 6.9)
@@ -89,7 +89,7 @@ def test_a_server_idle_for_a_week_is_told_and_leaves_a_day_later(
     assert state(world, server) is S.GONE
 
 
-def test_a_server_that_works_again_is_spared(world, server, process):
+def test_a_server_that_works_again_is_not_reclaimed(world, server, process):
     see(world, server, 8)
     go(world, process, world.now + 120)
     assert state(world, server) is S.TOLD
@@ -118,7 +118,7 @@ def test_no_server_leaves_while_its_idleness_is_unknown(
 
 @pytest.mark.repeated
 @pytest.mark.parametrize(('share', 'is_told'), [(1, True), (99, False)])
-def test_owners_over_their_share_are_told_sooner(
+def test_idle_servers_of_owners_over_their_share_get_notices_sooner(
     world, server, process, share, is_told
 ):
     world.accounts = (
@@ -134,7 +134,7 @@ def test_owners_over_their_share_are_told_sooner(
 @pytest.mark.parametrize(
     ('factor', 'days'), [(1.0, 7), (0.5, 7), (0.25, 3.5), (0.01, 1.75)]
 )
-def test_the_time_goes_by_the_share(factor, days):
+def test_the_allowed_idle_time_depends_on_the_share(factor, days):
     assert RULES.required_idle_s(factor) == days * DAY_S
 
 
@@ -148,12 +148,12 @@ def test_the_time_goes_by_the_share(factor, days):
         {'notice_s': float('nan')},
     ],
 )
-def test_times_that_cannot_be_are_refused(given):
+def test_impossible_idle_times_are_refused(given):
     with pytest.raises(ValueError, match='the idle time must be at least 0'):
         idle_reclaim.IdleOptions(**given)
 
 
-def test_a_report_on_a_server_of_another_host_counts_for_nothing(
+def test_a_report_on_a_server_of_another_host_is_ignored(
     world, server, process
 ):
     see(world, server, 99, host='h9')
@@ -169,7 +169,7 @@ def test_a_report_on_a_server_of_another_host_counts_for_nothing(
     ],
     ids=['off', 'spared'],
 )
-def test_a_told_server_is_spared_once_operators_say_so(
+def test_an_exempted_server_stays_although_it_got_a_notice(
     world, server, process, rules
 ):
     see(world, server, 8)
@@ -186,7 +186,7 @@ def test_a_told_server_is_spared_once_operators_say_so(
     assert world.cloud.acted == []
 
 
-def test_preemptible_servers_stay(world):
+def test_idle_preemptible_servers_stay(world):
     world.idling = RULES
     server = running(world, hints={parser.MARK: ['true']})
     made = world.process('two', terms=TERMS)
@@ -198,7 +198,7 @@ def test_preemptible_servers_stay(world):
     assert leave(world, server) is None
 
 
-def test_no_more_than_some_are_told_at_once(world, server, process):
+def test_the_number_of_simultaneous_notices_is_bounded(world, server, process):
     many = {}
     for n in range(idle_reclaim.AT_ONCE + 5):
         world.cloud.add_server(f's{n}', 'the-project')
@@ -238,13 +238,15 @@ def idle(agents):
     made.stop()
 
 
-def test_agents_are_asked_beside_and_old_answers_do_not_count(agents, idle):
+def test_agents_are_asked_in_parallel_and_old_answers_are_ignored(
+    agents, idle
+):
     agents.said['h1'] = {
         'host': 'h1',
         'idle': {'s1': 9.0, 's2': 'long', 's3': -1, 's4': float('inf')},
     }
     assert idle.known(['h1']) == {}
-    eventually(lambda: idle.known(['h1']) == {'h1': {'s1': 9.0}})
+    wait_for_value(lambda: idle.known(['h1']) == {'h1': {'s1': 9.0}})
     agents.said.clear()
     agents.now_s += 3 * agent_reports.AGAIN_S
     assert idle.known(['h1']) == {'h1': {'s1': 9.0}}
@@ -256,11 +258,11 @@ def test_agents_are_asked_beside_and_old_answers_do_not_count(agents, idle):
     'answer',
     [None, [], {}, {'host': 'h1'}, {'host': 'h2', 'idle': {'s1': 9.0}}],
 )
-def test_an_invalid_answer_of_an_agent_counts_for_nothing(
+def test_an_invalid_answer_of_an_agent_is_ignored(
     agents, idle, answer, caplog
 ):
     agents.said['h1'] = answer
-    eventually(
+    wait_for_value(
         lambda: (
             idle.known(['h1'])
             or 'host h1 says nothing of idle servers' in caplog.text

@@ -29,7 +29,7 @@ LEAVE = eviction.Eviction(
     0.0,
     state=S.TOLD,
 )
-RISK = risk.Risk(
+RISK = risk.EvictionRisk(
     's2',
     'p',
     'u',
@@ -59,7 +59,7 @@ def nova():
     return FakeNova()
 
 
-def test_metadata_say_that_a_server_leaves_and_no_longer(nova):
+def test_metadata_announce_an_eviction_and_are_removed_afterwards(nova):
     nova.write_metadata('s1', {nova_module.DONE: 'yes', 'mine': 'x'})
     channels = notice_channels.channels_before_steps(nova)
     channels.send_notice(LEAVE)
@@ -72,14 +72,14 @@ def test_metadata_say_that_a_server_leaves_and_no_longer(nova):
     assert nova.metadata['s1'] == {'mine': 'x'}
 
 
-def test_reason_of_a_server_stays_if_it_leaves_for_it(nova):
+def test_the_reason_stays_in_metadata_of_an_evicted_server(nova):
     nova.write_metadata('s1', {nova_module.DONE: 'yes'})
     retires = dataclasses.replace(LEAVE, cause=C.RETIRES)
     notice_channels.channels_before_steps(nova).send_notice(retires)
     assert nova.metadata['s1'][nova_module.DONE] == 'yes'
 
 
-def test_metadata_say_that_a_server_is_at_risk_and_no_longer(nova):
+def test_metadata_announce_risk_and_are_removed_afterwards(nova):
     channels = notice_channels.channels_before_steps(nova)
     at_risk = {notice_channels.AT_RISK: AT_RISK_AT}
     channels.send_warning(RISK)
@@ -119,7 +119,7 @@ def test_agents_are_given_nothing_before_a_notice_begins():
     assert notice_channels.texts_for_agents([chosen], []) == {}
 
 
-def test_a_server_that_leaves_is_at_risk_no_longer():
+def test_a_leaving_server_no_longer_counts_as_at_risk():
     known = dataclasses.replace(RISK, server='s1')
     [told] = notice_channels.texts_for_agents([LEAVE], [known]).values()
     assert notice_channels.AT_RISK not in told

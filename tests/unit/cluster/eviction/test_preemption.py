@@ -77,9 +77,12 @@ class FakeBroken:
         raise ModuleNotFoundError("No module named 'scipy'")
 
 
-def test_victims_that_fail_keep_no_request_from_starting(caplog):
+def test_a_failing_victim_policy_does_not_block_starting_requests(caplog):
     lent = test_planner.runs('s1', 'a', 4)
-    asked = [small_cloud.ask('r', 2, 'q'), small_cloud.ask('large', 4, 'q')]
+    asked = [
+        small_cloud.waiting_request('r', 2, 'q'),
+        small_cloud.waiting_request('large', 4, 'q'),
+    ]
     snapshot = test_planner.cloud({'a': 4, 'b': 2}, [lent], asked)
     plan = preemption_module.Planner(
         queue.plan, FakeBroken(), test_planner.SOON
@@ -117,7 +120,9 @@ def leave(world, server):
     return world.store.leaves.newest_of_servers([server]).get(server)
 
 
-def test_its_owner_is_told_the_preemptor_and_the_reason(world, process, spot):
+def test_the_owner_of_a_victim_reads_preemptor_and_reason(
+    world, process, spot
+):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
     found = leave(world, spot)
@@ -138,7 +143,7 @@ def test_its_owner_is_told_the_preemptor_and_the_reason(world, process, spot):
     assert world.cloud.acted == []
 
 
-def test_the_request_that_waited_starts_in_the_room(world, process, spot):
+def test_the_preemptor_starts_in_the_freed_room(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     assert leave(world, spot).state is S.GONE
@@ -146,7 +151,9 @@ def test_the_request_that_waited_starts_in_the_room(world, process, spot):
     assert world.state(asked) is R.STARTING
 
 
-def test_no_other_request_takes_the_room(world, process, spot):
+def test_no_other_request_starts_in_room_freed_for_a_preemptor(
+    world, process, spot
+):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + 120)
     # Of the same band, and there before the room is free.
@@ -162,7 +169,9 @@ def back(world, server):
     world.store.store_message(cast)
 
 
-def test_it_returns_with_its_age_and_its_band(world, process, spot):
+def test_a_victim_returns_with_its_age_and_priority_class(
+    world, process, spot
+):
     world.post('r1', project='rich')
     begun = world.store.request(spot).request.asked_at
     go(world, process, LEAST_S + NOTICE_S + 300)
@@ -182,7 +191,7 @@ def test_it_returns_with_its_age_and_its_band(world, process, spot):
     assert waits.asked_at > begun
 
 
-def test_a_server_that_waits_to_start_again_is_in_no_doubt(
+def test_a_victim_that_waits_to_return_is_not_in_doubt(
     world, process, spot, caplog
 ):
     """It ran before; the request that unshelves it says where that is."""
@@ -197,7 +206,7 @@ def test_a_server_that_waits_to_start_again_is_in_no_doubt(
     assert world.state(spot) is R.ACTIVE
 
 
-def test_the_notice_is_taken_back_once_the_server_runs_again(
+def test_the_notice_is_removed_when_the_victim_runs_again(
     world, process, spot
 ):
     asked = world.post('r1', project='rich')
@@ -209,7 +218,7 @@ def test_the_notice_is_taken_back_once_the_server_runs_again(
     assert world.cloud.servers[spot]['metadata'] == {}
 
 
-def test_cost_and_outcome_of_a_preemption_are_remembered(world, process, spot):
+def test_cost_and_outcome_of_a_preemption_are_recorded(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S + 300)
     ask = requests.ClusterOperations(world.store, process)
@@ -232,9 +241,7 @@ def test_cost_and_outcome_of_a_preemption_are_remembered(world, process, spot):
         ask.preemptions(None, spot, 9)
 
 
-def test_a_server_that_had_to_leave_twice_is_remembered_twice(
-    world, process, spot
-):
+def test_two_preemptions_of_a_server_are_both_recorded(world, process, spot):
     first = world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
     process.cancel(first, reason.why(reason.Reason.TAKEN_BACK))
@@ -257,7 +264,7 @@ def test_preemptible_requests_are_listed_alone(world, process, spot):
         assert [each['uuid'] for each in told] == found
 
 
-def test_costs_of_made_room_are_counted_and_told(world, process, spot):
+def test_costs_of_preemptions_are_counted_and_reported(world, process, spot):
     told = []
     watch = event_notifications.RequestWatch(
         world.store, process, told.extend, 'c1'
@@ -289,9 +296,7 @@ def test_costs_of_made_room_are_counted_and_told(world, process, spot):
     assert watch.queue().preempted.ended == {('makes_room', 'freed'): 1}
 
 
-def test_a_server_need_not_leave_for_a_request_that_gave_up(
-    world, process, spot
-):
+def test_a_victim_stays_when_its_preemptor_is_cancelled(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
     assert leave(world, spot).state is S.TOLD
@@ -313,7 +318,7 @@ def shuts_down(world, spot):
 
 
 @pytest.mark.parametrize('answer', [says_done, shuts_down])
-def test_a_server_that_is_done_leaves_at_once_and_loses_nothing(
+def test_a_server_that_reports_done_leaves_at_once_without_cost(
     world, process, spot, answer
 ):
     asked = world.post('r1', project='rich')
@@ -343,7 +348,7 @@ def test_a_done_mark_from_before_the_notice_is_no_answer(world, process, spot):
     assert world.cloud.acted == []
 
 
-def test_a_server_that_did_not_run_has_its_whole_notice(world, process, spot):
+def test_a_stopped_victim_gets_its_full_notice_time(world, process, spot):
     shuts_down(world, spot)
     world.post('r1', project='rich')
     go(world, process, LEAST_S + NOTICE_S - 60)
@@ -354,7 +359,7 @@ def test_a_server_that_did_not_run_has_its_whole_notice(world, process, spot):
     assert (found.answered, found.lost_vcpu_s) == (False, 0.0)
 
 
-def test_all_that_were_told_are_asked_in_turns(world, process, monkeypatch):
+def test_victims_with_notices_are_polled_in_turns(world, process, monkeypatch):
     monkeypatch.setattr(evictor, '_ASKED_AT_ONCE', 1)
     world.cloud.add_host('h2', 8)
     spots = [runs(world, process, f's{n}', 'h2') for n in (1, 2)]
@@ -370,7 +375,7 @@ def test_all_that_were_told_are_asked_in_turns(world, process, monkeypatch):
 
 
 @pytest.mark.parametrize('happens', ['deleted', 'stopped'])
-def test_an_act_of_the_owner_meanwhile_is_no_fault(
+def test_an_action_of_the_owner_during_eviction_is_no_error(
     world, process, spot, happens
 ):
     asked = world.post('r1', project='rich')
@@ -384,7 +389,9 @@ def test_an_act_of_the_owner_meanwhile_is_no_fault(
     assert world.state(asked) is R.STARTING
 
 
-def test_one_whose_room_stays_taken_is_left_alone_for_a_while(world, process):
+def test_a_victim_whose_room_stays_allocated_is_skipped_for_a_while(
+    world, process
+):
     """Shelving fails: the next plan looks for another."""
     world.cloud.add_host('h2', 4)
     first = runs(world, process, 's1', 'h1')
@@ -402,7 +409,7 @@ def test_one_whose_room_stays_taken_is_left_alone_for_a_while(world, process):
     assert world.state(asked) is R.STARTING
 
 
-def test_no_more_leave_than_are_needed(world, process):
+def test_no_more_victims_leave_than_needed(world, process):
     for n in range(2, 5):
         world.cloud.add_host(f'h{n}', 4)
     servers = [runs(world, process, f's{n}', f'h{n}') for n in range(1, 5)]
@@ -446,7 +453,7 @@ ALL = choosing(*A)
         ('none', ['shelve'], 1, ['shelve'], 'SHELVED_OFFLOADED'),
     ],
 )
-def test_the_action_that_the_owner_chose_is_done_first(
+def test_the_eviction_action_of_the_owner_is_tried_first(
     world, choice, actions, snapshots, acted, ended
 ):
     world.cloud.takes_no_snapshots = not snapshots
@@ -489,7 +496,7 @@ def kept(world):
     return process, spot
 
 
-def test_a_server_is_deleted_once_its_image_is_its_owners(world, kept):
+def test_a_server_is_deleted_after_its_owner_has_the_image(world, kept):
     process, spot = kept
     world.cloud.uploads_at_once = False
     go(world, process, LEAST_S + 60)
@@ -544,7 +551,7 @@ def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
         (nova.Nova, 'delete'),
     ],
 )
-def test_one_image_is_kept_when_a_process_dies_anywhere(
+def test_exactly_one_image_is_made_despite_a_crash_at_any_step(
     world, kept, monkeypatch, thing, method, when
 ):
     process, spot = kept
@@ -576,7 +583,7 @@ PLACES = [
 @pytest.mark.repeated
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
-def test_room_is_made_once_when_a_process_dies_anywhere(
+def test_room_is_made_once_despite_a_crash_at_any_step(
     world, monkeypatch, thing, method, number, when
 ):
     """Two servers leave for one request, and each is asked back once."""

@@ -26,18 +26,18 @@ go, leave = test_preemption.go, test_preemption.leave
 
 
 @pytest.mark.parametrize('notice_s', [0, 119.9, -600, math.nan, math.inf])
-def test_a_notice_that_is_none_is_refused(notice_s):
+def test_an_invalid_notice_time_is_refused(notice_s):
     with pytest.raises(ValueError, match='at least 120 s, got'):
         evictor.EvictionTimeouts(notice_s=notice_s)
 
 
 @pytest.mark.parametrize('action_s', [0, -1, math.nan, math.inf])
-def test_patience_that_is_none_is_refused(action_s):
+def test_an_invalid_patience_is_refused(action_s):
     with pytest.raises(ValueError, match='above 0 s, got'):
         evictor.EvictionTimeouts(action_s=action_s)
 
 
-def test_a_late_process_gives_a_whole_notice(world, process, spot):
+def test_a_delayed_process_gives_the_full_notice_time(world, process, spot):
     """However long ago a server should have left."""
     apis = world.cloud.apis
     nova = test_service.nova_module.Nova(apis.nova)
@@ -82,7 +82,7 @@ def test_a_server_of_a_clock_that_is_ahead_is_new_and_named(
         (leaves_module.EvictionTable, 'step'),
     ],
 )
-def test_a_victim_that_vanishes_anywhere_is_gone(
+def test_a_victim_that_vanishes_at_any_step_counts_as_gone(
     world, process, spot, monkeypatch, thing, method
 ):
     """Whoever waited for its room starts in it, and nothing is done to it."""
@@ -128,7 +128,7 @@ class FakeSlow:
         return cluster.Plan((), found.waiting) if making else found
 
 
-def test_a_plan_that_is_older_than_the_request_tells_no_owner(
+def test_a_plan_older_than_the_request_sends_no_notice(
     world, process, spot, caplog
 ):
     world.plan = preemption.Planner(
@@ -164,7 +164,7 @@ def test_a_plan_that_is_older_than_the_request_tells_no_owner(
     assert leave(world, spot).state is S.TOLD
 
 
-def test_a_plan_for_a_victim_that_has_left_is_made_again(
+def test_a_plan_with_a_victim_that_already_left_is_made_again(
     world, process, spot, monkeypatch
 ):
     """It is gone before it is told, and its host is full again."""

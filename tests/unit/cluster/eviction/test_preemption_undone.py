@@ -89,7 +89,9 @@ def is_as_before(world, spot):
         ('snapshot_delete', ['createImage'], deleted),
     ],
 )
-def test_a_server_that_was_acted_on_runs_again(world, action, acted, end):
+def test_a_stopped_victim_is_started_when_the_preemptor_vanishes(
+    world, action, acted, end
+):
     world.cloud.uploads_at_once = False
     process, spot, asked = begun(world, action, 'shelve')
     told = []
@@ -104,7 +106,7 @@ def test_a_server_that_was_acted_on_runs_again(world, action, acted, end):
     assert events == ['fairness.server.undoing', 'fairness.server.stays']
 
 
-def test_a_told_server_that_was_shut_down_is_started_again(world):
+def test_a_victim_that_shut_itself_down_is_started_again(world):
     process = test_preemption.process_of(world, 'one')
     spot = test_preemption.runs(world, process, 's1', 'h1')
     asked = world.post('r1', project='rich')
@@ -118,7 +120,7 @@ def test_a_told_server_that_was_shut_down_is_started_again(world):
     assert leave(world, spot).outcome == 'spared'
 
 
-def test_a_server_that_did_not_run_is_not_started(world):
+def test_an_originally_stopped_victim_is_not_started(world):
     process = test_preemption.process_of(world, 'one', 'suspend', 'shelve')
     spot = test_preemption.runs(world, process, 's1', 'h1')
     test_preemption.shuts_down(world, spot)
@@ -149,7 +151,7 @@ def test_a_server_that_is_being_shelved_is_shelved_and_starts_again(world):
     ]  # fmt: skip
 
 
-def test_nothing_goes_on_while_notices_cannot_be_taken_back(world):
+def test_an_undone_preemption_waits_until_notices_can_be_removed(world):
     """Nova answers nothing but what it is asked to do."""
     process, spot, asked = begun(world, 'stop', 'shelve')
     taken_back(world, process, asked)
@@ -163,7 +165,7 @@ def test_nothing_goes_on_while_notices_cannot_be_taken_back(world):
     assert is_as_before(world, spot)
 
 
-def test_a_server_that_cannot_be_started_again_is_left_with_its_owner(world):
+def test_a_victim_that_cannot_be_restarted_is_left_to_its_owner(world):
     process, spot, asked = begun(world, 'stop', 'shelve')
     taken_back(world, process, asked)
     world.cloud.broken[f'POST /servers/{spot}/action'] = 409
@@ -202,7 +204,7 @@ def test_a_server_that_kept_its_room_is_left_alone_with_no_least_run(
     assert leave(world, spot).state is S.TOLD
 
 
-def test_a_server_that_left_meanwhile_is_gone(world):
+def test_a_victim_that_left_before_the_undo_counts_as_gone(world):
     process, spot, asked = begun(world, 'stop', 'shelve')
     taken_back(world, process, asked)
     world.cloud.remove(spot)
@@ -221,7 +223,7 @@ PLACES = [
 @pytest.mark.repeated
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
-def test_a_server_runs_again_when_a_process_dies_while_undoing_it(
+def test_a_victim_runs_again_despite_a_crash_during_the_undo(
     world, monkeypatch, thing, method, number, when
 ):
     is_kept = thing is glance.Images
@@ -256,7 +258,7 @@ def leaning(world):
     return process, spot, first, second
 
 
-def test_a_request_that_counted_on_the_room_has_it_with_that_notice(world):
+def test_a_second_request_inherits_room_and_notice_of_a_victim(world):
     process, spot, first, second = leaning(world)
     chosen = leave(world, spot)
     taken_back(world, process, first)
@@ -270,7 +272,7 @@ def test_a_request_that_counted_on_the_room_has_it_with_that_notice(world):
     assert done == [(spot, 'shelve')]
 
 
-def test_of_two_on_a_host_the_second_has_the_room_of_the_firsts_victim(world):
+def test_the_second_request_of_a_host_inherits_the_room_of_a_victim(world):
     """The first starts in the room that is free first, whoever left it."""
     world.cloud.add_host('h1', 0)
     world.cloud.add_host('h2', 8)
@@ -300,7 +302,7 @@ def test_of_two_on_a_host_the_second_has_the_room_of_the_firsts_victim(world):
     assert world.cloud.acted[0] == (stays, 'shelve')
 
 
-def test_no_server_leaves_for_a_preemptible_request_that_counted_on_it(world):
+def test_no_victim_leaves_for_a_preemptible_request_that_remains(world):
     """Whether somebody may leave for that is judged anew."""
     process = test_preemption.process_of(world, 'one')
     spot = test_preemption.runs(world, process, 's1', 'h1')
@@ -315,7 +317,7 @@ def test_no_server_leaves_for_a_preemptible_request_that_counted_on_it(world):
     assert is_as_before(world, spot)
 
 
-def test_a_server_that_leaves_for_two_requests_goes_on_while_one_is_left(
+def test_a_victim_of_two_requests_leaves_while_one_remains(
     world,
 ):
     process, spot, first, second = leaning(world)
@@ -342,7 +344,7 @@ def promised(world):
     return process, spots, asked, host
 
 
-def test_a_host_that_takes_no_server_keeps_no_promise(world):
+def test_a_disabled_host_loses_its_reservation(world):
     """Room is made elsewhere, and nobody leaves for nothing."""
     process, spots, asked, host = promised(world)
     world.cloud.hypervisors[test_service.fake_cloud.name_uuid(host)][
@@ -362,9 +364,7 @@ def test_a_host_that_takes_no_server_keeps_no_promise(world):
 
 
 @pytest.mark.parametrize('answer', [500, 'null', '{}'])
-def test_a_host_that_cannot_be_read_for_a_moment_keeps_its_promise(
-    world, answer
-):
+def test_a_briefly_unreadable_host_keeps_its_reservation(world, answer):
     process, spots, asked, host = promised(world)
     go(world, process, 30, every=30.0)
     before = leave(world, spots[host])
@@ -382,7 +382,7 @@ def test_a_host_that_cannot_be_read_for_a_moment_keeps_its_promise(
     assert world.store.request(asked).hosts == (host,)
 
 
-def test_a_request_that_fits_elsewhere_starts_there(world):
+def test_a_preemptor_that_fits_elsewhere_starts_there(world):
     """Room comes free there meanwhile: the one that was told stays."""
     process = test_preemption.process_of(world, 'one')
     spot = test_preemption.runs(world, process, 's1', 'h1')
@@ -406,7 +406,7 @@ def moved(world, server, host):
 
 
 @pytest.mark.parametrize('number', [1, 2])
-def test_a_server_that_was_moved_away_stays_and_others_go_on(world, number):
+def test_a_migrated_victim_stays_and_other_victims_leave(world, number):
     """Its room is free by that; the promise, and the notice, hold."""
     world.cloud.add_host('h1', 0)
     world.cloud.add_host('h2', 4 * number)
@@ -435,9 +435,7 @@ def test_a_server_that_was_moved_away_stays_and_others_go_on(world, number):
     assert leave(world, first).turn == 0
 
 
-def test_a_promised_victim_is_not_chosen_twice_after_a_death(
-    world, monkeypatch
-):
+def test_a_chosen_victim_is_not_chosen_twice_after_a_crash(world, monkeypatch):
     """The promise names it; another request has room made elsewhere."""
     process = test_preemption.process_of(world, 'one')
     test_preemption.runs(world, process, 's1', 'h1')
@@ -460,7 +458,7 @@ def test_a_promised_victim_is_not_chosen_twice_after_a_death(
     assert world.state(first) is world.state(second) is R.STARTING
 
 
-def test_a_server_that_left_as_its_room_is_taken_is_told_nothing_else(world):
+def test_a_victim_whose_room_is_taken_gets_no_further_notice(world):
     process, _, asked = begun(world, 'shelve')
     told = []
     event_notifications.RequestWatch(world.store, process, told.extend, 'c1')

@@ -39,7 +39,7 @@ def server(world):
     """A preemptible server on h1, of whom it is said that it is next."""
     world.warnings = at_risk.AtRiskOptions(most=10)
     made = test_idle_reclaim.running(world, hints=HINTS)
-    world.following = lambda *_: [next_module.Next(made, 3.0, 2)]
+    world.following = lambda *_: [next_module.NextVictim(made, 3.0, 2)]
     return made
 
 
@@ -73,7 +73,7 @@ def says_done(world, server):
 
 
 @pytest.mark.parametrize('done', [shuts_down, says_done])
-def test_a_server_that_is_done_leaves_at_once_and_loses_nothing(
+def test_a_server_that_reports_done_leaves_at_once_without_cost(
     world, server, process, done
 ):
     cycles(world, process)
@@ -94,7 +94,7 @@ def test_a_server_that_is_done_leaves_at_once_and_loses_nothing(
     assert known.why.sentence.startswith('it is done, its owner uses 3.0')
 
 
-def test_it_does_not_come_back_by_itself(world, server, process):
+def test_a_retired_server_does_not_return_by_itself(world, server, process):
     shuts_down(world, server)
     cycles(world, process, 8)
     assert state(world, server) is S.GONE
@@ -102,7 +102,9 @@ def test_it_does_not_come_back_by_itself(world, server, process):
     assert world.cloud.acted == [(server, 'shelve')]
 
 
-def test_a_done_server_stays_while_no_request_waits(world, server, process):
+def test_a_server_that_reports_done_stays_while_no_request_waits(
+    world, server, process
+):
     world.following = lambda *_: []
     shuts_down(world, server)
     cycles(world, process)
@@ -116,9 +118,7 @@ def test_without_the_option_no_server_retires(world, server):
     assert leave(world, server) is None
 
 
-def test_a_server_that_is_started_again_in_between_stays(
-    world, server, process
-):
+def test_a_restarted_server_does_not_retire(world, server, process):
     shuts_down(world, server)
     world.cloud.broken[f'POST /servers/{server}/metadata'] = 503
     cycles(world, process, 2)
@@ -129,7 +129,7 @@ def test_a_server_that_is_started_again_in_between_stays(
     assert (state(world, server), world.cloud.acted) == (S.SPARED, [])
 
 
-def test_a_server_that_cannot_be_looked_at_is_not_done(world, server, process):
+def test_an_unreadable_server_does_not_count_as_done(world, server, process):
     says_done(world, server)
     world.cloud.broken[f'GET /servers/{server}'] = 503
     cycles(world, process, 2)
@@ -146,7 +146,7 @@ def marked(world, lower):
     return leading(world, 'two')
 
 
-def test_servers_leave_until_so_much_is_free_and_come_back(world, server):
+def test_servers_leave_until_the_mark_of_free_room_and_return(world, server):
     process = marked(world, 0.5)
     cycles(world, process, 2)
     found = leave(world, server)
@@ -157,7 +157,7 @@ def test_servers_leave_until_so_much_is_free_and_come_back(world, server):
     assert world.cloud.acted[0] == (server, 'shelve')
 
 
-def test_a_server_that_need_not_leave_any_more_stays(world, server):
+def test_a_server_stays_when_enough_room_became_free(world, server):
     process = marked(world, 0.5)
     cycles(world, process, 2)
     assert state(world, server) is S.TOLD
@@ -190,7 +190,7 @@ def test_a_stopped_server_that_frees_nothing_stays_for_a_while(world, server):
     assert state(world, server) is S.TOLD
 
 
-def test_once_the_mark_is_gone_told_servers_stay(world, server):
+def test_servers_with_notices_stay_after_the_mark_is_removed(world, server):
     process = marked(world, 0.5)
     cycles(world, process, 2)
     world.freeing = watermark_module.WatermarkOptions()

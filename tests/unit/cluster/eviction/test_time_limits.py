@@ -63,7 +63,7 @@ def go(world, process, until, every=60.0):
         process.cycle()
 
 
-def test_its_owner_is_told_before_anything_is_done(world, server):
+def test_the_owner_gets_a_notice_before_the_first_action(world, server):
     process = world.process('two')
     process.cycle()
     world.tick += 31
@@ -131,7 +131,7 @@ def test_a_waiting_request_starts_on_the_room_at_the_time_limit(world, server):
         (['stop', 'delete'], 1, 1, ['os-stop'], S.GONE, None),
     ],
 )
-def test_actions_follow_until_the_room_is_free(
+def test_further_actions_follow_until_the_room_is_free(
     world, server, actions, snapshots, offloads, acted, ended, status
 ):
     world.cloud.takes_no_snapshots = not snapshots
@@ -152,7 +152,7 @@ def test_an_action_that_nova_refuses_is_followed_by_the_next(world, server):
     assert state(world, server) is S.GONE
 
 
-def test_while_nova_does_not_answer_nothing_else_is_done(world, server):
+def test_no_further_action_is_taken_while_nova_does_not_answer(world, server):
     world.cloud.broken[f'POST /servers/{server}/action'] = 503
     process = process_of(world, 'shelve', 'delete')
     go(world, process, 1000 + LIMIT_S + 180)
@@ -176,7 +176,7 @@ def test_a_task_of_nova_on_the_server_is_waited_for(world, server):
     assert world.cloud.acted == [(server, 'shelve')]
 
 
-def test_a_task_that_never_ends_keeps_no_room_for_ever(world, server):
+def test_an_endless_nova_task_does_not_block_the_room_for_ever(world, server):
     process = process_of(world, 'shelve', 'delete')
     busy = world.cloud.servers[server]
     go(world, process, 1000 + LIMIT_S - 60)
@@ -185,7 +185,7 @@ def test_a_task_that_never_ends_keeps_no_room_for_ever(world, server):
     assert state(world, server) is S.GONE
 
 
-def test_a_server_that_takes_no_metadata_leaves_all_the_same(world, server):
+def test_a_server_that_accepts_no_metadata_still_leaves(world, server):
     world.cloud.broken[f'POST /servers/{server}/metadata'] = 409
     process = process_of(world, 'delete')
     go(world, process, 1000 + LIMIT_S - 60)
@@ -195,9 +195,7 @@ def test_a_server_that_takes_no_metadata_leaves_all_the_same(world, server):
 
 
 @pytest.mark.parametrize('says', [True, False])
-def test_only_servers_whose_owner_says_so_end_before_the_time(
-    world, server, says
-):
+def test_only_servers_whose_owner_reports_done_end_early(world, server, says):
     """Whoever only stops their server may start it again until its end."""
     process = process_of(world, 'shelve')
     go(world, process, 1000 + LIMIT_S - 300)
@@ -217,7 +215,9 @@ def test_a_server_deleted_before_its_end_is_not_acted_on(world, server):
     assert (state(world, server), world.cloud.acted) == (S.GONE, [])
 
 
-def test_a_server_started_again_is_told_and_stopped_again(world, server):
+def test_a_server_restarted_after_its_limit_gets_a_notice_and_stops(
+    world, server
+):
     process = process_of(world, 'stop')
     go(world, process, 1000 + LIMIT_S + 300)
     world.cloud.servers[server]['status'] = 'ACTIVE'
@@ -229,8 +229,10 @@ def test_a_server_started_again_is_told_and_stopped_again(world, server):
     assert world.cloud.acted == [(server, 'os-stop')] * 2
 
 
-def test_a_server_unshelved_on_its_host_ends_as_before():
-    built = small_cloud.ask('s', time_limit_s=60.0, state=request.State.ACTIVE)
+def test_an_unshelved_server_keeps_its_time_limit():
+    built = small_cloud.waiting_request(
+        's', time_limit_s=60.0, state=request.State.ACTIVE
+    )
     kept = dataclasses.replace(
         built,
         uuid='u',
@@ -258,7 +260,7 @@ def test_a_server_requested_without_a_limit_has_no_end(world):
 class TestExtension:
     """A user lets a request run longer."""
 
-    def test_it_leaves_later(self, world, server):
+    def test_an_extended_server_leaves_later(self, world, server):
         process = process_of(world, 'stop', extension_s=3600.0)
         go(world, process, 1000 + LIMIT_S - NOTICE_S - 120)
         process.extend(server, 3600.0)
@@ -269,9 +271,7 @@ class TestExtension:
 
     @pytest.mark.repeated
     @pytest.mark.parametrize('by_s', [300.0, 3600.0])
-    def test_the_notice_is_taken_back_by_an_extension(
-        self, world, server, by_s
-    ):
+    def test_an_extension_removes_the_notice(self, world, server, by_s):
         process = process_of(world, 'stop', extension_s=3600.0)
         go(world, process, 1000 + LIMIT_S - 120)
         assert state(world, server) is S.TOLD
@@ -284,7 +284,9 @@ class TestExtension:
         go(world, process, 1000 + LIMIT_S + by_s + NOTICE_S + 120)
         assert world.cloud.acted == [(server, 'os-stop')]
 
-    def test_no_more_than_is_allowed(self, world, server):
+    def test_an_extension_beyond_the_allowed_time_is_refused(
+        self, world, server
+    ):
         process = process_of(world, 'stop', extension_s=3600.0)
         process.cycle()
         process.extend(server, 2000.0)
@@ -292,7 +294,7 @@ class TestExtension:
             process.extend(server, 1601.0)
         process.extend(server, 1600.0)
 
-    def test_not_when_it_leaves_already(self, world, server):
+    def test_an_extension_of_a_leaving_server_is_refused(self, world, server):
         process = process_of(world, 'stop', extension_s=3600.0)
         go(world, process, 1000 + LIMIT_S + 300)
         with pytest.raises(
@@ -300,7 +302,9 @@ class TestExtension:
         ):
             process.extend(server, 60.0)
 
-    def test_not_without_an_end_or_when_it_is_over(self, world, server):
+    def test_an_extension_needs_a_limit_and_a_running_request(
+        self, world, server
+    ):
         other = world.process('two', at_end=at_end('stop', extension_s=60.0))
         world.accounts, free = (), world.post('r2')
         other.cycle()
@@ -345,7 +349,7 @@ PLACES = [
 @pytest.mark.repeated
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
-def test_a_server_leaves_once_when_a_process_dies_anywhere(
+def test_a_server_is_evicted_once_despite_a_crash_at_any_step(
     world, server, monkeypatch, thing, method, number, when
 ):
     world.cloud.takes_no_snapshots = True
@@ -366,9 +370,7 @@ def test_a_server_leaves_once_when_a_process_dies_anywhere(
     assert world.cloud.acted == [(server, 'shelve')] * (1 + again)
 
 
-def test_a_leader_that_was_deposed_meanwhile_does_nothing(
-    world, server, monkeypatch
-):
+def test_a_deposed_leader_evicts_no_server(world, server, monkeypatch):
     one = process_of(world, 'stop')
     go(world, one, 1000 + LIMIT_S - 60)
     world.now += 120

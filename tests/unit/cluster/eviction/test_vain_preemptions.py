@@ -35,7 +35,7 @@ class Attack:
 
     def once(self, now, why=R.TAKEN_BACK, event=E.CANCEL, leaving=('s1',)):
         name = str(uuid_module.uuid4())
-        asked = small_cloud.ask(name, project=self.project, at=now)
+        asked = small_cloud.waiting_request(name, project=self.project, at=now)
         self.store.add_request(asked, f'cast-{name}', now)
         room = records.ReservedRoom(('h1',), leaving, now, now + 1500.0)
         self.store.reserve_room(asked, room, self.epoch)
@@ -85,14 +85,14 @@ def test_a_new_leader_knows_requests_that_had_room_in_vain(attack):
     assert old.delay_ends(1e6 + 431.0) == {}
 
 
-def test_others_are_not_delayed(world, attack):
+def test_requests_of_other_projects_are_not_delayed(world, attack):
     attack.once(1e6, R.CANCELLED_BY_OPERATOR)
     attack.once(1e6, leaving=())
     assert watched(attack).delay_ends(1e6 + 140.0) == {}
 
 
 def record(ended_s, state=S.ENDED, hosts=('h1',)):
-    asked = small_cloud.ask('r', state=state)
+    asked = small_cloud.waiting_request('r', state=state)
     room = records.ReservedRoom(('h1',), ('s1',), 1000.0, 2500.0)
     why = reason.why(R.SERVER_DELETED)
     return records.RequestRecord(
@@ -114,11 +114,11 @@ def record(ended_s, state=S.ENDED, hosts=('h1',)):
         (record(9000.0, hosts=()), True),
     ],
 )
-def test_unused_room_is_in_vain(found, is_one):
+def test_a_preemption_with_unused_room_counts_as_vain(found, is_one):
     assert vain_preemptions.is_in_vain(found, 300.0, 120.0) is is_one
 
 
-def test_a_project_whose_server_ends_at_once_makes_no_other_leave_again(
+def test_a_project_that_wastes_room_causes_no_further_eviction(
     world, process, spot
 ):
     go = test_preemption.go
@@ -151,7 +151,7 @@ def test_an_owner_cannot_hold_a_request_that_others_leave_for(
     assert ask.hold(server, True)['request']['held_by'] == 'operator'
 
 
-def test_more_than_may_leave_are_paid_back_hour_by_hour():
+def test_excess_vain_preemptions_expire_hour_by_hour():
     at_once = [0.0] * 30
     for hours, count in ((0, 30), (1, 20), (2.5, 5), (3, 0), (9, 0)):
         assert (

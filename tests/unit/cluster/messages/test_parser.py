@@ -40,7 +40,7 @@ def first_spec(message):
     return message['args']['request_specs'][0]['nova_object.data']
 
 
-def test_a_build_is_read_whole():
+def test_all_fields_of_a_build_are_read():
     found = parser.parse_message(
         nova_casts.build([nova_casts.spec()]),
         lambda *_: times.RequestLimits(None, 60.0),
@@ -103,13 +103,13 @@ def built(metadata=None, **more):
         nova_casts.unshelve(nova_casts.spec(scheduler_hints=HINTS)),
     ],
 )
-def test_a_request_that_is_marked_is_preemptible(cast):
+def test_a_request_with_the_mark_is_preemptible(cast):
     assert parser.parse_message(cast, preemptible=MARKS).is_preemptible
     assert not parser.parse_message(cast).is_preemptible
 
 
 @pytest.mark.parametrize('said', ['', 'false', 'no', '0', 'maybe', '2'])
-def test_a_mark_that_does_not_say_yes_is_none(said):
+def test_a_mark_with_another_value_than_yes_is_ignored(said):
     cast = built(metadata={parser.MARK: said})
     assert (
         parser.parse_message(cast, preemptible=MARKS).band
@@ -143,7 +143,7 @@ BY = {parser.ACTION: 'snapshot_delete'}
         ),
     ],
 )
-def test_owners_choose_how_they_make_room(cast):
+def test_owners_choose_the_eviction_action_of_their_server(cast):
     choices = frozenset(eviction.EvictionAction) - {
         eviction.EvictionAction.SUSPEND
     }
@@ -154,7 +154,7 @@ def test_owners_choose_how_they_make_room(cast):
 
 
 @pytest.mark.parametrize('said', ['', 'reboot', 'suspend', 'SHELVE', None])
-def test_an_action_that_may_not_be_chosen_is_not(said):
+def test_a_forbidden_eviction_action_is_ignored(said):
     cast = built(metadata={parser.ACTION: said} if said is not None else {})
     may = parser.PreemptibleRules(
         choices=frozenset({eviction.EvictionAction.SHELVE})
@@ -178,7 +178,7 @@ def test_a_flavor_can_be_preemptible_where_users_may_mark_nothing():
     assert not parser.parse_message(by_users).is_preemptible
 
 
-def test_a_mark_of_another_form_cannot_be_read():
+def test_a_malformed_mark_makes_the_message_unreadable():
     cast = nova_casts.changed(
         built(),
         lambda message: first_spec(message).update(scheduler_hints=[1]),
@@ -193,12 +193,12 @@ def test_many_servers_of_one_build_are_one_request():
     assert found.servers == tuple(U[:1000])
 
 
-def test_nova_finds_no_host_for_a_request_that_is_sent_nowhere():
+def test_a_request_sent_without_hosts_fails_in_nova():
     specs = [nova_casts.spec(each) for each in U[:2]]
     cast = nova_casts.build(specs, admin_password='secret')
     found = parser.with_nonexistent_host(cast)
     message, before = (
-        dict(envelope.message(each.body)) for each in (found, cast)
+        dict(envelope.parse_message(each.body)) for each in (found, cast)
     )
     for spec in message['args'].pop('request_specs'):
         made = objects.RequestSpec.obj_from_primitive(spec)
@@ -218,12 +218,12 @@ def test_nova_finds_no_host_for_a_request_that_is_sent_nowhere():
         dataclasses.replace(built(), body=b'nonsense'),
     ],
 )
-def test_a_cast_that_is_no_build_stays_as_it_is(cast):
+def test_a_message_that_is_no_build_is_unchanged(cast):
     assert parser.with_nonexistent_host(cast) is cast
 
 
 def specs_of(cast):
-    arguments = envelope.message(cast.body)['args']
+    arguments = envelope.parse_message(cast.body)['args']
     found = arguments.get('request_specs') or [arguments['request_spec']]
     return [objects.RequestSpec.obj_from_primitive(each) for each in found]
 
@@ -235,7 +235,7 @@ def specs_of(cast):
         nova_casts.unshelve(nova_casts.spec()),
     ],
 )
-def test_nova_does_not_choose_hosts_that_are_kept_for_others(cast):
+def test_a_sent_request_excludes_hosts_reserved_for_others(cast):
     before = [
         each.to_legacy_filter_properties_dict() for each in specs_of(cast)
     ]
@@ -250,12 +250,12 @@ def test_nova_does_not_choose_hosts_that_are_kept_for_others(cast):
     assert parser.with_excluded_hosts(cast, ()) is cast
 
 
-def test_a_cast_that_cannot_be_read_is_sent_as_it_is():
+def test_an_unreadable_message_is_sent_unchanged():
     cast = dataclasses.replace(built(), body=b'nonsense')
     assert parser.with_excluded_hosts(cast, {'h1'}) is cast
 
 
-def test_ten_megabytes_are_read():
+def test_a_message_of_ten_megabytes_is_read():
     files = [['/etc/x', 'A' * 10_000_000]]
     cast = nova_casts.build([nova_casts.spec()], injected_files=files)
     assert len(cast.body) > 10_000_000
@@ -286,7 +286,9 @@ def test_ten_megabytes_are_read():
         ),
     ],
 )
-def test_extra_specs_ask_by_other_names(extra, amounts, required, forbidden):
+def test_all_spellings_of_extra_specs_are_read(
+    extra, amounts, required, forbidden
+):
     found = demand_of(made_of=nova_casts.flavor(extra_specs=extra))
     plain = {'VCPU': 2} if 'PCPU' not in amounts else {}
     expected = {'DISK_GB': 5, 'MEMORY_MB': 512, **plain, **amounts}
@@ -294,7 +296,7 @@ def test_extra_specs_ask_by_other_names(extra, amounts, required, forbidden):
     assert (found.required, found.forbidden) == (required, forbidden)
 
 
-def test_an_image_asks_for_firmware_without_a_state():
+def test_firmware_of_an_image_becomes_a_required_trait():
     found = demand_of(image={'hw_firmware_stateless': True}.items())
     assert found.required == {'COMPUTE_SECURITY_STATELESS_FIRMWARE'}
 
@@ -329,7 +331,7 @@ def test_ports_and_devices_of_their_own_groups_are_added():
     assert found.required == {'T'}
 
 
-def test_where_it_must_lie_is_read():
+def test_required_hosts_and_zones_are_read():
     there = objects.Destination(host='h1', aggregates=[f'{U[1]},{U[2]}', U[3]])
     found = demand_of(zone='z1', requested_destination=there)
     assert (found.zone, found.host) == ('z1', 'h1')
@@ -355,13 +357,13 @@ def test_a_forced_host_binds_a_build_and_not_an_unshelve():
         ('soft-affinity', {}, None),
     ],
 )
-def test_only_rules_that_bind_make_a_group(policy, rules, expected):
+def test_only_strict_policies_make_a_server_group(policy, rules, expected):
     spec = nova_casts.spec(group=nova_casts.group(policy, **rules))
     group = parser.parse_message(nova_casts.build([spec])).group
     assert (group and (group.rule, group.per_host)) == expected
 
 
-def test_a_number_of_thousands_of_digits_is_a_large_one():
+def test_a_number_of_thousands_of_digits_is_capped():
     def change(message):
         spec = first_spec(message)
         group = nova_casts.group('anti-affinity', max_server_per_host=3)
@@ -461,7 +463,7 @@ def test_an_unreadable_cast_is_refused_without_showing_it(change):
     assert 'secret' not in str(caught.value)
 
 
-def test_servers_that_are_not_alike_are_not_one_request():
+def test_servers_with_different_flavors_are_no_single_request():
     specs = [nova_casts.spec(U[0]), nova_casts.spec(U[1], zone='z')]
     with pytest.raises(exception.Unreadable, match='must have the same owner'):
         parser.parse_message(nova_casts.build(specs))
@@ -530,7 +532,7 @@ def test_any_change_of_a_cast_gives_a_request_or_a_reason(place, value):
 
 
 @hypothesis.given(st.binary())
-def test_any_bytes_give_a_reason(body):
+def test_any_random_bytes_are_refused_with_a_reason(body):
     cast = nova_casts.held(body)
     with pytest.raises(exception.Unreadable):
         parser.parse_message(cast)
@@ -578,7 +580,7 @@ def wishing(metadata=(), hints=(), unshelved=False):
         ({'other': '1m'}, {'fairness_time_limit': ['', 'x']}, 3600.0),
     ],
 )
-def test_users_say_how_long_and_get_no_more_than_they_may(
+def test_a_requested_time_limit_is_bounded_by_the_maximum(
     metadata, hints, limit_s, unshelved
 ):
     may = times.RequestLimits(3600.0, 7200.0)
@@ -586,7 +588,7 @@ def test_users_say_how_long_and_get_no_more_than_they_may(
     assert parser.parse_message(cast, lambda *_: may).time_limit_s == limit_s
 
 
-def test_users_say_how_long_a_build_may_wait():
+def test_users_limit_how_long_a_build_may_wait():
     cast = wishing({'fairness:longest_wait': '1m'})
     assert parser.parse_message(cast).expires_at == 160.0
     assert parser.parse_message(wishing()).expires_at is None

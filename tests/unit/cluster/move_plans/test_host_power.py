@@ -41,20 +41,24 @@ def program(tmp_path):
     return written
 
 
-def test_it_is_run_once_and_without_a_shell(tmp_path, program):
+def test_the_power_command_runs_once_without_a_shell(tmp_path, program):
     assert powered(tmp_path, program('exit 0'), '$HOME') == [
         '$HOME', 'down', 'h1; echo',
     ]  # fmt: skip
 
 
-def test_one_that_fails_or_is_not_there_is_told(tmp_path, program, caplog):
+def test_a_failing_or_missing_power_command_is_reported(
+    tmp_path, program, caplog
+):
     powered(tmp_path, program('exit 3'))
     assert 'ended with status 3' in caplog.text
     powered(tmp_path, '/nowhere/power')
     assert 'No such file' in caplog.text
 
 
-def test_one_that_takes_too_long_is_killed(tmp_path, program, caplog):
+def test_a_power_command_over_its_time_limit_is_killed(
+    tmp_path, program, caplog
+):
     begun = time.monotonic()
     powered(tmp_path, program('exec sleep 600'), longest_s=1.0)
     assert time.monotonic() - begun < 300

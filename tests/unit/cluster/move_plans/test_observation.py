@@ -39,7 +39,7 @@ def apart(half):
     return half
 
 
-def test_a_server_pinned_since_is_in_no_plan(apart):
+def test_a_server_pinned_after_the_list_is_in_no_plan(apart):
     server = apart.begin_with(None)
     server[PIN] = 'z1'
     assert apart.go(5) is None
@@ -63,7 +63,7 @@ def test_an_unpinned_server_is_known_where_a_host_is_emptied(apart):
     assert [each.server for each in plan.moves] == [apart.servers[1]]
 
 
-def test_the_last_of_many_pins_counts(apart):
+def test_the_newest_of_several_pins_counts(apart):
     server = apart.begin_with('z1')
     apart.go()
     for pin in (None, 'z1', None, 'z1'):
@@ -75,7 +75,7 @@ def test_the_last_of_many_pins_counts(apart):
             assert apart.moving.empty('h2').moves
 
 
-def test_a_single_zone_is_not_asked_for(half):
+def test_pins_are_not_read_with_a_single_zone(half):
     half.begin()
     half.mobility.pin = None
     assert half.go() is not None

@@ -179,7 +179,7 @@ def metadata(cloud, server):
     return cloud.fake.servers[server].get('metadata') or {}
 
 
-def test_owners_are_told_before_and_after(half):
+def test_owners_read_metadata_before_and_after_a_move(half):
     half.fake.migrates_at_once = False
     half.begin()
     half.go(2)
@@ -196,7 +196,7 @@ def test_owners_are_told_before_and_after(half):
     assert metadata(half, server)[key] > begun
 
 
-def test_of_a_move_that_failed_nothing_is_told_afterwards(half):
+def test_a_failed_move_leaves_no_metadata(half):
     half.fake.migrates_at_once = False
     half.begin()
     half.go(2)
@@ -208,7 +208,7 @@ def test_of_a_move_that_failed_nothing_is_told_afterwards(half):
     assert metadata(half, server) == {}
 
 
-def test_a_server_that_cannot_be_told_moves_all_the_same(half):
+def test_a_server_that_accepts_no_metadata_still_moves(half):
     _, server = half.servers
     half.fake.broken[f'POST /servers/{server}/metadata'] = 409
     half.begin()
@@ -316,7 +316,7 @@ def test_plans_are_proposed_only_after_the_hold_time(half):
     assert half.go().state is S.PROPOSED
 
 
-def test_a_plan_that_is_only_recommended_is_not_begun(half):
+def test_a_recommended_plan_is_not_started(half):
     half.rules = dataclasses.replace(
         half.rules, mode=plan_controller.Mode.RECOMMEND, lasts_s=100.0
     )
@@ -330,7 +330,7 @@ def test_a_plan_that_is_only_recommended_is_not_begun(half):
     assert half.asked() == []
 
 
-def test_an_operator_approves_and_stops(half):
+def test_an_operator_approves_and_stops_a_plan(half):
     half.rules = dataclasses.replace(
         half.rules, mode=plan_controller.Mode.APPROVE
     )
@@ -371,9 +371,7 @@ def test_a_proposal_ends_when_its_servers_are_elsewhere(half):
 
 
 @pytest.mark.parametrize('asked', [False, True])
-def test_a_process_that_is_killed_is_followed_by_one_that_asks_once(
-    half, asked
-):
+def test_a_successor_of_a_killed_process_requests_each_move_once(half, asked):
     half.fake.migrates_at_once = False
     half.begin()
     half.go()
@@ -425,9 +423,7 @@ class Mortal:
 @pytest.mark.repeated
 @pytest.mark.parametrize('is_after', [False, True], ids=['before', 'after'])
 @pytest.mark.parametrize('effects', range(1, 12))
-def test_a_plan_goes_on_when_a_process_dies_at_any_effect(
-    half, effects, is_after
-):
+def test_a_plan_continues_after_a_crash_at_any_effect(half, effects, is_after):
     """A plan is added, written, and two servers are asked for."""
     half.servers.append(half.lies('c', 'h2', 1))
     half.begin()
@@ -451,7 +447,7 @@ def test_a_plan_goes_on_when_a_process_dies_at_any_effect(
     assert set(half.at().values()) == {'h1'}
 
 
-def test_a_migration_that_fails_is_told_and_the_server_rests(half):
+def test_a_failed_migration_is_recorded_and_the_server_is_skipped(half):
     _set(half, half.servers[0], locked=True)
     half.fake.migrates_at_once = False
     half.begin()
@@ -465,7 +461,7 @@ def test_a_migration_that_fails_is_told_and_the_server_rests(half):
     assert len(half.fake.migrations) == 1
 
 
-def test_an_administrator_is_faster(half):
+def test_a_server_moved_by_an_administrator_first_is_skipped(half):
     half.fake.migrates_at_once = False
     half.hosts('h3', vcpu=2)
     half.begin()
@@ -484,7 +480,7 @@ def test_an_administrator_is_faster(half):
     assert half.asked() == []
 
 
-def test_an_administrator_moves_it_just_when_it_is_asked_for(half):
+def test_a_simultaneous_move_by_an_administrator_is_detected(half):
     half.hosts('h3', vcpu=2)
     half.fake.migrates_at_once = False
     half.begin()
@@ -518,7 +514,9 @@ def test_an_administrator_moves_it_just_when_it_is_asked_for(half):
         (lambda cloud, uuid: cloud.group('h1', uuid), C.NO_ROOM),
     ],
 )
-def test_each_move_is_looked_at_just_before_it_begins(half, change, cause):
+def test_each_move_is_checked_immediately_before_it_begins(
+    half, change, cause
+):
     half.rules = dataclasses.replace(
         half.rules, mode=plan_controller.Mode.APPROVE
     )
@@ -561,7 +559,7 @@ def test_a_server_that_may_not_move_stays(half, more):
 
 
 @pytest.mark.parametrize('state', [border_module.HostState.LEAVING_CLOUD])
-def test_hosts_that_others_see_to_are_left_out(half, state):
+def test_hosts_managed_by_others_are_left_out(half, state):
     world = half.world
     half.begin()
     epoch = half.service.leads()
@@ -572,7 +570,7 @@ def test_hosts_that_others_see_to_are_left_out(half, state):
     assert half.go(3) is None
 
 
-def test_few_move_at_once(cloud):
+def test_the_number_of_simultaneous_moves_is_bounded(cloud):
     cloud.limits = plan_executor.ExecutionLimits(cloud=2, host=1)
     cloud.fake.migrates_at_once = False
     cloud.hosts('h1', 'h2', 'h3', vcpu=16)
@@ -595,7 +593,7 @@ def test_few_move_at_once(cloud):
     assert {cloud.at()[uuid] for uuid in small} == {'h1'}
 
 
-def test_migrations_of_others_count(half):
+def test_migrations_by_others_count_towards_the_bound(half):
     half.limits = plan_executor.ExecutionLimits(cloud=1, host=9)
     half.hosts('h3', 'h4', vcpu=2)
     other = half.lies('other', 'h3', 2, locked=True)
@@ -633,7 +631,7 @@ def test_a_plan_that_takes_too_long_expires_and_moving_servers_are_awaited(
     assert small
 
 
-def test_a_migration_without_end_is_ended(half):
+def test_an_endless_migration_is_aborted(half):
     half.fake.migrates_at_once = False
     half.limits = plan_executor.ExecutionLimits(
         cloud=9, host=9, longest_s=60.0
@@ -699,7 +697,7 @@ def test_nothing_starts_on_a_host_that_is_being_emptied(half):
     assert half.world.hosts('asked') == ('h2',)
 
 
-def test_only_the_leader_acts(half):
+def test_only_the_leader_carries_out_plans(half):
     half.begin()
     other = half.moving
     half.go()
@@ -710,7 +708,7 @@ def test_only_the_leader_acts(half):
     assert half.plan().state is S.PROPOSED
 
 
-def test_empty_hosts_rest_but_for_the_spare_ones_and_come_back(cloud):
+def test_empty_hosts_except_spares_are_powered_off_and_return(cloud):
     cloud.resting = host_power.HostPowerOptions(
         True, 30.0, 1, ('/bin/power', 'x'), 5.0
     )
@@ -813,7 +811,7 @@ def test_no_host_has_too_many_moves_and_no_server_is_asked_twice(
         cloud.world.close()
 
 
-def test_the_planner_rules_are_kept(half):
+def test_plans_respect_the_bounds_of_the_planner(half):
     dear = rules.ConsolidationRules(dearest_mb=50)
     half.rules = dataclasses.replace(
         half.rules,

@@ -61,7 +61,7 @@ def test_a_move_ends_as_migrations_of_nova_say(
     there, migrations, now, event, cause
 ):
     found = [migration(*each) for each in migrations]
-    said = prechecks.became(MOVE, there, found, now)
+    said = prechecks.check_end(MOVE, there, found, now)
     assert (said.event, said.cause) == (event, cause)
 
 
@@ -74,7 +74,7 @@ def test_a_move_ends_as_migrations_of_nova_say(
     ],
 )
 def test_a_move_waits_for_those_before_it(there, is_last, event, cause):
-    said = prechecks.judge(MOVE, there, {}, None, is_last)
+    said = prechecks.check_start(MOVE, there, {}, None, is_last)
     assert (said.event, said.cause) == (event, cause)
 
 
@@ -88,5 +88,5 @@ def test_a_move_waits_for_those_before_it(there, is_last, event, cause):
 )
 def test_no_server_comes_to_a_host_that_is_closed(service, text):
     services = {'h2': service} if service else {}
-    said = prechecks.judge(MOVE, server('h1'), services, None, True)
+    said = prechecks.check_start(MOVE, server('h1'), services, None, True)
     assert said == prechecks.MoveVerdict(M.SKIP, C.HOST_CLOSED, text)

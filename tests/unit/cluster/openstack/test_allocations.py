@@ -45,7 +45,7 @@ def placement():
     return FakePlacement()
 
 
-def test_never_more_counts_than_is_there_or_was_asked_for(placement):
+def test_preemptible_use_never_exceeds_allocation_or_request(placement):
     """Servers are resized at any time, and few are read in a look."""
     chance = random.Random(7)
     made = allocations.AllocationCache(placement)
@@ -53,7 +53,7 @@ def test_never_more_counts_than_is_there_or_was_asked_for(placement):
     for number in range(400):
         uuid = f's{number}'
         vcpu = chance.randrange(1, 33)
-        asked[uuid] = small_cloud.ask(uuid, vcpu, band=BAND)
+        asked[uuid] = small_cloud.waiting_request(uuid, vcpu, band=BAND)
         there[uuid] = server(uuid, vcpu)
         placement.has[uuid] = {'VCPU': vcpu, 'MEMORY_MB': 100}
     now = 1000.0
@@ -76,9 +76,9 @@ def test_never_more_counts_than_is_there_or_was_asked_for(placement):
     assert placement.asked == before
 
 
-def test_a_changing_server_is_read_in_every_look(placement):
+def test_a_changing_server_is_read_in_every_cycle(placement):
     made = allocations.AllocationCache(placement)
-    asked = {'s': small_cloud.ask('s', 8, band=BAND)}
+    asked = {'s': small_cloud.waiting_request('s', 8, band=BAND)}
     placement.has['s'] = {'VCPU': 8}
     resized = dataclasses.replace(server('s', 8), task='resize_prep')
     assert made.allocated_amounts({'s': resized}, asked, 1.0) == {
@@ -92,7 +92,7 @@ def test_a_changing_server_is_read_in_every_look(placement):
 
 def test_an_unchanged_server_is_read_again_after_a_while(placement):
     made = allocations.AllocationCache(placement)
-    asked = {'s': small_cloud.ask('s', 8, band=BAND)}
+    asked = {'s': small_cloud.waiting_request('s', 8, band=BAND)}
     there = {'s': server('s', 8)}
     placement.has['s'] = {'VCPU': 8}
     made.allocated_amounts(there, asked, 1.0)
@@ -108,7 +108,9 @@ def test_an_unchanged_server_is_read_again_after_a_while(placement):
 def test_one_that_cannot_be_read_keeps_no_others_back(placement, caplog):
     made = allocations.AllocationCache(placement)
     names = [f's{number}' for number in range(5)]
-    asked = {each: small_cloud.ask(each, 8, band=BAND) for each in names}
+    asked = {
+        each: small_cloud.waiting_request(each, 8, band=BAND) for each in names
+    }
     there = {each: server(each, 4) for each in names}
     placement.has = {each: {'VCPU': 3} for each in names[1:]}
     placement.broken = {'s0'}
@@ -142,7 +144,9 @@ def test_use_beside_resized_preemptible_servers_counts(seed):
         cloud.add_server(uuid, 'p', flavor={**FLAVOR, 'vcpus': vcpu})
         cloud.build(uuid, 'h1', {'VCPU': vcpu, 'MEMORY_MB': 100})
         if chance.random() < 0.5:
-            asked.append(small_cloud.ask(uuid, vcpu, 'p', band=BAND))
+            asked.append(
+                small_cloud.waiting_request(uuid, vcpu, 'p', band=BAND)
+            )
         else:
             normal += vcpu
     now = 1000.0
@@ -178,7 +182,7 @@ def test_a_server_unshelved_as_a_normal_one_counts():
     )
     cloud.add_server('s', 'p', flavor={**FLAVOR, 'vcpus': 32})
     cloud.build('s', 'h1', {'VCPU': 32, 'MEMORY_MB': 100})
-    built = small_cloud.ask('s', 32, 'p', band=BAND)
+    built = small_cloud.waiting_request('s', 32, 'p', band=BAND)
     back = dataclasses.replace(
         built,
         uuid='u',

@@ -30,7 +30,7 @@ def test_servers_are_read_in_a_newer_version_where_nova_knows_it(cloud):
         assert cloud.asked == ['GET /servers/s1'] * 2
 
 
-def test_nothing_else_is_asked_in_a_newer_version(cloud):
+def test_only_server_lists_use_a_newer_microversion(cloud):
     nova = cloud.api(clients.nova_api)
     cloud.newest = 87
     assert nova.get('/os-services?binary=nova-compute') is not None
@@ -49,7 +49,7 @@ def test_a_delete_counts_as_done_only_if_the_service_says_so(cloud, code):
 
 
 @pytest.mark.parametrize('code', [300, 304, 399])
-def test_an_answer_that_points_elsewhere_does_not_count_as_done(cloud, code):
+def test_a_redirect_does_not_count_as_success(cloud, code):
     cloud.broken['DELETE /allocations'] = code
     with pytest.raises(exception.CloudAway, match=f'answers {code}'):
         cloud.api(clients.placement_api).delete('/allocations/s1')
@@ -90,7 +90,7 @@ def test_a_session_reads_the_environment_at_each_call_only_for_proxies(
 @pytest.mark.parametrize(
     ('region', 'expected'), [('', 'central-1'), ('central-2', 'central-2')]
 )
-def test_the_region_that_is_served_is_named(
+def test_each_client_uses_the_configured_region(
     tmp_path, monkeypatch, caplog, region, expected
 ):
     caplog.set_level('INFO')

@@ -45,7 +45,7 @@ def names(access, listed, project):
     return [each['id'] for each in access.usable_flavors(listed, project)]
 
 
-def test_a_project_is_told_public_flavors_and_its_own(api, access):
+def test_a_project_sees_public_flavors_and_its_own(api, access):
     api.may = {'a': ['p'], 'b': ['q']}
     listed = [flavor('a'), flavor('b'), flavor('c', public=True), {'id': 'd'}]
     assert names(access, listed, 'p') == ['a', 'c', 'd']
@@ -54,7 +54,7 @@ def test_a_project_is_told_public_flavors_and_its_own(api, access):
     assert names(access, listed, 'None') == ['c', 'd']
 
 
-def test_nova_is_asked_once_in_a_while(api, access):
+def test_flavor_access_is_cached_for_a_while(api, access):
     api.may = {'a': ['p']}
     for _ in range(9):
         assert names(access, [flavor('a')], 'p') == ['a']
@@ -66,7 +66,7 @@ def test_nova_is_asked_once_in_a_while(api, access):
     assert names(access, [flavor('a')], 'p') == []
 
 
-def test_many_flavors_are_asked_about_a_few_at_a_time(api, access):
+def test_access_of_many_flavors_is_read_a_few_at_a_time(api, access):
     count = 2 * flavor_access.AT_ONCE + 1
     api.may = {f'f{number:03}': ['p'] for number in range(count)}
     listed = [flavor(name) for name in api.may]
@@ -75,7 +75,7 @@ def test_many_flavors_are_asked_about_a_few_at_a_time(api, access):
     assert len(api.asked) == count
 
 
-def test_a_flavor_that_is_gone_meanwhile_is_nobodys(api, access):
+def test_a_vanished_flavor_belongs_to_no_project(api, access):
     assert names(access, [flavor('a')], 'p') == []
 
 

@@ -38,9 +38,7 @@ def made(cloud, mark):
         ('after', {'while', 'after'}),
     ],
 )
-def test_an_image_in_the_making_is_found_while_the_key_is_changed(
-    cloud, begun, known
-):
+def test_an_unfinished_image_is_found_during_key_rotation(cloud, begun, known):
     """Other processes may still have the file as it was."""
     made(cloud, with_keys(cloud, FILES[begun]).image_properties('l1'))
     found = {
@@ -52,7 +50,7 @@ def test_an_image_in_the_making_is_found_while_the_key_is_changed(
 
 
 @pytest.mark.parametrize('proof', [None, '', ' ', 'None', 7, ['x'], 'x y'])
-def test_an_image_with_another_proof_is_none(cloud, proof):
+def test_an_image_with_a_wrong_signature_is_ignored(cloud, proof):
     made(cloud, {glance.LEAVE: 'l1', glance.PROOF: proof})
     assert with_keys(cloud, FILES['while']).find_image('l1') is None
     made(cloud, with_keys(cloud, (OTHER,)).image_properties('l1'))
@@ -62,7 +60,7 @@ def test_an_image_with_another_proof_is_none(cloud, proof):
     assert with_keys(cloud, FILES['while']).find_image('l1') is None
 
 
-def test_a_mark_of_many_keys_is_one_that_nova_takes(cloud):
+def test_a_mark_signed_with_many_keys_fits_into_nova_metadata(cloud):
     keys = tuple(fernet.Fernet.generate_key().decode() for _ in range(9))
     made(cloud, with_keys(cloud, keys).image_properties('l1'))
     assert len(cloud.images['i1'][glance.PROOF]) <= 255

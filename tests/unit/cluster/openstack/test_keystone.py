@@ -52,7 +52,7 @@ def world():
     return made
 
 
-def test_domains_and_projects_of_any_depth_are_the_tree(world):
+def test_the_share_tree_has_domains_and_projects_of_any_depth(world):
     assert world.accounts() == {
         'default': Account('default'),
         'physics': Account('physics'),
@@ -82,7 +82,7 @@ def test_settings_of_the_file_count_where_keystone_has_the_account(world):
     assert found['knots'].parent == 'thesis'
 
 
-def test_keystone_is_asked_once_a_minute_and_news_are_taken_over(world):
+def test_keystone_is_read_once_a_minute_and_changes_are_adopted(world):
     world.accounts()
     world.cloud.add_project('new', 'physics', 'theory')
     world.cloud.add_project('knots', 'physics', 'theory')
@@ -112,7 +112,7 @@ def test_an_unchanged_tree_is_the_same_object(world):
         {'GET /projects': '{"projects": [], "truncated": true}'},
     ],
 )
-def test_while_keystone_is_away_the_tree_stays(world, broken, caplog):
+def test_the_share_tree_stays_while_keystone_is_away(world, broken, caplog):
     before = world.accounts()
     world.cloud.broken = broken
     with caplog.at_level(logging.ERROR):
@@ -124,7 +124,7 @@ def test_while_keystone_is_away_the_tree_stays(world, broken, caplog):
     assert 'new' in world.later()
 
 
-def test_without_any_answer_there_is_no_tree_yet(world):
+def test_without_any_answer_of_keystone_there_is_no_share_tree(world):
     world.cloud.broken = {'GET /domains': 503}
     with pytest.raises(exception.CloudAway):
         world.mirror.accounts()
@@ -132,7 +132,7 @@ def test_without_any_answer_there_is_no_tree_yet(world):
     assert 'physics' in world.accounts()
 
 
-def test_a_file_that_makes_a_circle_is_not_taken_over(world, caplog):
+def test_a_share_file_with_a_cycle_is_refused(world, caplog):
     before = world.accounts()
     world.file = (Account('physics', 'knots'), Account('admin', None, 9.0))
     with caplog.at_level(logging.ERROR):
@@ -144,9 +144,7 @@ def test_a_file_that_makes_a_circle_is_not_taken_over(world, caplog):
     assert world.accounts()['admin'].share == 9.0
 
 
-def test_a_vanished_account_is_told_and_stays_while_the_ledger_knows_it(
-    world, caplog
-):
+def test_a_vanished_account_stays_while_the_ledger_has_its_use(world, caplog):
     world.used = {'strings': {}, 'strings/ann': {}, 'thesis': {}, 'physics': 1}
     world.file = (Account('thesis', 'theory'),)
     world.accounts()

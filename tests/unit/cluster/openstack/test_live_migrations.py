@@ -83,7 +83,7 @@ def test_groups_whose_rule_binds_are_known_by_their_members(cloud):
 @pytest.mark.parametrize(
     'answer', ['{}', '{"migrations": 3}', '{"migrations": [{"id": "x"}]}', 503]
 )
-def test_an_unreadable_answer_of_nova_is_told(cloud, answer):
+def test_an_unreadable_answer_of_nova_is_reported(cloud, answer):
     cloud.broken['GET /os-migrations'] = answer
     asked = live_migrations.LiveMigrations(cloud.apis.nova)
     for do in (

@@ -23,7 +23,7 @@ def test_a_key_file_is_for_its_owner_only(tmp_path):
 
 
 @pytest.mark.parametrize('text', ['', 'short\n', 'ümlaut'])
-def test_a_file_without_keys_is_refused(tmp_path, text):
+def test_a_key_file_without_keys_is_refused(tmp_path, text):
     path = tmp_path / 'keys'
     path.write_text(text)
     path.chmod(0o600)
@@ -36,7 +36,7 @@ def test_a_missing_file_is_named(tmp_path):
         sealing.read_key_file(tmp_path / 'none')
 
 
-def test_a_new_key_comes_first_and_the_old_ones_go(tmp_path):
+def test_a_new_key_comes_first_and_old_keys_can_be_removed(tmp_path):
     path = tmp_path / 'keys'
     sealing.add_key(path)
     first = path.read_text()
@@ -48,7 +48,9 @@ def test_a_new_key_comes_first_and_the_old_ones_go(tmp_path):
     assert path.read_text() != first
 
 
-def test_a_file_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
+def test_a_key_file_that_cannot_be_replaced_stays_unchanged(
+    tmp_path, monkeypatch
+):
     path = tmp_path / 'keys'
     sealing.add_key(path)
     before = path.read_text()

@@ -65,7 +65,7 @@ def test_a_writer_that_stops_after_a_statement_holds_no_lock(tmp_path):
     assert written == ['INSERT']
 
 
-def test_a_database_that_is_locked_is_away(tmp_path):
+def test_a_locked_database_counts_as_away(tmp_path):
     path = tmp_path / 'store.sqlite'
     engine = database.open_engine(f'sqlite:///{path}?timeout=0')
     schema.upgrade_tables(engine)
@@ -80,6 +80,6 @@ def test_a_database_that_is_locked_is_away(tmp_path):
     assert store.store_message(store_contract.make_cast())
 
 
-def test_a_database_that_cannot_be_opened_is_away(tmp_path):
+def test_a_database_that_cannot_be_opened_counts_as_away(tmp_path):
     with pytest.raises(exception.StoreError):
         database.open_engine(f'sqlite:///{tmp_path}/none/store.sqlite')

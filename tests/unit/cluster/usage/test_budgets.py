@@ -59,7 +59,7 @@ def start(world, process, name, host='h1'):
     return server
 
 
-def test_it_is_kept_at_the_start_and_settled_at_the_end(world, process):
+def test_a_budget_is_committed_at_start_and_settled_at_the_end(world, process):
     server = start(world, process, 'r1')
     assert world.state(server) is S.ACTIVE
     process.cycle()
@@ -78,7 +78,7 @@ def test_it_is_kept_at_the_start_and_settled_at_the_end(world, process):
 
 def test_a_server_moves_hours_from_left_to_committed_to_used(world, process):
     def told():
-        parts = budgets.divided(
+        parts = budgets.budget_parts(
             world.accounts[0], process.last().snapshot.budgets
         )
         return [each / HOUR_S for each in parts]
@@ -160,7 +160,7 @@ def test_a_clock_that_goes_back_renews_no_budget(world, process):
     assert world.store.read_ledger().spent == spent.spent
 
 
-def test_another_process_goes_on(world, process):
+def test_a_new_process_continues_with_stored_budgets(world, process):
     start(world, process, 'r1')
     world.now += 600
     process.cycle()

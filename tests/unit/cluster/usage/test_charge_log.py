@@ -37,7 +37,7 @@ def succeeding(world):
 
 
 def agrees(world):
-    difference, count = charge_log.difference(world.store, HALF_LIFE_S)
+    difference, count = charge_log.ledger_difference(world.store, HALF_LIFE_S)
     assert difference < charge_log.TOLERATED
     return count
 
@@ -47,7 +47,9 @@ def charges(world):
     return list(world.store.charges.charges_up_to(version))
 
 
-def test_both_agree_over_a_restart_a_clock_step_and_a_gap(world, process):
+def test_ledger_and_charges_agree_over_restart_clock_step_and_gap(
+    world, process
+):
     test_charging.runs(world, 's1', 4, 'p', 'ann')
     later(world, process, 600)
     test_charging.runs(world, 's2', 2, 'q', 'bob')
@@ -75,15 +77,15 @@ def test_both_agree_over_a_restart_a_clock_step_and_a_gap(world, process):
     assert len(world.store.read_ledger().parts) >= 4
 
 
-def test_a_charge_that_is_missing_shows(world, process):
+def test_a_missing_charge_is_detected(world, process):
     test_charging.runs(world, 's1', 4, 'p', 'ann')
     for _ in range(3):
         later(world, process, 600)
     agrees(world)
     kept = charges(world)
-    classes, found = charge_log.recorded(world.store, kept[-1].version)
+    classes, found = charge_log.read_charges(world.store, kept[-1].version)
     del found[2]
-    again = ledger.replayed(found, HALF_LIFE_S)
+    again = ledger.replay(found, HALF_LIFE_S)
     vcpu = classes.index('VCPU')
     known = world.store.read_ledger().parts['p']['VCPU']
     assert abs(again.use['p'][vcpu] - known) > charge_log.TOLERATED
@@ -163,11 +165,11 @@ def test_recorded_charges_are_a_table(world, process, tmp_path, suffix):
     later(world, process, 600)
     test_charging.runs(world, 's2', 12, 'p', 'bob')
     later(world, process, 600)
-    classes, found = charge_log.recorded(
+    classes, found = charge_log.read_charges(
         world.store, world.store.read_ledger().version
     )
     path = tmp_path / f'ledger.{suffix}'
-    count = export.write(path, found, classes)
+    count = export.write_charges(path, found, classes)
     rows = read(path)
     assert len(rows) == count
     assert [path.name] == [each.name for each in tmp_path.glob('*ledger*')]
@@ -206,7 +208,7 @@ def read(path):
 
 def test_nothing_charged_is_an_empty_table(tmp_path):
     path = tmp_path / 'ledger.csv'
-    assert export.write(path, [], ()) == 0
+    assert export.write_charges(path, [], ()) == 0
     assert read(path) == []
 
 
@@ -217,7 +219,7 @@ def test_nothing_charged_is_an_empty_table(tmp_path):
         ('nowhere/ledger.csv', 'cannot be written'),
     ],
 )
-def test_a_file_that_cannot_be_is_refused(tmp_path, name, said):
+def test_an_unwritable_export_file_is_refused(tmp_path, name, said):
     with pytest.raises(exception.ConfigurationError, match=said):
-        export.write(tmp_path / name, [], ())
+        export.write_charges(tmp_path / name, [], ())
     assert not list(tmp_path.glob('*ledger*'))

@@ -18,7 +18,7 @@ from nova_fairness.planners.fairqueue import orders
 from nova_fairness.runtime import supervision
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
-from tests.fixtures.patience import eventually
+from tests.fixtures.patience import wait_for_value
 from tests.unit.cluster import test_service
 
 HALF_LIFE_S = 86400.0
@@ -253,7 +253,7 @@ def test_a_leader_deposed_in_the_cycle_charges_nothing(world, process):
     assert world.store.read_ledger() == before
 
 
-def test_of_a_gap_an_hour_is_charged_and_the_rest_fades(world, process):
+def test_one_hour_of_a_gap_is_charged_and_older_use_decays(world, process):
     runs(world, 's1', 16)
     world.now += 600
     process.cycle()
@@ -315,7 +315,7 @@ def test_a_class_that_is_gone_for_a_while_is_not_forgotten(world, process):
     assert snapshot.history['p'].shape == (len(snapshot.classes),)
 
 
-def test_orders_see_past_use(world, process):
+def test_orders_get_past_use(world, process):
     runs(world, 's1', 4, 'p')
     world.now += 600
     process.cycle()
@@ -355,7 +355,7 @@ def test_an_order_that_fails_ends_the_cycle_and_not_the_service(world):
     given = stopped, 0.01, manager
     thread = threading.Thread(target=process.run, args=given)
     thread.start()
-    eventually(lambda: process.cycles_failed > 1)
+    wait_for_value(lambda: process.cycles_failed > 1)
     stopped.set()
     thread.join()
     assert process.cycles_failed == process.cycles

@@ -103,7 +103,7 @@ def test_shares_are_written_only_where_they_differ(pledged, monkeypatch):
     look(pledged)
     given = []
     monkeypatch.setattr(
-        pledged.batch, 'give', lambda *share: given.append(share)
+        pledged.batch, 'set_share', lambda *share: given.append(share)
     )
     look(pledged, 5)
     assert given == []
@@ -117,21 +117,21 @@ def test_shares_are_given_back_after_the_last_pledge(pledged):
     look(pledged)
     assert not pledged.world.store.pledges.read().found
     # From now on they are somebody else's.
-    pledged.batch.give('physics', 7)
+    pledged.batch.set_share('physics', 7)
     look(pledged, 2)
     assert shares(pledged) == (7, 500)
 
 
-def test_one_group_less_gets_its_share_back(pledged):
+def test_a_group_without_a_pledge_gets_its_found_share_back(pledged):
     look(pledged)
     say(pledged, '\n'.join(GROUPS.splitlines()[:3]))
     look(pledged)
     assert shares(pledged) == (500, 500)
 
 
-def test_a_share_that_another_hand_gave_is_given_back(pledged):
+def test_a_share_set_by_another_program_is_restored(pledged):
     look(pledged)
-    pledged.batch.give('physics', 1500)
+    pledged.batch.set_share('physics', 1500)
     look(pledged)
     assert shares(pledged)[0] == pytest.approx(1500, abs=5)
     say(pledged, '')
@@ -139,7 +139,7 @@ def test_a_share_that_another_hand_gave_is_given_back(pledged):
     assert shares(pledged) == (1500, 500)
 
 
-def test_while_batch_is_away_nothing_changes_and_it_is_said(pledged):
+def test_an_unavailable_batch_system_is_reported_and_changes_no_share(pledged):
     look(pledged)
     runs(pledged, 'physics', 8)
     look(pledged, 12)
@@ -159,7 +159,7 @@ def test_while_batch_is_away_nothing_changes_and_it_is_said(pledged):
     assert pledged.world.store.pledges.read().use['P'] > kept.use['P']
 
 
-@pytest.mark.parametrize('step', ['give', 'write'])
+@pytest.mark.parametrize('step', ['set_share', 'write'])
 def test_a_process_that_begins_after_a_kill_knows_the_found_shares(
     pledged, step, monkeypatch
 ):
@@ -169,7 +169,7 @@ def test_a_process_that_begins_after_a_kill_knows_the_found_shares(
     def die(*_):
         raise Killed
 
-    of = pledged.batch if step == 'give' else pledged.world.store.pledges
+    of = pledged.batch if step == 'set_share' else pledged.world.store.pledges
     with monkeypatch.context() as patch:
         patch.setattr(of, step, die)
         with pytest.raises(Killed):
@@ -183,14 +183,14 @@ def test_a_process_that_begins_after_a_kill_knows_the_found_shares(
 
 
 def test_a_share_that_is_refused_keeps_no_other(pledged, monkeypatch):
-    give = pledged.batch.give
+    give = pledged.batch.set_share
 
     def refuse(account, share):
         if account == 'biology':
             raise exception.BatchRefused('not an administrator')
         give(account, share)
 
-    monkeypatch.setattr(pledged.batch, 'give', refuse)
+    monkeypatch.setattr(pledged.batch, 'set_share', refuse)
     look(pledged)
     assert shares(pledged) == (750, 500)
     [said] = pledged.moving.last().faults
@@ -227,7 +227,7 @@ def test_a_group_that_one_side_does_not_know_changes_nothing(pledged):
         '- {account: x, share: 3}',
     ],
 )
-def test_groups_that_cannot_be_are_not_taken_over(pledged, groups, caplog):
+def test_invalid_groups_are_refused(pledged, groups, caplog):
     look(pledged)
     say(pledged, GROUPS + groups)
     look(pledged)
@@ -285,10 +285,10 @@ def test_a_job_that_is_not_charged_is_told_to_the_operator(pledged):
 
 
 def test_an_odd_entry_of_batch_is_told_to_the_operator(border, monkeypatch):
-    look = border.batch.look
+    look = border.batch.read_hosts
     monkeypatch.setattr(
         border.batch,
-        'look',
+        'read_hosts',
         lambda: dataclasses.replace(look(), faults=('job 7: odd',)),
     )
     border.go()

@@ -550,5 +550,5 @@ def test_a_project_reads_no_past_of_any_host(market_of):
         (1000.0, 1000.0), (999_999.0, 500_000.0), (1e12, 1e12),
     ],
 )  # fmt: skip
-def test_amounts_are_rounded_down(amount, told):
-    assert prices._coarse(amount) == pytest.approx(told)
+def test_prices_are_rounded_down(amount, told):
+    assert prices._rounded_down(amount) == pytest.approx(told)

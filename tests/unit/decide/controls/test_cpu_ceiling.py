@@ -69,7 +69,7 @@ def facts(vms, present=None, **given):
 def steered(weights, vms, known=None, version=V2):
     known = facts(vms) if known is None else known
     of = cpu.CpuScale(version)
-    return of.units(np.array(weights), of.rows(known), known)
+    return of.units(np.array(weights), of.steerable_rows(known), known)
 
 
 def of_drawn(drawn):
@@ -110,7 +110,9 @@ def test_ratios_are_kept_within_rounding(drawn):
     weights, vms, exact = of_drawn(drawn)
     hypothesis.assume(np.rint(exact).max() > LARGEST)
     found = np.array(steered(weights, vms))
-    factor = cpu.factors(exact, np.zeros(len(vms), int), 1, cpu.RANGES[V2])
+    factor = cpu.scale_factors(
+        exact, np.zeros(len(vms), int), 1, cpu.RANGES[V2]
+    )
     meant = exact * factor
     assert np.all((np.abs(found - meant) <= 0.5 + 1e-6) | (found == 1))
     assert np.all(found <= meant + 1.0)
@@ -189,7 +191,9 @@ def test_beside_vms_that_are_left_alone_parts_are_nearest(drawn, beside):
 
 
 def previous(held, last, vms, **given):
-    return cpu.CpuScale(V2).previous(held, last, facts(vms, held, **given))
+    return cpu.CpuScale(V2).weights_in_force(
+        held, last, facts(vms, held, **given)
+    )
 
 
 @hypothesis.given(VMS)

@@ -91,7 +91,9 @@ DISKS = {
 @pytest.mark.parametrize(
     ('devices', 'paths', 'moved', 'expected'), DISKS.values(), ids=DISKS
 )
-def test_disks(devices, paths, moved, expected):
+def test_vms_that_wait_for_the_same_disk_contend(
+    devices, paths, moved, expected
+):
     contended, wanting = disk.judge(
         nodes.pressed(devices, paths), np.array(moved)
     )
@@ -113,7 +115,7 @@ def traffic(read, written):
 
 
 def test_throttles_divide_delivered_bytes_by_weight():
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [8 * MIB, 0.0]),
         np.array([0, 1]),
@@ -123,7 +125,7 @@ def test_throttles_divide_delivered_bytes_by_weight():
 
 @pytest.mark.parametrize('rows', [[], [0]])
 def test_no_vm_is_throttled_when_no_other_waits(rows):
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [0.0, 0.0]),
         np.array(rows, dtype=int),
@@ -132,7 +134,7 @@ def test_no_vm_is_throttled_when_no_other_waits(rows):
 
 
 def test_equal_weights_are_not_throttled():
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([2.0, 2.0]),
         traffic([90 * MIB, 10 * MIB], [0.0, 0.0]),
         np.array([0, 1]),
@@ -141,7 +143,7 @@ def test_equal_weights_are_not_throttled():
 
 
 def test_no_throttle_stops_a_guest():
-    limits = disk.throttles(
+    limits = disk.throttle_rates(
         np.array([0.001, 1.0]),
         traffic([MIB, MIB], [0.0, 0.0]),
         np.array([0, 1]),
@@ -164,20 +166,20 @@ UNITS = [
 
 
 @pytest.mark.parametrize(('weight', 'file', 'preset', 'expected'), UNITS)
-def test_units_of_weights(weight, file, preset, expected):
+def test_disk_weights_convert_to_units(weight, file, preset, expected):
     assert disk.file_units(weight, file, preset) == expected
 
 
 @pytest.mark.parametrize('file', disk.BASES)
 @pytest.mark.parametrize('value', [50, 100, 333, 1000])
-def test_units_come_back(file, value):
+def test_disk_units_convert_back_to_weights(file, value):
     preset = policy.Preset.DEFAULT
     weight = disk.file_weight(value, file, preset)
     assert disk.file_units(weight, file, preset) == value
 
 
 @pytest.mark.parametrize('place', range(0, 101, 10))
-def test_places_of_the_original_come_back(place):
+def test_thesis_disk_units_convert_back_to_weights(place):
     weight = legacy_priority.weight_of(place)
     value = disk.file_units(weight, BFQ, policy.Preset.THESIS)
     assert disk.file_weight(value, BFQ, policy.Preset.THESIS) == weight
@@ -186,5 +188,5 @@ def test_places_of_the_original_come_back(place):
 def test_nodes_are_judged_apart_by_bytes_of_their_own_vms():
     node = np.repeat([0, 1], [2, 60])
     moved = np.concatenate([[1e9, 1.0], np.ones(60)])
-    found = disk.uses_much(node, moved, 2)
+    found = disk.has_much_traffic(node, moved, 2)
     assert found.tolist() == [True, False] + [True] * 60

@@ -18,7 +18,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 PLAIN = memory.MemoryRules(
-    minimum_bytes=0, floor_part=0.0, headroom=0.0, unspared_part=0.0
+    minimum_bytes=0, floor_part=0.0, headroom=0.0, unprotected_part=0.0
 )
 
 
@@ -59,7 +59,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(('given', 'expected'), CASES.values(), ids=CASES)
-def test_parts(given, expected):
+def test_memory_is_divided_by_weight(given, expected):
     assert divide(*given) == expected
 
 
@@ -99,7 +99,7 @@ def test_headroom_lets_a_vm_grow():
 
 
 def test_a_part_of_the_node_is_promised_to_no_vm():
-    rules = dataclasses.replace(PLAIN, unspared_part=0.25)
+    rules = dataclasses.replace(PLAIN, unprotected_part=0.25)
     parts = divide(
         [1, 1], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
     )
@@ -145,7 +145,7 @@ def test_the_parts_use_the_node_and_no_more(vms, capacity):
     slack = len(vms) * MIB
     assert (parts <= most).all()
     assert (parts >= floors - MIB).all()
-    spared = capacity * (1 - rules.unspared_part)
+    spared = capacity * (1 - rules.unprotected_part)
     expected = min(max(spared, floors.sum()), most.sum())
     assert abs(parts.sum() - expected) <= slack
 

@@ -27,7 +27,7 @@ LINK = 1e6
 def test_rates_are_in_proportion_to_weights(
     weights, unsteered, tolerance, expected
 ):
-    found = network.rates(
+    found = network.divide_link(
         np.array(weights, dtype=float), unsteered, LINK, tolerance
     )
     assert found.tolist() == expected
@@ -39,7 +39,7 @@ def test_the_sum_in_the_kernel_stays_within_the_link_with_any_skips():
     held = np.zeros(12, dtype=np.int64)
     for _ in range(200):
         weights = random.uniform(0.05, 1.0, size=12)
-        wanted = network.rates(weights, 1, LINK, tolerance)
+        wanted = network.divide_link(weights, 1, LINK, tolerance)
         written = np.abs(wanted - held) > tolerance * held
         held = np.where(written, wanted, held)
         assert held.sum() <= LINK
@@ -47,8 +47,8 @@ def test_the_sum_in_the_kernel_stays_within_the_link_with_any_skips():
 
 def test_weights_of_rates_are_the_weights_up_to_a_factor():
     weights = np.array([0.5, 1.0, 2.0, 4.0])
-    rates = network.rates(weights, 0, LINK, 0.01)
-    found = network.weights_of(rates)
+    rates = network.divide_link(weights, 0, LINK, 0.01)
+    found = network.weights_of_rates(rates)
     assert found.mean() == pytest.approx(1.0)
     assert found / found[1] == pytest.approx(weights, rel=1e-4)
 
@@ -58,7 +58,7 @@ def test_weights_of_rates_are_the_weights_up_to_a_factor():
     [([0, 0], [1, 1]), ([0, 500, 1500], [1, 0.5, 1.5]), ([], [])],
 )
 def test_a_vm_without_a_class_has_a_neutral_weight(held, expected):
-    found = network.weights_of(np.array(held, dtype=np.int64))
+    found = network.weights_of_rates(np.array(held, dtype=np.int64))
     assert found.tolist() == expected
 
 
@@ -119,5 +119,5 @@ def test_moved_bytes_have_a_column_per_direction():
     amounts = resources.RESOURCES.vector(
         cpu_time=9, net_received=1, net_sent=2, memory=9
     )
-    found = network.moved(np.stack([amounts, 2 * amounts]))
+    found = network.link_traffic(np.stack([amounts, 2 * amounts]))
     assert found.tolist() == [[1, 2], [2, 4]]

@@ -77,21 +77,24 @@ def test_decided_weights_come_back_exactly(of):
         scale.LastDecision(float(weight), value)
         for weight, value in zip(WEIGHTS, units, strict=True)
     ]
-    assert of.previous(units, last, facts(of)).tolist() == WEIGHTS.tolist()
+    assert (
+        of.weights_in_force(units, last, facts(of)).tolist()
+        == WEIGHTS.tolist()
+    )
 
 
 @pytest.mark.parametrize('name', ['cpu v1', 'cpu v2', 'blkio', 'io'])
 def test_units_of_an_agent_before_this_one_give_its_weights(name):
     of = SCALES[name]
     units = of.units(WEIGHTS, [0, 1, 2], facts(of))
-    found = of.previous(units, [None] * 3, facts(of))
+    found = of.weights_in_force(units, [None] * 3, facts(of))
     assert found == pytest.approx(WEIGHTS, rel=0.02)
 
 
 def test_rates_of_an_agent_before_this_one_give_its_weights_but_for_a_factor():
     of = SCALES['network']
     units = of.units(WEIGHTS, [0, 1, 2], facts(of))
-    found = of.previous(units, [None] * 3, facts(of, units))
+    found = of.weights_in_force(units, [None] * 3, facts(of, units))
     assert found / found[1] == pytest.approx(WEIGHTS, rel=0.001)
     assert found.mean() == pytest.approx(1.0)
 
@@ -103,7 +106,7 @@ def test_a_rate_that_was_not_written_stands_for_the_weight_it_gives():
         scale.LastDecision(2.0, 2000),
         None,
     ]
-    found = of.previous([990, 2000, 0], decided, facts(of))
+    found = of.weights_in_force([990, 2000, 0], decided, facts(of))
     assert found == pytest.approx([0.99, 2.0, 1.0])
 
 
@@ -113,13 +116,13 @@ def test_a_vm_that_is_not_steered_stays_neutral(of):
         None,
         scale.LastDecision(2.0, None),
     ]
-    found = of.previous([None, None, None], decided, facts(of))
+    found = of.weights_in_force([None, None, None], decided, facts(of))
     assert found.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_exempt_and_unreadable_vms_are_left_alone(of):
     known = facts(of, (500, None, 500), exempt=frozenset({VMS[2].key}))
-    assert of.rows(known) == [0]
+    assert of.steerable_rows(known) == [0]
 
 
 def test_dedicated_cpus_are_left_alone_on_the_cpu_only(of):
@@ -129,7 +132,7 @@ def test_dedicated_cpus_are_left_alone_on_the_cpu_only(of):
     )
     known = facts(of, vms=(item, *VMS[1:]))
     is_cpu = of.control is resources.ResourceControl.CPU
-    assert of.rows(known) == ([1, 2] if is_cpu else [0, 1, 2])
+    assert of.steerable_rows(known) == ([1, 2] if is_cpu else [0, 1, 2])
 
 
 def test_shares_count_vcpus_and_flavors():
@@ -192,6 +195,8 @@ def test_best_effort_vms_are_idle_where_the_kernel_knows_that(version):
     idle, least, normal = of.units(weights, [0, 1, 2], known)
     assert idle == allocation.IDLE
     assert least == cpu.RANGES[version].smallest
-    assert 0 < of.part(idle) < of.part(normal) / 300
+    assert 0 < of.weight_of_units(idle) < of.weight_of_units(normal) / 300
     # Who is idle no more begins neutral.
-    assert of.previous([idle], [None], facts(of, (0,), VMS[:1])) == [1.0]
+    assert of.weights_in_force([idle], [None], facts(of, (0,), VMS[:1])) == [
+        1.0
+    ]

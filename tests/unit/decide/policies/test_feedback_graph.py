@@ -76,11 +76,11 @@ def test_a_third_of_the_reports_lost_and_all_late_does_no_harm(name, seed):
 
 @pytest.mark.parametrize('name', ['chain of 3', 'ring of 5', 'drawn 3'])
 @pytest.mark.parametrize('noise', [0.0, 0.01, 0.02])
-def test_weights_rest_after_settling(name, noise):
+def test_weights_stay_constant_after_settling(name, noise):
     trace = plant.run(
         SMALL[name], feedback.FeedbackPolicy(), noise=noise, rounds=110
     )
-    assert distance.swing(trace.weights[80:]) <= 0.05
+    assert distance.largest_weight_swing(trace.weights[80:]) <= 0.05
 
 
 NARROW = plant.Cloud([4.0], [(0, 0)] + [(0, 1)] * 6 + [(0, 2)] * 30)
@@ -108,10 +108,10 @@ def test_ten_rounds_are_enough_where_weights_end_at_bounds(given):
 def test_noise_does_not_make_those_at_bounds_restless(given, noise):
     trace = plant.run(given, feedback.FeedbackPolicy(), rounds=70, noise=noise)
     assert trace.lacking(given.best())[40:].max() <= distance.WITHIN
-    assert distance.swing(trace.weights[40:]) <= 0.1
+    assert distance.largest_weight_swing(trace.weights[40:]) <= 0.1
 
 
-def test_those_in_the_middle_make_room_only_as_long_as_they_are_heavier():
+def test_users_of_two_nodes_yield_only_while_heavier():
     trace = plant.run(NARROW, feedback.FeedbackPolicy(), rounds=60)
     loner, middle, crowd = trace.weights[-1][[0, 1, 7]]
     assert loner == pytest.approx(plant.RATIO**0.5, rel=0.01)

@@ -82,7 +82,7 @@ def situation(known, place, vms):
                     here,
                     here + place,
                     known,
-                    decide_foresight.searched(known, RATIO).end,
+                    decide_foresight.search_division(known, RATIO).end,
                 ),
             ),
         ),
@@ -98,8 +98,8 @@ TWO = make_known([(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 2, 1)], [1, 1])
 HUNGRY = [(0, 0.5, 1.0, 1), (1, 0.5, 1.0, 1)]
 
 
-def test_the_end_is_where_all_have_the_same():
-    end = decide_foresight.searched(TWO, RATIO).end
+def test_foresight_gives_all_users_the_same_heaviness():
+    end = decide_foresight.search_division(TWO, RATIO).end
     weight = np.exp(end.log)
     part = weight[1] / (weight[0] + weight[1])
     assert part == pytest.approx(2 / 3, abs=0.01)
@@ -107,8 +107,8 @@ def test_the_end_is_where_all_have_the_same():
     assert end.short.all()
 
 
-def test_where_there_is_plenty_nothing_is_short():
-    end = decide_foresight.searched(
+def test_foresight_finds_no_lack_where_capacity_suffices():
+    end = decide_foresight.search_division(
         make_known([(0, 0, 0.4), (0, 1, 0.4)], [1]), RATIO
     ).end
     assert not end.short.any()
@@ -121,11 +121,13 @@ def test_cpu_time_of_the_host_is_not_divided():
     wanting = make_known(
         [(0, 0, 0.5), (0, 1, 0.5), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
     )
-    assert decide_foresight.searched(wanting, RATIO).end.short.all()
+    assert decide_foresight.search_division(wanting, RATIO).end.short.all()
     content = make_known(
         [(0, 0, 0.46), (0, 1, 0.46), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
     )
-    assert decide_foresight.searched(content, RATIO).end.short.tolist() == [
+    assert decide_foresight.search_division(
+        content, RATIO
+    ).end.short.tolist() == [
         False,
         True,
     ]
@@ -150,11 +152,11 @@ def test_weights_make_up_for_a_vm_that_is_exempt():
     assert used[2] == pytest.approx(0.5, abs=0.02)
 
 
-def test_one_round_goes_most_of_the_way():
+def test_one_round_of_foresight_covers_most_of_the_distance():
     policy = foresight.ForesightPolicy()
     given = situation(TWO, 0, HUNGRY)
     weights, memory = policy(given, neutral(HUNGRY), {}, 10.0)
-    end = decide_foresight.searched(TWO, RATIO).end.log[:2]
+    end = decide_foresight.search_division(TWO, RATIO).end.log[:2]
     assert np.log(weights[:, CPU]) == pytest.approx(0.7 * end)
     again, _ = policy(given, weights, memory, 10.0)
     assert np.abs(np.log(again[:, CPU]) - end).max() < 0.35 * abs(end[0])
@@ -189,7 +191,7 @@ def test_a_kernel_that_gives_too_much_is_corrected():
     assert asked[1] / asked.sum() == pytest.approx(2 / 3, abs=0.02)
 
 
-def test_without_anything_known_it_is_feedback():
+def test_foresight_without_knowledge_equals_feedback():
     given = situation(TWO, 0, HUNGRY)
     blind = policy_base.Situation(**{**vars(given), 'foresight': None})
     plain, _ = feedback.FeedbackPolicy()(blind, neutral(HUNGRY), {}, 10.0)
@@ -236,7 +238,7 @@ def test_where_no_end_was_found_feedback_decides(sharpness):
     assert (mine == plain).all()
 
 
-def test_a_node_alone_goes_there_at_once_too():
+def test_foresight_reaches_the_goal_at_once_on_a_single_node():
     """User 0 has three VMs beside one of user 1."""
     known = make_known([(0, 0, 3), (0, 1, 1)], [1])
     vms = [(0, 0.25, 1.0, 1)] * 3 + [(1, 0.25, 1.0, 1)]

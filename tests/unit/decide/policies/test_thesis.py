@@ -64,7 +64,7 @@ def test_every_control_of_a_vm_gets_the_same_place():
     assert [legacy_priority.place_of(w) for w in weights[:, 0]] == [35, 100]
 
 
-def test_neither_the_past_nor_contention_matters():
+def test_the_thesis_policy_ignores_history_and_contention():
     policy = thesis.ThesisPolicy()
     calm = policy_contract.situation_of([0.5, 0.1], contended=False)
     busy = policy_contract.situation_of([0.5, 0.1])

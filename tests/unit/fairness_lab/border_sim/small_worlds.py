@@ -17,7 +17,14 @@ BROAD = workload.Size(4, 1, servers=2)
 """A job that needs two whole hosts."""
 
 
-def world(jobs=(), requests=(), limits=None, begins=0, rules=None, **more):
+def world(
+    jobs=(),
+    requests=(),
+    limits=None,
+    cloud_hosts_at_start=0,
+    rules=None,
+    **more,
+):
     """Hosts of 4 cores, at cycles of 10 s.
 
     :param jobs: tuples of when, group, size and run time.
@@ -28,7 +35,7 @@ def world(jobs=(), requests=(), limits=None, begins=0, rules=None, **more):
     stream = asked.stream
     if limits is None:
         limits = 2 * stream.lifetime_s
-    known = {'boot_s', 'migrate_s', 'adjust_s', 'office'} & more.keys()
+    known = {'boot_s', 'migrate_s', 'adjust_s', 'operator'} & more.keys()
     mine = {key: more.pop(key) for key in known}
     return world_module.World(
         small_clouds.cloud(sorted(requests, key=lambda each: each[0]), **more),
@@ -39,7 +46,7 @@ def world(jobs=(), requests=(), limits=None, begins=0, rules=None, **more):
             stream,
             np.array(limits, dtype=float),
         ),
-        begins,
+        cloud_hosts_at_start,
         rules or demand.BorderRules(patience_s=0.0, stay_s=0.0),
         **{'boot_s': 0.0, 'migrate_s': 10.0, 'adjust_s': None, **mine},
     )

@@ -49,7 +49,7 @@ def test_a_larger_share_is_ahead_for_longer():
     assert starts[4.0, 1.0][0] > 3 * starts[4.0, 1.0][1]
 
 
-def test_the_first_that_does_not_fit_is_not_put_off():
+def test_backfill_does_not_delay_the_first_job_that_does_not_fit():
     """EASY: a short one goes before it, a long one does not."""
     first = (0, 0, TWO, 100)
     broad = (10, 0, BROAD, 50)
@@ -59,7 +59,7 @@ def test_the_first_that_does_not_fit_is_not_put_off():
     assert started == [0, 100, 20, 150]
 
 
-def test_a_job_that_leaves_room_for_the_promised_one_may_be_long():
+def test_a_long_job_may_start_beside_the_reserved_room():
     """Two of four cores are promised; the other two may be had for ever."""
     jobs = [(0, 0, WHOLE, 100), (10, 0, WHOLE, 50), (20, 0, ONE, 300)]
     _, started = run(jobs, hosts=2, limits=[100, 50, 300])
@@ -84,18 +84,18 @@ def test_nothing_starts_on_a_closed_host_and_running_jobs_go_on():
     assert started[0] == 0
     assert np.isnan(started[1])
     assert batch.area.sum() == 800
-    assert batch.wants() == (border.PendingWork('1', 4.0, 10.0, 4.0),)
+    assert batch.pending_work() == (border.PendingWork('1', 4.0, 10.0, 4.0),)
     assert not batch.work(0)
 
 
-def test_work_is_told_with_its_limit():
+def test_running_jobs_are_listed_with_their_time_limit():
     batch, _ = run([(0, 0, BROAD, 50)], until=20, hosts=2, limits=[80])
     for row in range(2):
         assert batch.work(row) == (border.RunningWork('0', 4.0, 80.0),)
-    assert batch.used == 8
+    assert batch.used_cores == 8
 
 
-def test_use_fades():
+def test_recorded_use_decays():
     batch, _ = run([(0, 0, WHOLE, 100)], until=200, half_life_s=100.0)
     # Half of what is left of a half.
     assert batch.use.tolist() == pytest.approx([0.25, 0.0])

@@ -25,7 +25,7 @@ def run(world, mover='demand'):
         mover = border_policies.DemandMover(world.rules)
     border = engine.BorderRun(world, mover, FIFO)
     moments = list(border.moments())
-    assert border.both == 0
+    assert border.hosts_on_both_sides == 0
     return border, moments
 
 
@@ -33,7 +33,7 @@ def hosts_of_cloud(moments):
     return {each.at_s: each.hosts[S.CLOUD] for each in moments}
 
 
-def test_a_host_goes_where_something_waits_and_the_other_waits_for_nothing():
+def test_a_host_moves_to_the_side_with_demand():
     world = small_worlds.world(
         jobs=[(0, 0, WHOLE, 95)],
         requests=[(50, 0, WHOLE, 100)],
@@ -58,12 +58,12 @@ def test_a_host_takes_nothing_until_it_has_booted():
     assert starts[1] - starts[0] == 200
 
 
-def test_without_demand_nothing_moves():
+def test_no_host_moves_without_demand():
     world = small_worlds.world(
         jobs=[(0, 0, ONE, 50), (300, 0, TWO, 50)],
         requests=[(5, 0, ONE, 900), (400, 1, ONE, 100)],
         hosts=4,
-        begins=2,
+        cloud_hosts_at_start=2,
     )
     border, moments = run(world)
     assert border.arrived == []
@@ -76,7 +76,7 @@ def full(wants_jobs):
         jobs=[(100, 0, WHOLE, 50)] if wants_jobs else [],
         requests=[(0, 0, TWO, 800), (0, 0, TWO, 35), (20, 0, TWO, 800)],
         hosts=2,
-        begins=2,
+        cloud_hosts_at_start=2,
         rules=demand.BorderRules(patience_s=0, stay_s=0, ttl_s=500),
     )
 
@@ -87,7 +87,7 @@ def test_servers_move_while_they_run_and_their_host_goes():
     assert border.cloud.killed == 0
     # Nothing of their work was lost, and they end when they would have.
     assert border.cloud.core_seconds == 2 * 800 * 2 + 2 * 35
-    assert not border.cloud.wasted.any()
+    assert not border.cloud.lost_core_seconds.any()
     assert border.batch.started_s[0] < 200
     assert min(hosts_of_cloud(moments).values()) == 1
 
@@ -98,30 +98,34 @@ def test_preemptible_servers_get_notice_and_wait_again():
             jobs=[(100, 0, WHOLE, 50)],
             requests=[(0, 1, TWO, 400)],
             preemptible=(1,),
-            begins=1,
+            cloud_hosts_at_start=1,
             notice_s=30.0,
         )
     )
     border, moments = run(world)
     assert border.cloud.killed == 0
-    assert border.cloud.wasted.sum() > 0
+    assert border.cloud.lost_core_seconds.sum() > 0
     assert border.batch.started_s[0] >= 130
     # Nothing moves back for it: it has what nobody else wants.
     assert hosts_of_cloud(moments)[1000.0] == 0
 
 
-def test_an_operator_kills_the_rest_after_a_time_to_live():
-    office = world_module.Office((0.05,), 60.0)
+def test_remaining_servers_are_ended_after_the_time_to_live():
+    office = world_module.OperatorSettings((0.05,), 60.0)
     world = small_worlds.world(
         jobs=[(100, 0, WHOLE, 50), (101, 0, WHOLE, 50)],
         requests=[(0, 0, TWO, 900)],
-        begins=1,
-        office=office,
+        cloud_hosts_at_start=1,
+        operator=office,
     )
-    border, _ = run(world, border_policies.Operator(office, world.begins))
+    border, _ = run(
+        world, border_policies.Operator(office, world.cloud_hosts_at_start)
+    )
     # It looked at 180 s, when two hosts' worth waits; a half of it is one.
     assert border.cloud.killed == 1
-    assert border.cloud.wasted.sum() == pytest.approx(2 * 240, abs=2 * 40)
+    assert border.cloud.lost_core_seconds.sum() == pytest.approx(
+        2 * 240, abs=2 * 40
+    )
     assert border.batch.started_s[0] > 240
 
 
@@ -134,7 +138,7 @@ def part_of_first(world, order='fifo'):
     """Of all use in the mean, from two half-lives on."""
     border = engine.BorderRun(world, None, plugins.load_order(order))
     parts = [
-        moment.parts.sum(axis=1)
+        moment.use_by_group.sum(axis=1)
         for moment in border.moments()
         if moment.at_s >= 2 * world.cloud.half_life_s
     ]
@@ -148,7 +152,7 @@ def test_shares_of_batch_count_use_of_the_cloud(adjust_s, part):
         jobs=both_ask(),
         requests=[(0, 0, WHOLE, 1000)],
         hosts=3,
-        begins=1,
+        cloud_hosts_at_start=1,
         adjust_s=adjust_s,
         half_life_s=200.0,
     )
@@ -162,7 +166,7 @@ def test_the_queue_counts_use_of_batch(adjust_s, part):
         jobs=[(0, 0, ONE, 40) for n in range(150)],
         requests=both_ask(),
         hosts=3,
-        begins=2,
+        cloud_hosts_at_start=2,
         adjust_s=adjust_s,
         half_life_s=200.0,
     )

@@ -48,7 +48,7 @@ def test_scenarios_that_come_with_it_can_be_read(name):
 def test_both_sides_are_read_and_drawn_apart(tmp_path):
     world = read(tmp_path, SMALL)
     assert world.cores == 8
-    assert world.begins == 1
+    assert world.cloud_hosts_at_start == 1
     assert world.cloud.longest_wait_s == 3600
     assert world.jobs.owners.shares == (3.0,)
     jobs, requests = world.jobs.stream, world.cloud.stream
@@ -62,15 +62,15 @@ def test_both_sides_are_read_and_drawn_apart(tmp_path):
     assert other.jobs.stream.asked_s[0] != jobs.asked_s[0]
 
 
-def test_the_border_is_as_said(tmp_path):
+def test_the_border_settings_of_a_scenario_are_read(tmp_path):
     text = SMALL + (
         'border: {cloud_hosts: 2, stay_s: 60, time_to_live_s: 100,'
         ' contended: 1, operator_hours: [8, 20], adjusts_shares: false}'
     )
     world = read(tmp_path, text)
-    assert world.begins == 2
+    assert world.cloud_hosts_at_start == 2
     assert world.rules == demand.BorderRules(stay_s=60, ttl_s=100, contended=1)
-    assert world.office.hours == (8, 20)
+    assert world.operator.hours == (8, 20)
     assert world.adjust_s is None
 
 
@@ -102,11 +102,11 @@ def test_jobs_of_a_trace_have_the_limits_that_users_asked_for(tmp_path):
         (('batch:', 'bath:'), 'batch'),
     ],
 )
-def test_the_fault_of_a_scenario_is_told(tmp_path, change, message):
+def test_an_error_of_a_scenario_is_named(tmp_path, change, message):
     with pytest.raises(exception.BadScenario, match=message):
         read(tmp_path, SMALL.replace(*change))
 
 
-def test_an_unknown_name_is_answered_with_known_ones():
+def test_an_unknown_scenario_name_lists_the_known_names():
     with pytest.raises(exception.BadScenario, match='week'):
         reader.find('wek')

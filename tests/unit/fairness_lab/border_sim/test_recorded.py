@@ -31,7 +31,7 @@ def test_use_of_both_sides_is_within_five_points_of_pledges(name, within):
 @pytest.mark.parametrize(
     'week', WEEKS.weeks(), ids=lambda week: f'{week["hosts"]}-{week["seed"]}'
 )
-def test_a_fifth_more_work_is_done_than_with_the_best_border_that_stays(week):
+def test_a_moving_border_does_a_fifth_more_than_the_best_fixed_one(week):
     moved, best = WEEKS.pair(week)
     fixed = [run for run in week['runs'] if run['name'].startswith('fixed')]
     assert len(fixed) == week['hosts'] + 1
@@ -42,7 +42,7 @@ def test_a_fifth_more_work_is_done_than_with_the_best_border_that_stays(week):
     assert moved['killed'] == moved['in_both'] == moved['work']['lost'] == 0
 
 
-def test_three_weeks_are_recorded_beside_the_first():
+def test_results_of_three_further_weeks_are_recorded():
     seen = {(week['hosts'], week['seed']) for week in WEEKS.weeks()}
     assert len(seen) >= 4
     assert all(week['duration_s'] == 7 * 86400 for week in WEEKS.weeks())

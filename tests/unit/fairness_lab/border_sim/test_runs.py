@@ -87,14 +87,14 @@ def test_no_more_is_done_than_was_asked_for(day):
         assert run['work']['part'] <= 1
 
 
-def test_the_same_again_to_the_byte(day, tmp_path):
+def test_a_repeated_run_writes_the_same_bytes(day, tmp_path):
     world, _, folder = day
     runs_module.compare(world, ('demand', 'operator'), tmp_path)
     for name in ('series-demand.csv', 'groups-operator.csv'):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_a_page_explains_itself(day, tmp_path):
+def test_a_page_explains_its_terms(day, tmp_path):
     _, result, folder = day
     assert json.loads((folder / 'border.json').read_text()) == result
     border_figures.write(folder, result)

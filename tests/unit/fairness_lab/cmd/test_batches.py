@@ -39,7 +39,7 @@ def test_a_comparison_has_a_row_for_each_pair_and_one_without_agents(
     for row in content['runs']:
         assert (tmp_path / row['directory'] / 'result.json').is_file()
     assert (tmp_path / 'report.html').is_file()
-    lines = batches.text(content['runs']).splitlines()
+    lines = batches.runs_table(content['runs']).splitlines()
     assert len(lines) == 7
 
 

@@ -66,7 +66,7 @@ def test_wrong_usage_has_its_exit_code(capsys, arguments):
 
 
 @pytest.mark.parametrize(('more', 'count'), [([], 1), (['--no-agents'], 0)])
-def test_a_pair_that_leaves_users_worse_off_is_named(
+def test_a_harmful_metric_and_policy_are_named(
     tmp_path, capsys, monkeypatch, more, count
 ):
     fake_backend.instead_of_guests(monkeypatch)

@@ -20,7 +20,7 @@ from nova_fairness import plugins
 from tests.fixtures import simulator_schemas
 
 
-def test_everything_is_listed(capsys):
+def test_the_list_command_shows_all_names(capsys):
     assert sim.main(['list']) == 0
     said = capsys.readouterr().out
     for names in (
@@ -47,7 +47,7 @@ def test_clouds_and_orders_are_listed(capsys):
 SHORT = '--set days=0.1 --set half_life_hours=1'
 
 
-def test_a_run_of_the_queue(tmp_path, capsys):
+def test_a_queue_run_writes_results_and_pages(tmp_path, capsys):
     words = f'cluster run churn --order fair_tree --seed 3 {SHORT}'
     assert sim.main([*words.split(), '--out', str(tmp_path / 'result')]) == 0
     assert 'fair_tree' in capsys.readouterr().out
@@ -58,9 +58,7 @@ def test_a_run_of_the_queue(tmp_path, capsys):
     assert (tmp_path / 'result' / 'run.png').is_file()
 
 
-def test_a_metric_of_another_environment_is_missed_in_a_named_one(
-    tmp_path, capsys
-):
+def test_a_metric_missing_in_a_named_environment_is_reported(tmp_path, capsys):
     # A metric that is installed elsewhere is easily taken for broken.
     words = ['run', 'one-node', '--metric', 'Elsewhere', '--out']
     assert sim.main([*words, str(tmp_path)]) == 2
@@ -69,22 +67,26 @@ def test_a_metric_of_another_environment_is_missed_in_a_named_one(
     assert said.rstrip().endswith(f'; looked in {sys.prefix}')
 
 
-def test_moves_for_owners_are_told(tmp_path, capsys, monkeypatch):
+def test_moves_for_owners_are_printed(tmp_path, capsys, monkeypatch):
     out = tmp_path / 'tenants'
-    for name, number in (('SPELLS', 1), ('SPELL', 20), ('SETTLED', 10)):
+    for name, number in (
+        ('PERIODS', 1),
+        ('PERIOD_ROUNDS', 20),
+        ('UNCOUNTED_ROUNDS', 10),
+    ):
         monkeypatch.setattr(tenant_moves, name, number)
     words = ['cluster', 'tenants', '--count', '1', '--out', str(out)]
     assert sim.main(words) == 0
     content = json.loads((out / 'tenants.json').read_text())
     simulator_schemas.validate(content, 'queue_sim', 'tenants')
     assert [each['moves'] for each in content['tenants']] == [
-        *tenant_moves.WAYS
+        *tenant_moves.MOVE_CHOICES
     ]
     assert 'worst-off before %' in capsys.readouterr().out
     assert (out / 'tenants.csv').exists()
 
 
-def test_tables_of_the_market(tmp_path, capsys):
+def test_the_market_command_prints_tables(tmp_path, capsys):
     out = tmp_path / 'result'
     words = ['cluster', 'market', '--seed', '2', '--out', str(out)]
     assert sim.main(words) == 0
@@ -98,7 +100,7 @@ def test_tables_of_the_market(tmp_path, capsys):
     simulator_schemas.validate(content, 'queue_sim', 'market')
 
 
-def test_a_border(tmp_path, capsys):
+def test_the_border_command_writes_results(tmp_path, capsys):
     out = tmp_path / 'result'
     words = (
         'cluster border week --mover demand --mover fixed --seed 2'
@@ -129,7 +131,7 @@ def _projects(side):
     )
 
 
-def test_attacks_of_several_clouds(tmp_path, capsys):
+def test_the_attacks_command_runs_several_clouds(tmp_path, capsys):
     words = f'cluster attack --order fifo --attack users --count 2 {SHORT}'
     words = words.replace('days=0.1', 'days=0.5')
     out = tmp_path / 'result'
@@ -147,7 +149,7 @@ def test_attacks_of_several_clouds(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_orders_side_by_side(tmp_path, capsys):
+def test_a_comparison_of_orders_writes_a_page(tmp_path, capsys):
     words = f'cluster compare churn steady --orders fifo,fair_tree {SHORT}'
     out = tmp_path / 'result'
     assert sim.main([*words.split(), '--out', str(out)]) == 0
@@ -169,7 +171,7 @@ def test_orders_side_by_side(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_victims_side_by_side(tmp_path, capsys):
+def test_a_comparison_of_victim_policies_writes_a_page(tmp_path, capsys):
     words = (
         'cluster compare spot --orders fifo --victims least,youngest'
         ' --set days=0.05 --set hosts.count=2'
@@ -188,7 +190,7 @@ def test_victims_side_by_side(tmp_path, capsys):
     ]
 
 
-def test_the_same_cloud_without_preemptible_servers(tmp_path):
+def test_an_option_makes_all_servers_of_a_cloud_normal(tmp_path):
     words = (
         'cluster run spot --order fifo --set with_preemptible=false'
         ' --set days=0.05'
@@ -208,7 +210,7 @@ def test_an_interrupted_run_of_the_queue_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run(tmp_path, capsys):
+def test_a_run_writes_results_and_a_page(tmp_path, capsys):
     out = tmp_path / 'result'
     words = ['run', 'one-node', '--rounds', '6', '--out', str(out)]
     assert sim.main(words) == 0
@@ -222,7 +224,7 @@ def test_a_run(tmp_path, capsys):
 @pytest.mark.parametrize(
     ('policy', 'count'), [('foresight', 1), ('thesis', 0), ('none', 0)]
 )
-def test_a_pair_that_leaves_users_worse_off_is_named(
+def test_a_harmful_metric_and_policy_are_named(
     tmp_path, capsys, policy, count
 ):
     words = f'run one-node --metric GreedinessMetric --policy {policy}'
@@ -232,7 +234,7 @@ def test_a_pair_that_leaves_users_worse_off_is_named(
     assert said.count('sim: warning: metric GreedinessMetric') == count
 
 
-def test_a_run_of_a_seed_with_settings(tmp_path):
+def test_a_run_accepts_a_seed_and_settings(tmp_path):
     out = tmp_path / 'result'
     words = (
         'run star --rounds 3 --seed 9 --set max_weight_ratio=7 --policy LEON'
@@ -283,7 +285,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('words', 'expected'), WRONG.values(), ids=WRONG)
-def test_a_fault_is_told_and_nothing_is_written(
+def test_an_error_is_printed_and_nothing_is_written(
     tmp_path, capsys, words, expected
 ):
     (tmp_path / 'bad.yaml').write_text('description: []\n')
@@ -321,7 +323,7 @@ USAGE = {
 
 
 @pytest.mark.parametrize('words', USAGE.values(), ids=USAGE)
-def test_wrong_usage(capsys, words):
+def test_wrong_usage_exits_with_2(capsys, words):
     with pytest.raises(SystemExit) as caught:
         sim.main(words.split())
     assert caught.value.code == 2
@@ -345,7 +347,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_sweep(tmp_path, capsys):
+def test_a_sweep_writes_a_table(tmp_path, capsys):
     words = (
         'sweep one-node --rounds 4 --vary reports.loss=0,0.5'
         f' --policies feedback --out {tmp_path}/result'

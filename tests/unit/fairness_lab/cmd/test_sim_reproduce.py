@@ -161,7 +161,7 @@ def record(top, number):
         (record, 'declared 0, recorded 1, reproduced 0'),
     ],
 )
-def test_a_number_that_is_wrong_is_found_by_a_real_run(
+def test_a_real_run_detects_a_wrong_declared_number(
     copy, out, change, numbers
 ):
     change(copy, 1)
@@ -191,14 +191,14 @@ def test_a_tolerance_ends_at_its_edge_in_a_real_run(copy, out, within, code):
     assert (said in ran.stdout) == bool(code)
 
 
-def test_a_command_that_fails_is_told(out, changed, capsys):
+def test_a_failing_command_is_reported(out, changed, capsys):
     changed(command='python -c "raise SystemExit(7)"')
     assert sim.main(['reproduce', NAMES[0], '--out', str(out)]) == 1
     assert content(out)[0]['outcome'] == 'failed'
     assert f'{NAMES[0]}: failed: exit code 7' in capsys.readouterr().out
 
 
-def test_nothing_run_is_no_success(out, capsys):
+def test_a_reproduction_that_ran_nothing_fails(out, capsys):
     words = ['reproduce', '000-rates', '--out', str(out)]
     assert sim.main(words) == 1
     assert content(out)[0]['outcome'] == 'not run'
@@ -212,7 +212,7 @@ def test_a_command_that_takes_too_long_is_left_out(out, capsys):
     assert 'it takes about' in capsys.readouterr().out
 
 
-def test_bad_names_are_refused_with_the_names_there_are(out, capsys):
+def test_unknown_claims_are_refused_with_the_known_names(out, capsys):
     assert sim.main(['reproduce', '000', '005', '--out', str(out)]) == 2
     said = capsys.readouterr().err
     assert "'005'" in said
@@ -221,7 +221,7 @@ def test_bad_names_are_refused_with_the_names_there_are(out, capsys):
 
 
 @pytest.mark.parametrize('words', [[], ['--list', '--out', 'x']])
-def test_either_a_list_or_a_directory_is_asked_for(words, capsys):
+def test_reproduce_needs_a_list_option_or_a_directory(words, capsys):
     with pytest.raises(SystemExit):
         sim.main(['reproduce', *words])
     assert '--list' in capsys.readouterr().err

@@ -38,11 +38,11 @@ def claim(request):
     return request.param
 
 
-def test_declared_numbers_are_those_that_are_recorded(claim):
+def test_declared_numbers_equal_recorded_numbers(claim):
     assert claim.numbers(benchmark.RESULTS / claim.file) == claim.recorded
 
 
-def test_the_page_tells_the_declared_numbers(claim):
+def test_the_page_shows_the_declared_numbers(claim):
     found = passages(SOURCE / f'{claim.page}.rst')
     assert '{value' in claim.told or '{percent' in claim.told
     for label, value in claim.recorded.items():
@@ -64,7 +64,7 @@ def test_a_claim_can_be_read_and_reproduced(claim):
         assert (benchmark.TOP / claim.command.split()[-1]).is_file()
 
 
-def test_a_number_that_is_told_otherwise_is_found(tmp_path):
+def test_the_check_finds_a_number_that_a_page_shows_differently(tmp_path):
     page = tmp_path / 'page.rst'
     page.write_text('Of ten\ncases 4 hold.\n\n   * - a\n     - 5\n   * - b\n')
     assert passages(page) == ['Of ten cases 4 hold.', '* - a - 5', '* - b']
@@ -105,7 +105,7 @@ TOLERANCES = st.integers(0, 10**6)
 
 @hypothesis.given(THOUSANDTHS, TOLERANCES, st.sampled_from([-1, 1]))
 @hypothesis.example(700, 100, 1)
-def test_the_edge_of_a_tolerance_belongs_to_it(number, within, side):
+def test_a_number_at_the_edge_of_its_tolerance_holds(number, within, side):
     claim = declared(number / 1000, within / 1000)
     edge = number + side * within
     assert claim.holds('a', (edge - side) / 1000) == (within > 0)
@@ -116,9 +116,7 @@ def test_the_edge_of_a_tolerance_belongs_to_it(number, within, side):
 @hypothesis.given(
     st.floats(-1e6, 1e6), st.floats(0, 1e6), st.floats(-1e7, 1e7)
 )
-def test_a_number_holds_if_it_is_no_further_off_than_is_tolerated(
-    number, within, found
-):
+def test_a_number_holds_within_its_tolerance(number, within, found):
     exact, is_tolerated = fractions.Fraction, fractions.Fraction(within)
     beyond = abs(exact(found) - exact(number)) - is_tolerated
     # Rounding is tolerated at the ninth digit, and no more.
@@ -131,9 +129,7 @@ def test_a_number_holds_if_it_is_no_further_off_than_is_tolerated(
 
 
 @hypothesis.given(THOUSANDTHS, THOUSANDTHS, TOLERANCES)
-def test_which_of_two_numbers_is_declared_makes_no_difference(
-    one, two, within
-):
+def test_the_tolerance_is_symmetric(one, two, within):
     one, two, within = one / 1000, two / 1000, within / 1000
     there = declared(one, within).holds('a', two)
     assert there == declared(two, within).holds('a', one)
@@ -145,12 +141,14 @@ def test_infinite_and_missing_numbers_never_hold(number):
 
 
 @hypothesis.given(THOUSANDTHS, THOUSANDTHS, TOLERANCES)
-def test_no_tolerance_lets_another_number_be_on_record(one, two, within):
+def test_a_recorded_number_must_equal_the_declared_one_exactly(
+    one, two, within
+):
     claim = declared(one / 1000, within / 1000)
     assert claim.is_on_record('a', two / 1000) == (one == two)
 
 
-def test_a_number_beside_that_of_the_document():
+def test_a_number_is_compared_with_the_published_number():
     claim = dataclasses.replace(
         BY_NAME['000-migrations'], published={'a': 4}, better='less'
     )
@@ -173,7 +171,7 @@ def test_claims_are_chosen_by_name_and_by_document():
     ]
 
 
-def test_an_unknown_name_is_refused_with_those_there_are():
+def test_an_unknown_claim_is_refused_with_the_known_ones():
     with pytest.raises(exception.UnknownParameter) as caught:
         claims.read().chosen(['000', '001'])
     assert "'001'" in str(caught.value)

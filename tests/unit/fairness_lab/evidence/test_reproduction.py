@@ -83,7 +83,7 @@ def other(**changes):
     return dataclasses.replace(CLAIM, **changes)
 
 
-def test_the_same_numbers_hold(reproduce, meter):
+def test_equal_numbers_hold(reproduce, meter):
     [found] = reproduce(CLAIM)
     assert found.outcome == 'holds'
     assert found.numbers == {'a': 4, 'b': 5}
@@ -94,7 +94,9 @@ def test_the_same_numbers_hold(reproduce, meter):
 @pytest.mark.parametrize(
     ('within', 'outcome'), [(0, 'differs'), (0.9, 'differs'), (1, 'holds')]
 )
-def test_another_number_holds_within_its_tolerance(reproduce, within, outcome):
+def test_a_different_number_holds_within_its_tolerance(
+    reproduce, within, outcome
+):
     [found] = reproduce(other(recorded={'a': 4, 'b': 6}, within=within))
     assert found.outcome == outcome
     rows = found.content()['numbers']
@@ -103,7 +105,9 @@ def test_another_number_holds_within_its_tolerance(reproduce, within, outcome):
     assert found.why == ('' if outcome == 'holds' else why)
 
 
-def test_recorded_numbers_are_beside_declared_ones(reproduce, record):
+def test_reproduction_shows_recorded_beside_declared_numbers(
+    reproduce, record
+):
     record(a=4, b=5)
     [found] = reproduce(CLAIM)
     assert (found.outcome, found.why) == ('holds', '')
@@ -151,7 +155,7 @@ def test_each_number_that_does_not_hold_is_named(reproduce):
         (writes(a=4), "'b'"),
     ],
 )
-def test_a_command_that_fails_hinders_no_other(reproduce, command, why):
+def test_a_failing_command_does_not_stop_others(reproduce, command, why):
     failed, held = reproduce(other(name='own-bad', command=command), CLAIM)
     assert (failed.outcome, held.outcome) == ('failed', 'holds')
     assert why in failed.why
@@ -179,9 +183,7 @@ def test_claims_of_one_command_run_it_once(reproduce, tmp_path, meter):
         ({'cost_s': 61}, 'it takes about 61 s'),
     ],
 )
-def test_commands_that_cannot_be_run_say_why(
-    reproduce, tmp_path, changes, why
-):
+def test_a_skipped_command_names_the_reason(reproduce, tmp_path, changes, why):
     [found] = reproduce(other(**changes))
     assert found.outcome == 'not run'
     assert why in found.why
@@ -239,7 +241,7 @@ def test_one_seed_has_no_spread(reproduce, claim, seeds):
     assert [each['over_seeds'] for each in rows] == [None, None]
 
 
-def test_numbers_without_a_better_have_no_best(reproduce):
+def test_a_number_without_direction_has_no_best_value(reproduce):
     [found] = reproduce(dataclasses.replace(seeded(), better=''), seeds=2)
     rows = found.content()['numbers']
     assert [each['over_seeds']['best_in'] for each in rows] == [None, None]

@@ -58,7 +58,7 @@ def test_every_field_is_described(result_of, tmp_path):
     assert [name for name in fields if f'``{name}``' not in described] == []
 
 
-def test_runs_that_look_the_same_get_numbers(result_of, tmp_path):
+def test_runs_with_equal_labels_are_numbered(result_of, tmp_path):
     table = compare.compare(result_of('a'), result_of('b'), tmp_path)
     assert 'A: first run, with agents' in table
     assert 'B: second run, with agents' in table

@@ -18,7 +18,7 @@ def test_without_a_terminal_there_is_no_bar(capsys):
     bar = progress.ProgressBar()
     bar.begin('load', 10)
     assert not bar.move(5)
-    bar.say('[brackets] stay')
+    bar.print_line('[brackets] stay')
     bar.end()
     assert capsys.readouterr().err == '[brackets] stay\n'
 
@@ -27,7 +27,7 @@ def test_on_a_terminal_a_bar_moves_and_goes_away(watched, capsys):
     bar = progress.ProgressBar()
     bar.begin('load', 10, counts=True)
     assert bar.move(5, 'half')
-    bar.say('something happened')
+    bar.print_line('something happened')
     bar.end()
     assert not bar.move(6)
     shown = capsys.readouterr().err
@@ -50,7 +50,7 @@ def test_the_laboratory_prints_parts_of_users_in_lines(capsys):
     ]
 
 
-def test_a_simulation_that_is_soon_done_says_nothing(capsys):
+def test_a_short_simulation_shows_no_progress(capsys):
     said = progress.BatchProgress()
     said.begin('chain', 100)
     said.tick(50)

@@ -35,7 +35,7 @@ def height_and_width(picture):
     return image.imread(io.BytesIO(picture)).shape[:2]
 
 
-def test_a_page_explains_itself(tmp_path):
+def test_a_page_explains_its_terms(tmp_path):
     result = ran(tmp_path / 'a')
     page = page_of(tmp_path / 'a', result)
     for says in (
@@ -61,7 +61,7 @@ def test_numbers_of_a_page_are_those_of_the_result(tmp_path):
 
 
 @pytest.mark.parametrize('requests', [REQUESTS, []])
-def test_the_same_picture_again(tmp_path, requests):
+def test_a_picture_drawn_twice_is_identical(tmp_path, requests):
     result = ran(tmp_path / 'a', requests=requests)
     pictures = []
     for _ in range(2):
@@ -116,7 +116,7 @@ def test_a_comparison_names_the_run_that_is_best_in_both():
                           ' too')  # fmt: skip
 
 
-def test_work_lost_is_told_where_servers_make_room(tmp_path):
+def test_a_page_shows_lost_work_if_servers_are_preempted(tmp_path):
     result = ran(tmp_path / 'a')
     page = page_of(tmp_path / 'a', result)
     assert '<th>work lost</th>' not in page
@@ -132,7 +132,9 @@ def test_names_cannot_break_the_page(tmp_path):
     assert 'a &lt;script&gt;' in page_of(tmp_path / 'a', result)
 
 
-def test_of_many_users_some_are_drawn_and_counted(tmp_path, monkeypatch):
+def test_a_picture_draws_some_of_many_users_and_counts_the_others(
+    tmp_path, monkeypatch
+):
     side = queue.read('fifo', ran(tmp_path / 'a'), tmp_path / 'a')
     many = [
         {**side.users[0], 'user': f'u{n}', 'mean_s': str(n), 'p95_s': str(n)}
@@ -153,7 +155,7 @@ def test_a_broken_table_is_refused_by_name(tmp_path):
         page_of(tmp_path / 'a', result)
 
 
-def test_runs_side_by_side_lead_to_their_pages(tmp_path):
+def test_a_comparison_links_to_the_pages_of_its_runs(tmp_path):
     runs = []
     for order in ('fifo', 'fair_tree'):
         result = ran(tmp_path / 'runs' / order, order)

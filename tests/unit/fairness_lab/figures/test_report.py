@@ -133,10 +133,10 @@ def test_the_table_shows_parts_and_checks(folder):
     assert '  a1               25.0 %   25.0 %        1' in table
     assert 'pass' in table
     assert 'FAIL' not in table
-    assert report.passed(result)
+    assert report.has_passed(result)
     result['checks'][0]['passed'] = False
     assert 'FAIL' in report.table(result)
-    assert not report.passed(result)
+    assert not report.has_passed(result)
 
 
 def test_matplotlib_is_imported_only_for_drawing():

@@ -58,31 +58,31 @@ def test_two_runs_are_drawn_side_by_side():
     strategies.lists(strategies.floats(0, 100), max_size=12),
     strategies.floats(0.1, 10),
 )
-def test_names_stand_apart_and_in_order(places, gap):
-    moved = labels.apart(sorted(places), gap)
+def test_labels_of_curves_do_not_overlap_and_keep_their_sequence(places, gap):
+    moved = labels.spread_places(sorted(places), gap)
     assert len(moved) == len(places)
     for lower, upper in itertools.pairwise(moved):
         assert upper - lower >= gap - 1e-6
 
 
-def test_names_with_room_stay_where_they_are():
-    assert labels.apart([1.0, 5.0, 9.0], 2.0) == [1.0, 5.0, 9.0]
+def test_labels_of_curves_with_enough_room_do_not_move():
+    assert labels.spread_places([1.0, 5.0, 9.0], 2.0) == [1.0, 5.0, 9.0]
 
 
-def test_names_of_one_look_share_a_line():
+def test_curves_of_equal_style_share_a_legend_line():
     given = [
         labels.Label(10.0, 'b', 'red', 8),
         labels.Label(10.2, 'a', 'red', 8),
         labels.Label(10.1, 'c', 'blue', 8),
         labels.Label(50.0, 'd', 'red', 8),
     ]
-    joined = labels.join(given, 4.0)
+    joined = labels.join_overlapping(given, 4.0)
     assert {label.text for label in joined} == {'a, b', 'c', 'd'}
     assert joined[-1].text == 'd'
 
 
-def test_equal_fair_parts_are_one_stretch():
-    stretches = panel._fair_stretches(
+def test_equal_consecutive_fair_shares_are_drawn_as_one_line():
+    stretches = panel._fair_periods(
         side(events=[(20.0, 'freeze', 'b1')], duration_s=40.0)
     )
     assert stretches == [

@@ -77,7 +77,7 @@ def test_a_run_is_drawn_for_any_number_of_users(tmp_path, users):
     assert np.unique(drawn.reshape(-1, drawn.shape[2]), axis=0).shape[0] > 20
 
 
-def test_a_run_without_series_is_drawn_all_the_same(tmp_path):
+def test_a_run_without_series_is_drawn(tmp_path):
     series = series_module.read(tmp_path)
     assert pixels(
         simulated.run(simulated.SimulatedRun('t', result(), series))
@@ -203,7 +203,7 @@ def test_an_unknown_number_is_a_dash():
     ('value', 'expected'),
     [(None, ''), (0.01, 'good'), (0.15, ''), (0.3, 'poor')],
 )
-def test_quantities_are_judged(value, expected):
+def test_a_page_judges_quantities(value, expected):
     assert compare_simulated.QUANTITIES[0].judge(value) == expected
 
 

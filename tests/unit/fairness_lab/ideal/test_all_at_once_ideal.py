@@ -35,12 +35,12 @@ def test_vms_without_competition_keep_their_use(filled):
     assert found == pytest.approx({'a': 0.7, 'b': 0.9, 'c': 0.3})
 
 
-def test_requests_cost_others_the_cpu(filled):
+def test_io_requests_cost_cpu_time_of_others(filled):
     found = filled(a=[0.6, 0, 0, 0], b=[0.4, 0.8, 0, 0])
     assert found == pytest.approx({'a': 2 / 3, 'b': 2 / 3})
 
 
-def test_a_user_at_the_end_of_a_resource_stays_there(filled):
+def test_a_user_bounded_by_a_full_resource_is_fixed(filled):
     found = filled(a=[0.8, 0, 0, 0], b=[0.1, 0.3, 0, 0])
     assert found == pytest.approx({'a': 0.8, 'b': 0.3})
 

@@ -162,7 +162,7 @@ def test_weights_bound_the_part_of_one_against_thirty():
     )
 
 
-def test_without_freedom_the_kernel_alone_divides():
+def test_with_equal_weights_the_kernel_alone_divides():
     vms = [(0, 0, 0.1), (0, 0, H, 2.0), (0, 1, H), (0, 1, 0.3)]
     wishes = build.cpu_only([1.0], vms)
     bounded = ideal.ideal(wishes, 'cpu_time', 1.0)
@@ -172,7 +172,7 @@ def test_without_freedom_the_kernel_alone_divides():
     )
 
 
-def test_bounds_that_do_not_matter_change_nothing():
+def test_bounds_without_effect_do_not_change_the_ideal():
     wishes = build.cpu_only(
         [1.0, 1.0], [(0, 0, H), (1, 0, H), (0, 1, H), (1, 2, 0.3)]
     )
@@ -186,8 +186,8 @@ def test_an_unknown_share_is_refused_with_those_that_are_known():
         ideal.ideal(build.cpu_only([1.0], [(0, 0, H)]), 'gpu')
 
 
-def test_the_same_wishes_are_looked_up():
-    found = ideal.Remembered('cpu_time', None, most=2)
+def test_the_ideal_of_equal_wishes_is_cached():
+    found = ideal.CachedIdeal('cpu_time', None, most=2)
     wishes = [
         build.cpu_only([1.0], [(0, 0, demand)]) for demand in (0.1, 0.2, 0.3)
     ]
@@ -235,7 +235,7 @@ def clouds(draw, nodes=4, users=4, vms=9):
 
 @settings(max_examples=25, deadline=None)
 @given(clouds())
-def test_it_agrees_with_filling_nodes_in_turn(wishes):
+def test_the_ideal_agrees_with_filling_nodes_in_turn(wishes):
     nodes, names = range(len(wishes.capacity)), range(len(wishes.node))
     cpu = build.R.index('cpu_time')
     cloud = maxmin.IdealCloud(
@@ -400,25 +400,25 @@ def test_a_cloud_too_large_to_be_bounded_gets_the_free_ideal(
 COUNTS = np.ones((3, 1))
 
 
-def test_next_to_nothing_for_the_poorest_is_not_taken_from_the_next():
+def test_a_negligible_gain_for_the_poorest_costs_the_next_nothing():
     # The first gives the poorest 0.3 % more, and takes 25 % from the next.
     ends = [
         np.array([[0.503], [0.6], [1.3]]),
         np.array([[0.9], [0.5015], [0.8]]),
     ]
-    best = bounded._best(ends, COUNTS, bounded.CLEAR)
+    best = bounded._choose_best_end(ends, COUNTS, bounded.CLEAR)
     np.testing.assert_array_equal(best.parts, ends[1])
     assert not best.is_strict
-    strict = bounded._best(ends, COUNTS, 0.0)
+    strict = bounded._choose_best_end(ends, COUNTS, 0.0)
     np.testing.assert_array_equal(strict.parts, ends[0])
     assert strict.is_strict
 
 
-def test_more_than_next_to_nothing_for_the_poorest_counts():
+def test_a_noticeable_gain_for_the_poorest_counts():
     ends = [
         np.array([[0.9], [0.5015], [0.8]]),
         np.array([[0.51], [0.6], [1.3]]),
     ]
-    best = bounded._best(ends, COUNTS, bounded.CLEAR)
+    best = bounded._choose_best_end(ends, COUNTS, bounded.CLEAR)
     np.testing.assert_array_equal(best.parts, ends[1])
     assert best.is_strict

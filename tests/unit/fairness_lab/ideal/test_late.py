@@ -61,7 +61,7 @@ def test_weights_of_the_round_before_miss_a_vm_that_stopped():
     )
 
 
-def test_a_vm_that_is_not_there_has_weight_1_and_nothing():
+def test_an_absent_vm_has_weight_1_and_gets_nothing():
     wishes = build.cpu_only([1.0], [(0, 0, H), (0, 1, H), (0, 1, H)])
     gone = dataclasses.replace(wishes, node=np.array([0, 0, -1]))
     weights = late.best_weights(gone, gone.demand[:, CPU], RATIO)

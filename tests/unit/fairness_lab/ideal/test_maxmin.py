@@ -28,7 +28,9 @@ vms = strategies.lists(
         (1.0, {}, {}, {}),
     ],
 )
-def test_water_is_filled(capacity, demand, weight, expected):
+def test_water_filling_computes_the_common_level(
+    capacity, demand, weight, expected
+):
     got = maxmin.water_fill(capacity, demand, weight)
     assert got == pytest.approx(expected)
 

@@ -23,7 +23,7 @@ def judged(wishes, log):
     )
     received = np.zeros(wishes.demand.shape)
     received[:, CPU] = got
-    return remedy.could_have(wishes, received, RATIO)
+    return remedy.harmless_shares(wishes, received, RATIO)
 
 
 def test_users_with_equal_parts_can_have_no_more():

@@ -21,25 +21,25 @@ IDEAL = np.array([[0.5, 0.5, 0.0]])
 )
 def test_the_worst_lack_and_the_distance_are_as_by_hand(share, worst, apart):
     given = np.array([share])
-    assert distance.worst(given, IDEAL)[0] == pytest.approx(worst)
+    assert distance.largest_lack(given, IDEAL)[0] == pytest.approx(worst)
     assert distance.distance(given, IDEAL)[0] == pytest.approx(apart)
 
 
-def test_where_the_ideal_is_not_known_nothing_is_judged():
+def test_an_unknown_ideal_gives_no_judgement():
     share, unknown = np.array([[0.3, 0.7]]), np.array([[np.nan, np.nan]])
-    assert np.isnan(distance.worst(share, unknown)[0])
+    assert np.isnan(distance.largest_lack(share, unknown)[0])
     assert np.isnan(distance.distance(share, unknown)[0])
     assert np.isnan(distance.jain_indices(share, unknown)[0])
 
 
-def test_without_wants_all_is_well():
+def test_distances_without_wants_are_zero():
     nothing = np.zeros((1, 2))
-    assert distance.worst(nothing, nothing)[0] == 0.0
+    assert distance.largest_lack(nothing, nothing)[0] == 0.0
     assert distance.distance(nothing, nothing)[0] == 0.0
     assert distance.jain_indices(nothing, nothing)[0] == 1.0
 
 
-def test_the_index_does_not_blame_small_wants():
+def test_the_fairness_index_does_not_penalize_small_wants():
     ideal = np.array([[0.1, 0.9]])
     assert distance.jain_indices(ideal, ideal)[0] == pytest.approx(1.0)
     other = distance.jain_indices(np.array([[0.1, 0.0]]), ideal)[0]
@@ -73,10 +73,10 @@ def test_overshoot_is_the_part_beyond_the_ideal():
 def test_oscillation_and_swing_are_relative():
     share = np.array([[0.45, 0.0], [0.55, 0.0]])
     assert distance.oscillation(share) == pytest.approx(0.2)
-    assert distance.swing(np.array([[1.0, 2.0], [1.1, 2.0]])) == pytest.approx(
-        0.1
-    )
-    assert distance.swing(np.zeros((0, 2))) == 0.0
+    assert distance.largest_weight_swing(
+        np.array([[1.0, 2.0], [1.1, 2.0]])
+    ) == pytest.approx(0.1)
+    assert distance.largest_weight_swing(np.zeros((0, 2))) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_oscillation_and_swing_are_relative():
         ([False, True], [(0, 1), (1, 2)]),
     ],
 )
-def test_stretches_lie_between_changes(changed, expected):
-    assert distance.stretches(changed) == expected
+def test_periods_lie_between_changes_of_the_load(changed, expected):
+    assert distance.periods_of_constant_demand(changed) == expected
 
 
 @pytest.mark.parametrize('power', [0.0, 0.5, 1.0, 2.0])
-def test_the_exponent_of_a_power_is_found(power):
+def test_the_exponent_of_a_power_law_is_fitted(power):
     sizes = [3, 10, 30, 100]
     rounds = [4 * size**power for size in sizes]
     assert distance.exponent(sizes, rounds) == pytest.approx(power)

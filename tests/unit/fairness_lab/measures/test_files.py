@@ -15,7 +15,7 @@ from nova_fairness import exception
 
 def test_a_directory_appears_when_all_is_written(tmp_path):
     target = tmp_path / 'deep' / 'result'
-    with files.whole(target) as directory:
+    with files.new_directory(target) as directory:
         (directory / 'a').write_text('all')
         assert not target.exists()
     assert (target / 'a').read_text() == 'all'
@@ -23,7 +23,7 @@ def test_a_directory_appears_when_all_is_written(tmp_path):
 
 
 def write_and_raise(target, error):
-    with files.whole(target) as made:
+    with files.new_directory(target) as made:
         (made / 'a').write_text('half')
         raise error
 
@@ -40,16 +40,16 @@ def test_results_are_never_overwritten(tmp_path):
     (tmp_path / 'kept').write_text('')
     with (
         pytest.raises(exception.SimError, match='expected a new or empty'),
-        files.whole(tmp_path),
+        files.new_directory(tmp_path),
     ):
         pytest.fail('it was opened')
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_an_unwritable_result_directory_is_named(tmp_path):
     (tmp_path / 'file').write_text('')
     with (
         pytest.raises(exception.SimError, match='cannot be written'),
-        files.whole(tmp_path / 'file' / 'result'),
+        files.new_directory(tmp_path / 'file' / 'result'),
     ):
         pytest.fail('it was opened')
 
@@ -61,7 +61,7 @@ COLUMNS = {
 }
 
 
-def test_csv(tmp_path):
+def test_a_table_is_written_as_csv(tmp_path):
     table = files.CsvTable(tmp_path / 'table')
     table.add(COLUMNS)
     table.add(COLUMNS)
@@ -73,7 +73,7 @@ def test_csv(tmp_path):
     assert rows == [list(COLUMNS), first, second, first, second]
 
 
-def test_parquet(tmp_path):
+def test_a_table_is_written_as_parquet(tmp_path):
     table = files.ParquetTable(tmp_path / 'table')
     table.add(COLUMNS)
     table.add(COLUMNS)
@@ -91,6 +91,6 @@ def test_a_file_that_is_no_result_is_refused(tmp_path):
             files.read_json(path)
 
 
-def test_no_number_that_json_does_not_know(tmp_path):
+def test_a_result_never_contains_nan_or_infinity(tmp_path):
     with pytest.raises(ValueError, match='not JSON compliant'):
         files.write_json(tmp_path / 'a', {'x': float('nan')})

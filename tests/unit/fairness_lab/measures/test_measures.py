@@ -93,7 +93,7 @@ UNFAIR = [1 / 3, 1 / 3, 1 / 3]
 FAIR = [0.25, 0.25, 0.5]
 
 
-def test_a_run_that_becomes_fair_is_told_when():
+def test_the_result_says_when_a_run_became_fair():
     result = judged([UNFAIR] * 4 + [FAIR] * 16)
     assert result['rounds_to_within_5_percent'] == 4
     assert result['not_within_5_percent'] == 0
@@ -104,19 +104,19 @@ def test_a_run_that_becomes_fair_is_told_when():
     assert result['overshoot'] == pytest.approx(0.0, abs=1e-4)
 
 
-def test_a_run_that_stays_unfair_is_told():
+def test_the_result_says_that_a_run_stayed_unfair():
     result = judged([UNFAIR] * 20)
     assert result['rounds_to_within_5_percent'] is None
     assert result['not_within_5_percent'] == 1
 
 
-def test_weights_that_cannot_do_it_are_not_blamed():
+def test_bounded_weights_are_compared_with_the_bounded_ideal():
     result = judged([UNFAIR] * 20, ratio=1.0)
     assert result['rounds_to_within_5_percent'] == 0
     assert result['free']['worst']['settled'] == pytest.approx(1 / 3)
 
 
-def test_too_short_a_stretch_is_not_judged():
+def test_a_too_short_period_is_not_judged():
     result = judged([UNFAIR] * 5)
     assert result['stretches'] == 0
     assert result['oscillation'] is None

@@ -116,7 +116,9 @@ def test_every_policy_runs_on_every_graph(graphs, ran, tmp_path):
     ]
 
 
-def test_more_runs_only_missing_clouds(graphs, ran, tmp_path, monkeypatch):
+def test_the_more_option_runs_only_missing_clouds(
+    graphs, ran, tmp_path, monkeypatch
+):
     before = graphs.TRIED[:2]
     with monkeypatch.context() as patched:
         patched.setattr(graphs, 'TRIED', before)
@@ -177,7 +179,7 @@ class Watching(array_policy.ArrayPolicy):
 
 def crowd(vms, foresight):
     controls = len(resources.CONTROLS)
-    return array_policy.Crowd(
+    return array_policy.SituationArrays(
         node=np.zeros(vms, dtype=np.intp),
         nodes=1,
         heaviness=np.zeros(vms),
@@ -221,7 +223,7 @@ def test_kernels_give_the_drawn_part_of_the_asked_one(kernels):
     assert np.sqrt(made.max_weight_ratio) >= weights.max()
 
 
-def test_a_foreseeing_policy_is_told_the_same_before_such_kernels(kernels):
+def test_foresight_gets_the_same_input_with_inexact_kernels(kernels):
     watching = Watching()
     setup = dataclasses.replace(build.setup(), policy_plugin=watching)
     made = kernels.inexact(setup)
@@ -261,7 +263,7 @@ def test_foresight_is_timed_on_as_many_cells_as_it_says(cost, cloud):
     assert drawn.demand.wanted.sum() == pytest.approx(
         drawn.wanted[:, decide_foresight.CPU_TIME].sum()
     )
-    assert decide_foresight.searched(drawn, cost.RATIO).end.short.any()
+    assert decide_foresight.search_division(drawn, cost.RATIO).end.short.any()
 
 
 def test_costs_are_written_for_every_size_and_cloud(

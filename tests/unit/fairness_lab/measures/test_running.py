@@ -77,7 +77,7 @@ def test_every_field_is_described_where_people_look():
         assert f'``{name}``' in text, name
 
 
-def test_tables_add_up(tmp_path):
+def test_columns_of_result_tables_add_up(tmp_path):
     run(tmp_path / 'a', detail=True)
     tables = {}
     for kind in ('users', 'nodes', 'vms'):
@@ -135,7 +135,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('choice', 'expected'), WRONG.values(), ids=WRONG)
-def test_a_choice_that_does_not_exist_is_named(tmp_path, choice, expected):
+def test_an_unknown_metric_or_policy_is_named(tmp_path, choice, expected):
     with pytest.raises(exception.FairnessError) as caught:
         run(tmp_path / 'a', **choice)
     assert expected in str(caught.value)

@@ -43,6 +43,6 @@ def test_the_table_shows_the_records(rows):
     assert table == truth.table(rows)
 
 
-def test_the_documents_show_the_same(rows):
+def test_the_documents_show_the_recorded_comparison(rows):
     page = TOP / 'doc' / 'source' / 'user' / 'simulator-truth.inc'
     assert page.read_text('utf-8') == truth.page(rows)

@@ -28,7 +28,7 @@ def test_a_closed_loop_tells_its_wants(told):
 
 
 @pytest.mark.parametrize('vm', ['open', 'pool', 'busy-1'])
-def test_a_vm_that_is_behind_seems_to_want_everything(told, vm):
+def test_a_vm_with_a_backlog_appears_to_want_all_cpu_time(told, vm):
     assert told[vm].used + told[vm].waited > BEHIND
     assert told[vm].judged > 0.8
 

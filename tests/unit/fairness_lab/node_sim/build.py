@@ -27,7 +27,7 @@ def wants(**amounts):
 
 def story(vms, *, nodes=('n0',), rounds=20, interval_s=10.0, **more):
     """A story of VMs: (name, user, node, CPUs wanted)."""
-    return cloud_module.Story(
+    return cloud_module.ScenarioDraft(
         name='test',
         description='a test',
         interval_s=interval_s,

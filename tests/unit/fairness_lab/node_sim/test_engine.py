@@ -36,7 +36,7 @@ def last_parts(cloud, setup):
     return (used / used.sum()).tolist()
 
 
-def test_without_agents_every_vm_gets_the_same():
+def test_without_agents_all_vms_get_equal_cpu_time():
     cloud = build.cloud(build.ONE_NODE)
     assert last_parts(cloud, build.setup(policy='none')) == pytest.approx(
         [2 / 3, 1 / 3]
@@ -64,7 +64,7 @@ def test_use_on_one_node_counts_on_another():
     assert used == pytest.approx([0.7, 0.7, 0.4], 0.05)
 
 
-def test_the_same_again_bit_by_bit():
+def test_a_repeated_simulation_is_bitwise_equal():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     first, second = (rounds(cloud, build.setup()) for _ in range(2))
     for one, other in zip(first, second, strict=True):
@@ -77,7 +77,7 @@ def nowhere(nodes):
     return cloud_module.Links(np.zeros(shape, dtype=np.int64), np.zeros(shape))
 
 
-def test_ways_that_take_no_time_are_as_good_as_none():
+def test_links_without_delay_equal_no_links():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     shared = rounds(cloud, build.setup())
     linked = rounds(cloud, build.setup(links=nowhere(2)))
@@ -86,7 +86,7 @@ def test_ways_that_take_no_time_are_as_good_as_none():
         np.testing.assert_allclose(one.heaviness, other.heaviness, rtol=1e-12)
 
 
-def test_agents_that_hear_nothing_know_their_own_node_only():
+def test_agents_without_reports_know_only_their_own_node():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     links = dataclasses.replace(nowhere(2), loss=np.ones((2, 2)))
     moment = rounds(cloud, build.setup(links=links))[-1]
@@ -128,7 +128,7 @@ def test_a_node_that_is_cut_off_knows_itself_only():
     assert build.by_user(cloud, found[-1])[0] == pytest.approx(500, 0.05)
 
 
-def test_agents_that_act_at_different_times_agree_all_the_same():
+def test_agents_with_shifted_rounds_reach_the_same_result():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     setup = build.setup(ticks=4, phase=np.array([1, 3]))
     moment = rounds(cloud, setup)[-1]
@@ -170,7 +170,7 @@ def test_a_vm_that_moves_begins_again():
     )
 
 
-def test_fast_cpus_do_more():
+def test_fast_cpus_do_more_work():
     story = build.story((('vm', 'user', 'n0', 1.0),))
     fast = dataclasses.replace(
         story, nodes=(scenario_module.NodeSpec('n0', cpus=2.0, speed=1.5),)
@@ -194,7 +194,7 @@ def test_weights_stay_within_the_ratio():
     assert weights.max() / weights.min() == pytest.approx(5.0)
 
 
-def test_a_moment_cannot_be_written_into():
+def test_the_arrays_of_a_simulated_moment_are_read_only():
     cloud = build.cloud(build.ONE_NODE)
     moment = next(engine.simulate(cloud, build.setup()))
     with pytest.raises(ValueError, match='read-only'):

@@ -96,7 +96,7 @@ def test_nodes_that_know_different_reports_have_views_of_their_own():
     assert views[0].deciding.tolist() == [0]
 
 
-def test_an_unchanged_cloud_is_worked_out_once():
+def test_foresight_of_an_unchanged_cloud_is_computed_once():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=8)
     seen = []
 
@@ -124,7 +124,7 @@ def test_a_vm_wants_its_demand_up_to_its_vcpus():
     assert wanted / wanted.max() == pytest.approx([1.0, 0.4, 0.4, 1.0])
 
 
-def test_lost_reports_change_next_to_nothing():
+def test_lost_reports_hardly_change_the_result():
     """What is wanted on a node counts for longer than what is used there."""
     cloud = grown(recipes.Graph.CHAIN, 5, 1)
     prompt, lost = (
@@ -179,7 +179,7 @@ def test_feedback_decides_where_a_step_takes_too_long(monkeypatch):
     assert np.isnan(sharpness(cloud, setup())).all()
 
 
-def test_a_node_that_was_down_goes_on_from_where_it_was(monkeypatch):
+def test_a_restarted_node_continues_with_its_earlier_weights(monkeypatch):
     monkeypatch.setattr(knowledge, 'STEP_S', 0.05)
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=12)
     silent = np.zeros((12, 2), dtype=np.bool_)

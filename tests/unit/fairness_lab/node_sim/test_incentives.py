@@ -78,7 +78,7 @@ def test_a_drawn_attacker_competes(attacks):
     assert found[0] == attacks.drawn(12, 0, 3, 2)
 
 
-def test_nodes_of_others_make_no_user_short(attacks, plain):
+def test_only_nodes_with_own_vms_can_lack_capacity_for_a_user(attacks, plain):
     assert plain.is_short()
     calm = plain.with_mine([attacks.Vm(1, 0, 1, 0.5)])
     assert not calm.is_short()
@@ -114,7 +114,7 @@ def test_vms_of_the_fullest_node_spread(attacks, plain):
     assert [vm.node for vm in attacked.mine()] == [0, 1]
 
 
-def test_vms_work_by_turns(attacks, plain):
+def test_attacker_vms_work_in_turns(attacks, plain):
     _, attacked = attacks.alternating(2)(plain)
     assert [vm.phases for vm in attacked.mine()] == [
         (2, 2, 0, 0),
@@ -238,7 +238,9 @@ RESTS = {
 @pytest.mark.repeated
 @pytest.mark.parametrize('rest', RESTS)
 @pytest.mark.parametrize('number', [0, 6, 7])
-def test_rests_bring_nothing(attacks, incentives, rest, number):
+def test_idle_phases_bring_no_gain_to_an_attacker(
+    attacks, incentives, rest, number
+):
     # Once they brought up to a fifth in these clouds.
     cloud = attacks.drawn(12, number, 3, 2)
     honest, attacked = attacks.resting(*RESTS[rest])(cloud)

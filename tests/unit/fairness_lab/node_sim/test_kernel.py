@@ -62,18 +62,21 @@ def test_units_and_weights_belong_together():
     held = kernel.units(weights, vcpus, policy.Preset.DEFAULT, factor)
     told = kernel.weights_of(held, vcpus, factor)
     np.testing.assert_allclose(told, weights, rtol=1e-4)
-    neutral = kernel.weights_of(kernel.neutral(vcpus), vcpus, np.ones(4))
+    neutral = kernel.weights_of(kernel.neutral_units(vcpus), vcpus, np.ones(4))
     np.testing.assert_array_equal(neutral, 1.0)
 
 
 def test_vms_are_found_within_the_range():
-    assert kernel.found(np.array([1, 512]))[:, CPU].tolist() == [100, 10000]
+    assert kernel.initial_units(np.array([1, 512]))[:, CPU].tolist() == [
+        100,
+        10000,
+    ]
 
 
 def test_stall_and_busy_parts_follow_from_wants_and_use():
     wished = np.array([build.wants(cpu_time=4, disk_read=1)] * 2)
     received = np.array([build.wants(cpu_time=1, disk_read=1)] * 2)
-    outcome = kernel.measured(
+    outcome = kernel.measure_results(
         np.array([build.wants(cpu_time=2, disk_read=4, disk_written=4)]),
         np.array([0, 0]),
         received,

@@ -35,7 +35,7 @@ def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
         np.full(count + 1, threads),
         np.full(count + 1, vcpus).astype(int),
     )
-    return tick.stall(found.picked(np.arange(1, count + 1))).tolist()
+    return tick.stall(found.of_rows(np.arange(1, count + 1))).tolist()
 
 
 def test_closed_loops_need_no_arrays():
@@ -74,7 +74,7 @@ def test_an_open_loop_that_has_all_it_wants_of_a_full_node_waits_its_turn():
     ('threads', 'vcpus', 'expected'),
     [(1, 2, 0.5), (2, 2, 0.75), (8, 2, 0.75), (4, 4, 0.9375)],
 )
-def test_of_a_pool_any_thread_that_waits_counts(threads, vcpus, expected):
+def test_waiting_of_any_thread_of_a_pool_counts(threads, vcpus, expected):
     found = stalls(
         [0.5], [1.0], demand_module.CpuLoad.POOL, 4.0, vcpus, threads
     )
@@ -118,7 +118,7 @@ def story(*vms, kind=demand_module.CpuLoad.OPEN, steps=(), **more):
         scenario_module.Vm(spec.name, spec.user, loop=kind)
         for spec in made.vms
     )
-    return cloud_module.Story(
+    return cloud_module.ScenarioDraft(
         **{**vars(made), 'vms': kinds, 'changes': (*made.changes, *later)}
     ).cloud()
 
@@ -159,11 +159,11 @@ def test_a_closed_loop_does_not_catch_up():
 def test_a_vm_that_starts_again_has_nothing_left_to_do():
     backlog = loops.Backlog(cloud_module.Loops(np.array([True]), np.ones(1)))
     rows, demand = np.array([0]), build.wants(cpu_time=0.5)[np.newaxis]
-    backlog.work(rows, demand, demand * 0, 10.0)
+    backlog.advance(rows, demand, demand * 0, 10.0)
     most = np.ones(1)
-    assert backlog.wanted(rows, demand, most, 10.0)[0, build.CPU] == 1.0
+    assert backlog.add_backlog(rows, demand, most, 10.0)[0, build.CPU] == 1.0
     backlog.clear(rows)
-    assert backlog.wanted(rows, demand, most, 10.0)[0, build.CPU] == 0.5
+    assert backlog.add_backlog(rows, demand, most, 10.0)[0, build.CPU] == 0.5
 
 
 def test_references_divide_remaining_work_as_well():

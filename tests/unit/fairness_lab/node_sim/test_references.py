@@ -56,7 +56,9 @@ SINGLE = {
     SINGLE.values(),
     ids=SINGLE,
 )
-def test_one_resource(name, capacity, demand, endowment, expected):
+def test_references_divide_a_single_resource_as_by_hand(
+    name, capacity, demand, endowment, expected
+):
     got = cpus(name, capacity, demand, endowment)
     assert got == pytest.approx(expected, rel=1e-6)
 
@@ -101,7 +103,9 @@ def test_resources_divided_for_themselves_are_not_left_idle(name, many):
 
 
 @pytest.mark.parametrize('name', ['LEON', 'LEON-Asset', 'LEON-DomRe'])
-def test_in_proportion_means_one_pace_for_all_resources(name, many):
+def test_the_proportional_reference_uses_one_pace_for_all_resources(
+    name, many
+):
     got = references.ALLOCATORS[name](many)
     for row, wanted in zip(got, many.demand, strict=True):
         paces = row[wanted > 0] / wanted[wanted > 0]
@@ -121,7 +125,7 @@ def test_vms_that_still_rise_together_are_equally_greedy():
     consumers = pace_levels.Consumers(
         asked.node, asked.demand, asked.endowment, asked.capacity, np.zeros(2)
     )
-    pace = pace_levels.level(consumers)
+    pace = pace_levels.paces_at_equal_level(consumers)
     first, second = pace_levels.greediness(consumers, pace)
     assert first == pytest.approx(second, abs=1e-9)
     assert (pace < 1).all()

@@ -42,7 +42,7 @@ def test_users_are_no_worse_off_than_without_agents(metric):
     assert found[-1][1] == pytest.approx(without, rel=0.01)
 
 
-def test_without_the_net_harm_lasts():
+def test_harm_lasts_without_the_safety_net():
     cloud = build.cloud(VMS, nodes=NODES, rounds=30)
     made = build.setup(policy_plugin=inverted.Inverted(), safety_net=False)
     assert not any(rests.any() for rests, _ in simulated(cloud, made))

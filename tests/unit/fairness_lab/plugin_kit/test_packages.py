@@ -52,7 +52,7 @@ def test_a_new_package_keeps_the_contract(kind, created, monkeypatch):
 
 
 @every_kind
-def test_new_files_need_no_correction(kind, created):
+def test_generated_files_pass_formatting_and_types(kind, created):
     out = created(kind, 'a-name-of-four-tens-in-all-of-characters')
     for check in (['check', '--select=E,F,I,B,UP'], ['format', '--diff']):
         done = subprocess.run(
@@ -113,7 +113,7 @@ def test_a_wrong_name_is_refused(kind, name, message, tmp_path, capsys):
         packages.PluginPackage(kind, name).check()
 
 
-def test_a_folder_that_exists_is_left_alone(tmp_path, monkeypatch, capsys):
+def test_an_existing_folder_is_not_overwritten(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'round-robin').mkdir()
     (tmp_path / 'round-robin' / 'mine').write_text('')

@@ -49,7 +49,7 @@ def asked(cloud, first_project):
 
 
 @pytest.mark.parametrize('name', attacks.ATTACKS)
-def test_others_ask_as_before_the_attack(name):
+def test_an_attack_leaves_requests_of_others_unchanged(name):
     cloud, attacked = changed(name)
     assert asked(attacked, False) == pytest.approx(asked(cloud, False))
     assert (np.diff(attacked.stream.asked_s) >= 0).all()
@@ -60,7 +60,7 @@ def test_others_ask_as_before_the_attack(name):
 @pytest.mark.parametrize(
     'name', ['churn', 'many-small', 'users', 'projects', 'renaming', 'resize']
 )
-def test_as_much_is_asked_for_as_honestly(name):
+def test_an_attacker_asks_for_as_much_as_an_honest_user(name):
     cloud, attacked = changed(name)
     assert asked(attacked, True) == pytest.approx(asked(cloud, True))
 
@@ -85,6 +85,8 @@ def test_an_attack_gains_no_more_than_was_recorded(name):
         for each in json.loads(RECORDED.read_text('utf-8'))['attacks']
         if (each['attack'], each['seed']) == (name, cloud.seed)
     ]
-    found = attacks.tried(cloud, attacks.ATTACKS[name], orders.FairTree())
+    found = attacks.simulate_attack(
+        cloud, attacks.ATTACKS[name], orders.FairTree()
+    )
     assert found.honest > 0
     assert found.gain <= SLACK * recorded

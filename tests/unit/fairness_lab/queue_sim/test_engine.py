@@ -45,7 +45,7 @@ def test_a_request_that_fits_starts_at_the_next_cycle():
     assert [each.at_s for each in moments] == list(range(100, 1001, 100))
 
 
-def test_a_request_that_does_not_fit_waits_for_an_end():
+def test_a_request_that_does_not_fit_waits_until_a_server_ends():
     cloud = small_clouds.cloud([(0, 0, WHOLE, 95), (0, 1, WHOLE, 20)])
     found, moments = run(cloud)
     assert found.started_s.tolist() == [0, 100]
@@ -58,7 +58,7 @@ def test_servers_of_one_request_start_together():
     assert found.started_s.tolist() == [0, 60]
 
 
-def test_the_planner_is_told_running_servers_and_earlier_lengths():
+def test_the_planner_gets_running_servers_and_past_lifetimes():
     order = Watching()
     run(
         small_clouds.cloud(
@@ -98,7 +98,7 @@ def test_running_use_that_the_ledger_lacks_is_granted():
     assert found.keys() == {'p0', 'p1', 'p0/u0', 'p1/u1'}
 
 
-def test_a_waiting_request_is_taken_back():
+def test_a_waiting_request_can_be_withdrawn():
     cloud = small_clouds.cloud([(0, 0, WHOLE, 500), (5, 1, WHOLE, 5, 42)])
     found, moments = run(cloud)
     assert found.fate.tolist() == [Fate.ENDED, Fate.DELETED]
@@ -136,7 +136,7 @@ def test_others_start_on_reserved_room_during_the_patience(
     assert found.started_s[-1] == started_s
 
 
-def test_the_order_decides():
+def test_requests_start_in_the_sequence_of_the_order_plugin():
     class NewestFirst(order_module.OldestFirst):
         def arrange(self, waiting, snapshot, now):
             return super().arrange(waiting, snapshot, now)[::-1]
@@ -146,7 +146,7 @@ def test_the_order_decides():
     assert found.started_s.tolist() == [0, 140, 100]
 
 
-def test_use_is_charged_as_it_was_and_fades():
+def test_use_is_charged_and_decays():
     order = Watching()
     requests = [(0, 0, WHOLE, 95), (150, 1, ONE, 1)]
     run(small_clouds.cloud(requests), order)
@@ -159,7 +159,7 @@ def test_use_is_charged_as_it_was_and_fades():
     assert snapshot.history.keys() == {'p0', 'p0/u0'}
 
 
-def test_planners_see_allocations():
+def test_planners_get_allocations():
     order = Watching()
     requests = [(0, 0, ONE, 95), (20, 1, ONE, 50)]
     run(small_clouds.cloud(requests, shares=(3.0, 1.0)), order)
@@ -189,7 +189,7 @@ SHORT = {'days': '0.2', 'half_life_hours': '2'}
 
 
 @pytest.mark.parametrize('name', sorted(set(reader.names()) - {'month'}))
-def test_nothing_is_given_out_twice(name):
+def test_no_capacity_is_allocated_twice(name):
     """Every scenario: allocations fit, and add up to what requests had."""
     cloud = reader.find(name, SHORT)
     simulation = engine.Simulation(cloud, plugins.load_order('fair_tree'))
@@ -212,7 +212,7 @@ def test_nothing_is_given_out_twice(name):
     assert (simulation.started_s[started] >= stream.asked_s[started]).all()
 
 
-def test_the_same_again():
+def test_a_repeated_queue_simulation_is_equal():
     cloud = reader.find('churn', SHORT)
     first, second = (
         engine.Simulation(cloud, plugins.load_order('multifactor'))
@@ -263,12 +263,12 @@ def test_a_notice_that_is_too_short_saves_nothing():
 @pytest.mark.parametrize(
     ('marks', 'started_s', 'left'),
     [
-        (watermark.Marks(), [0, 0, 1000], 0),
-        (watermark.Marks(0.5), [0, 600, 1000], 0),
-        (watermark.Marks(0.5, 0.5), [0, 600, 1000], 1),
+        (watermark.WatermarkBounds(), [0, 0, 1000], 0),
+        (watermark.WatermarkBounds(0.5), [0, 600, 1000], 0),
+        (watermark.WatermarkBounds(0.5, 0.5), [0, 600, 1000], 1),
     ],
 )
-def test_room_is_kept_free(marks, started_s, left):
+def test_the_configured_free_room_is_kept(marks, started_s, left):
     """Two halves of a host, and somebody who has all of it."""
     half = workload.Size(2, 2048)
     requests = [
@@ -320,7 +320,7 @@ def test_use_of_preemptible_servers_is_not_charged():
     assert snapshot.preemptible['p0', 'u0'].tolist() == [4096, 4]
 
 
-def test_equal_ones_do_not_evict_each_other_in_turns():
+def test_equal_requests_do_not_evict_each_other_in_turns():
     """A loop of evictions, as Kueue has had (#13662)."""
     requests = [(n, n % 2, ONE, 9000) for n in range(12)]
     cloud = small_clouds.cloud(

@@ -19,7 +19,7 @@ def judged(requests, **settings):
     return judge.result(simulation).summary['estimates']
 
 
-def test_where_all_last_alike_all_start_when_they_were_told():
+def test_estimates_are_exact_for_equal_lifetimes():
     # Five ends are known before the first estimate.
     found = judged([(0, 0, WHOLE, 50)] * 12)
     assert found['count'] > 0
@@ -27,7 +27,7 @@ def test_where_all_last_alike_all_start_when_they_were_told():
     assert (found['off_s'], found['by_p90_alone']) == (0, 1)
 
 
-def test_a_request_that_is_never_told_is_not_judged():
+def test_a_request_without_an_estimate_is_not_judged():
     assert judged([(0, 0, WHOLE, 900)] * 3) is None
 
 

@@ -21,7 +21,7 @@ def judged(cloud, every_s=100.0):
     return judge.result(simulation)
 
 
-def test_half_of_the_cloud_in_wrong_hands():
+def test_the_error_is_half_if_half_of_the_cloud_is_misallocated():
     """Both have a share of 1 and want all; one has all."""
     cloud = small_clouds.cloud([(0, 0, WHOLE, 5000), (1, 1, WHOLE, 5000)])
     found = judged(cloud)
@@ -36,14 +36,14 @@ def test_half_of_the_cloud_in_wrong_hands():
     assert found.tables['users']['dominant_share'].tolist() == [1, 0]
 
 
-def test_shares_count():
+def test_the_error_depends_on_shares():
     requests = [(0, 0, ONE, 5000)] * 3 + [(0, 1, ONE, 5000)] * 4
     found = judged(small_clouds.cloud(requests, shares=(3.0, 1.0)))
     assert found.summary['share_error']['largest'] == pytest.approx(0)
     assert found.summary['jain']['mean'] == pytest.approx(1)
 
 
-def test_room_that_no_other_user_wants_is_in_right_hands():
+def test_unwanted_room_used_by_others_is_no_error():
     found = judged(small_clouds.cloud([(0, 0, WHOLE, 5000)]))
     assert found.summary['share_error']['largest'] == 0
 
@@ -55,7 +55,7 @@ def test_a_share_of_zero_is_entitled_to_the_rest():
     assert found.summary['share_error']['end'] == pytest.approx(0.25)
 
 
-def test_an_error_fades_as_use_does():
+def test_an_error_decays_as_use_does():
     """One has all for 100 s, the other all after it; half-life 100 s."""
     requests = [(0, 0, WHOLE, 100), (1, 1, WHOLE, 5000)]
     error = judged(small_clouds.cloud(requests)).tables['series'][
@@ -66,7 +66,7 @@ def test_an_error_fades_as_use_does():
     assert (np.diff(error[1:]) <= 0).all()
 
 
-def test_waiting_by_user_and_size():
+def test_wait_times_are_given_by_user_and_size():
     requests = [
         (0, 0, WHOLE, 95),
         (0, 1, ONE, 20),
@@ -89,7 +89,7 @@ def test_waiting_by_user_and_size():
     assert np.isnan(sizes['mean_s'][1])
 
 
-def test_a_p95_is_of_those_that_started():
+def test_the_p95_wait_covers_only_started_requests():
     requests = [(0, 0, ONE, 11)] * 4 + [(0, 0, ONE, 11)] * 4
     found = judged(small_clouds.cloud(requests))
     assert found.summary['waiting']['mean_s'] == 10

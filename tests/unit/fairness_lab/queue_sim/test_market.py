@@ -74,11 +74,11 @@ def test_the_published_search_is_a_mapping_and_the_exact_one_the_best(drawn):
         chosen = choose(table)
         assert sorted(chosen) == list(size), name
         assert table[size, chosen].sum() >= best
-    assert table[size, market.exact(table)].sum() == best
+    assert table[size, market.assign_optimally(table)].sum() == best
 
 
 def test_of_the_cheapest_groups_the_first_is_taken():
     servers = [
         market.MarketServer(rate, 1, 0) for rate in (5.0, 5.0, 9.0, 4.0)
     ]
-    assert market.grouped(servers, 2) == [[2, 3], [0, 1]]
+    assert market.group_servers(servers, 2) == [[2, 3], [0, 1]]

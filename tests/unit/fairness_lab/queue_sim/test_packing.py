@@ -79,7 +79,7 @@ def test_plans_by_patterns_need_no_more_hosts_than_any():
         assert (used >= 0).all()
         assert (used <= packing.HOST).all()
         if n % 10 == 0:
-            assert made.outcome.busy[-1] == made.least()
+            assert made.outcome.busy[-1] == made.fewest_hosts_needed()
 
 
 def test_rescue_refuses_little_more_than_one_host_as_large_as_all():

@@ -44,7 +44,7 @@ def test_strict_combines_more_than_ten_servers_of_a_host():
 
 
 @pytest.mark.parametrize('seed', range(10))
-def test_strict_leaves_as_little_as_the_best_of_all_combinations(seed):
+def test_strict_leaves_as_little_free_as_the_best_combination(seed):
     source = np.random.default_rng(seed)
     amounts = source.integers(1, 9, (9, 2)).tolist()
     asked = np.sum(amounts, axis=0) // 2
@@ -65,7 +65,7 @@ def test_strict_time_prefers_the_oldest_servers():
     assert found == [0, 1]
 
 
-def test_sums_are_bounded(monkeypatch):
+def test_strict_bounds_the_number_of_sums(monkeypatch):
     monkeypatch.setattr(published_victims, '_MOST_SUMS', 3)
     amounts = [(1, 1), (2, 2), (4, 4), (8, 8)]
     field = one_host(amounts)

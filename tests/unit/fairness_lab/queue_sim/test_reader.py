@@ -27,7 +27,7 @@ def read(tmp_path, text, overrides=()):
     return reader.find(str(path), dict(overrides))
 
 
-def test_a_file(tmp_path):
+def test_a_scenario_file_is_read(tmp_path):
     cloud = read(tmp_path, GOOD)
     assert (cloud.name, cloud.description) == ('mine', 'a test')
     assert cloud.hosts.tolist() == [[8192, 4], [8192, 4], [512, 8]]
@@ -136,7 +136,7 @@ def test_the_fault_of_a_scenario_is_named(tmp_path, change, expected):
     assert expected in str(caught.value)
 
 
-def test_too_many_hosts_and_projects(tmp_path):
+def test_a_scenario_with_too_many_hosts_or_projects_is_refused(tmp_path):
     many = f'count: {reader.MOST_HOSTS}'
     with pytest.raises(exception.BadScenario, match='hosts'):
         read(tmp_path, GOOD.replace('count: 2', many))
@@ -144,6 +144,6 @@ def test_too_many_hosts_and_projects(tmp_path):
         read(tmp_path, GOOD.replace('name: a', 'name: a\n    count: 200000'))
 
 
-def test_a_scenario_that_is_not_there():
+def test_a_missing_scenario_is_named():
     with pytest.raises(exception.BadScenario, match='one of bursty, churn'):
         reader.find('nothing')

@@ -37,7 +37,7 @@ def cloud():
     return small_clouds.cloud(requests, shares=(2.0, 1.0))
 
 
-def test_results_and_tables(tmp_path):
+def test_a_queue_run_has_results_and_tables(tmp_path):
     result = runs.run(cloud(), 'fair_tree', tmp_path)
     assert json.loads((tmp_path / 'result.json').read_text()) == result
     simulator_schemas.validate(result, 'queue_sim', 'result')
@@ -63,7 +63,7 @@ def test_every_column_is_described(tmp_path):
         assert f'``{name}``' in text, name
 
 
-def test_the_same_bytes_again(tmp_path):
+def test_a_repeated_queue_run_writes_the_same_bytes(tmp_path):
     places = [tmp_path / 'a', tmp_path / 'b']
     for place in places:
         place.mkdir()
@@ -76,7 +76,7 @@ def test_the_same_bytes_again(tmp_path):
     assert len(first) == 1 + len(TABLES)
 
 
-def test_a_meter_is_told_how_far_the_run_is(tmp_path):
+def test_a_meter_gets_the_progress_of_the_run(tmp_path):
     meter = Meter()
     runs.run(cloud(), 'fifo', tmp_path, meter)
     looks = len((tmp_path / 'series.csv').read_text().splitlines()) - 1

@@ -21,16 +21,16 @@ PLAIN = streams.StreamRecipe(
     demand=0.5,
     sizes=((SMALL, 1.0),),
     lifetime_s=600.0,
-    spread=streams.Spread.EXPONENTIAL,
+    spread=streams.LifetimeDistribution.EXPONENTIAL,
     burst=1.0,
-    active=((0.0, DAY_S),),
+    active_periods_s=((0.0, DAY_S),),
     deleted=0.0,
 )
 
 
 def drawn(seed=1, **changes):
     recipe = dataclasses.replace(PLAIN, **changes)
-    return streams.drawn([recipe], CAPACITY, seed)
+    return streams.draw_stream([recipe], CAPACITY, seed)
 
 
 def held(stream):
@@ -46,9 +46,11 @@ def test_the_same_seed_draws_the_same_and_another_one_does_not():
     assert len(first) != len(other) or (first.asked_s != other.asked_s).any()
 
 
-@pytest.mark.parametrize('spread', list(streams.Spread))
+@pytest.mark.parametrize('spread', list(streams.LifetimeDistribution))
 def test_demand_is_the_average_allocation(spread):
-    tolerance = 0.15 if spread is streams.Spread.HEAVY_TAILED else 0.03
+    tolerance = (
+        0.15 if spread is streams.LifetimeDistribution.HEAVY_TAILED else 0.03
+    )
     stream = drawn(spread=spread)
     assert held(stream)[1] == pytest.approx(0.5, rel=tolerance)
     assert (np.diff(stream.asked_s) >= 0).all()
@@ -62,8 +64,10 @@ def test_demand_is_that_of_the_most_wanted_class():
     assert np.mean(stream.size == 1) == pytest.approx(0.25, abs=0.02)
 
 
-def test_lifetimes_that_are_fixed():
-    assert set(drawn(spread=streams.Spread.FIXED).lifetime_s) == {600.0}
+def test_a_fixed_lifetime_is_drawn_exactly():
+    assert set(
+        drawn(spread=streams.LifetimeDistribution.FIXED).lifetime_s
+    ) == {600.0}
 
 
 def test_bursts_come_at_once_and_change_no_demand():
@@ -75,7 +79,7 @@ def test_bursts_come_at_once_and_change_no_demand():
 
 def test_an_absent_user_asks_for_nothing():
     active = ((0.0, 0.25 * DAY_S), (0.5 * DAY_S, DAY_S))
-    stream = drawn(active=active)
+    stream = drawn(active_periods_s=active)
     away = (stream.asked_s >= 0.25 * DAY_S) & (stream.asked_s < 0.5 * DAY_S)
     assert not away.any()
     assert held(stream)[1] == pytest.approx(0.5 * 0.75, rel=0.05)
@@ -100,7 +104,7 @@ def test_projects_and_users_in_the_order_of_the_recipes():
     assert owners.shares == (3.0, 3.0, 1.0)
     assert owners.users == ('user-1', 'user-2', 'user-1', 'user-2', 'user-1')
     assert owners.project == (0, 0, 1, 1, 2)
-    stream = streams.drawn(recipes, CAPACITY, 1)
+    stream = streams.draw_stream(recipes, CAPACITY, 1)
     assert np.bincount(stream.user).min() > 0.2 * len(stream) / 5
     # Two projects of one kind ask at moments of their own.
     first, second = (stream.asked_s[stream.user // 2 == p] for p in (0, 1))

@@ -27,7 +27,7 @@ def test_the_worst_off_get_more_than_without_and_than_by_load_alone():
     # One round is not a history.
     assert ours > after['for tenants, by one round']
     assert rows['no moves']['servers moved'] == 0
-    most = (tenant_moves.SPELLS - 1) * tenant_moves.MOST
+    most = (tenant_moves.PERIODS - 1) * tenant_moves.MOST_MOVES
     assert all(row['servers moved'] <= most for row in rows.values())
 
 
@@ -45,11 +45,11 @@ def test_the_busiest_goes_from_where_most_is_wanted_to_where_least_is():
     at = np.zeros(tenant_moves.SERVERS, np.intp)
     at[1:] = 1 + np.arange(tenant_moves.SERVERS - 1) % (tenant_moves.NODES - 2)
     wanted = np.where(at == 5, 4.0, 0.1)
-    seen = tenant_moves.Spell(
+    seen = tenant_moves.SimulatedPeriod(
         wanted, wanted, wanted, np.stack([wanted, wanted])
     )
-    after = tenant_moves.busiest(cloud, at, seen)
+    after = tenant_moves.move_busiest(cloud, at, seen)
     moved = np.flatnonzero(after != at)
-    assert 0 < len(moved) <= tenant_moves.MOST
+    assert 0 < len(moved) <= tenant_moves.MOST_MOVES
     assert (at[moved] == 5).all()
     assert tenant_moves.NODES - 1 in after[moved]

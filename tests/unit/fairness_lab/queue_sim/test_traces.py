@@ -42,7 +42,7 @@ def read(tmp_path, text, name='trace.csv', shares=()):
     return traces.read(traces.Trace(path, dict(shares), 4.0), LARGEST)
 
 
-def test_a_table(tmp_path):
+def test_a_trace_table_is_read(tmp_path):
     owners, stream = read(tmp_path, TABLE, shares={'b': 3})
     assert owners.projects == ('a', 'b')
     assert owners.shares == (1, 3)
@@ -59,7 +59,7 @@ def test_a_table(tmp_path):
     ]
 
 
-def test_jobs_of_a_batch_system(tmp_path):
+def test_jobs_of_a_batch_trace_are_read(tmp_path):
     owners, stream = read(tmp_path, JOBS, 'trace.swf')
     assert owners.projects == ('group-1', 'group-2')
     assert owners.users == ('user-7', 'user-5', 'user-6')
@@ -110,7 +110,7 @@ def test_servers_of_a_table_end_at_their_limit(tmp_path):
     assert [stream.time_limit_s(n) for n in range(3)] == [60, 200, None]
 
 
-def test_a_scenario_with_a_trace(tmp_path):
+def test_a_scenario_can_name_a_trace(tmp_path):
     scenario = written(tmp_path, 'shares: {group-1: 2}')
     cloud = reader.find(str(scenario))
     assert cloud.owners.shares == (2, 1)
@@ -156,7 +156,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(('text', 'expected'), BROKEN.values(), ids=BROKEN)
-def test_a_broken_table_is_refused(tmp_path, text, expected):
+def test_an_invalid_trace_table_is_refused(tmp_path, text, expected):
     with pytest.raises(exception.BadTrace) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(str(tmp_path / 'trace.csv'))
@@ -208,7 +208,7 @@ def test_a_share_without_a_user_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['x.swf', 'x.csv'])
-def test_a_file_that_is_not_there(tmp_path, name):
+def test_a_missing_trace_file_is_named(tmp_path, name):
     with pytest.raises(exception.BadTrace, match='cannot be read'):
         traces.read(traces.Trace(tmp_path / name, {}, 4.0), LARGEST)
 

@@ -30,7 +30,7 @@ def runs_of(rows):
     ]
 
 
-def test_the_ratio_is_the_median_of_those_of_each_turn(beside):
+def test_the_ratio_is_the_median_over_turns(beside):
     runs = [({'a': 2.0}, {'a': 3.0}), ({'a': 9.0}, {'a': 9.0}),
             ({'a': 1.0}, {'a': 8.0})]  # fmt: skip
     (row,) = beside.compared(runs)

@@ -89,7 +89,7 @@ def spike(**changes):
     )
 
 
-def test_a_lone_vm_gets_all():
+def test_a_lone_vm_gets_the_whole_cpu():
     found = evaluated(spike())
     assert found['lone-vm-gets-all'].passed
     assert found['weight-does-not-wind-up'].passed
@@ -161,7 +161,7 @@ def test_small_vms_are_judged_by_the_aim_of_the_run():
         (1.0, 1.025, False),
     ],
 )
-def test_lost_work_is_noticed(interval_s, speed, passed):
+def test_the_check_notices_lost_work(interval_s, speed, passed):
     events = [
         (10.0 * n, ('agents_stopped', 'agents_started')[n % 2], 'node1')
         for n in range(22)
@@ -254,6 +254,6 @@ def test_a_vm_that_is_not_there_does_not_pass():
     assert (found.name, found.measured, found.passed) == ('part', None, False)
 
 
-def test_no_expectations_no_checks():
+def test_a_scenario_without_expectations_has_no_checks():
     run = result.build(fake_run.one_node_cpu(name='mine'))
     assert checks.evaluate(run, ()) == ()

@@ -188,12 +188,12 @@ def test_a_user_of_two_nodes_must_not_get_as_much():
     assert not found['more-disk-single']
 
 
-def test_nothing_may_be_taken_on_the_other_node():
+def test_the_check_fails_if_the_other_node_loses():
     found = judged({'single': 0.6, 'first': 0.4}, {**DISK, 'other': 0.5})
     assert not found['as-alone-other']
 
 
-def test_without_agents_both_are_equal():
+def test_without_agents_both_users_get_equal_amounts():
     even = {**DISK, 'single': 0.5, 'first': 0.5}
     found = judged({'single': 0.5, 'first': 0.5}, even, agents=False)
     assert set(found) == {

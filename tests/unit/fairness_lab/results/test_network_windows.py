@@ -126,7 +126,7 @@ def test_a_lone_vm_is_judged_by_the_link():
 
 
 @pytest.mark.parametrize('changes', [(), (79.0,)])
-def test_without_load_or_time_there_is_nothing_to_judge(changes):
+def test_network_windows_without_load_or_time_are_not_judged(changes):
     assert windows({'a': both}, {'a': 5}, changes=changes) == []
 
 
@@ -165,7 +165,7 @@ def test_the_series_has_both_ways_and_the_classes():
     assert last('b', 'class_mbit_s') == pytest.approx(15.0)
 
 
-def test_a_picture_is_drawn():
+def test_a_picture_of_network_shares_is_drawn():
     found = recorded({'a': both, 'b': triple}, {'a': 5, 'b': 15})
     line = timeline.Timeline(found)
     side = panel.PanelSide(

@@ -68,7 +68,7 @@ def test_without_agents_both_get_the_same(results):
     assert failed(result) == []
 
 
-def test_agents_that_never_meet_are_found_out(results):
+def test_the_check_finds_agents_that_never_connect(results):
     never = (values.ScenarioEvent(0.0, values.ScenarioAction.KILL_REDIS, ''),)
     late = (
         values.ScenarioEvent(20.0, values.ScenarioAction.START_AGENT, 'node2'),
@@ -84,7 +84,7 @@ def test_agents_that_never_meet_are_found_out(results):
     ]
 
 
-def test_a_loss_where_no_vm_waits_is_found_out(results):
+def test_the_check_finds_losses_without_waiting_vms(results):
     result = results('two-nodes-cpu')
     result['instances']['second']['cpu_s'] *= 0.9
     result['instances']['other']['weight_range'] = {'cpu': [1.0, 1.2]}
@@ -111,7 +111,9 @@ def test_a_peer_that_was_away_is_taken_in_again(results):
         ({'instances': {'single': {'distance': 0.051}}}, 'as-before-1'),
     ],
 )
-def test_a_state_that_is_not_as_before_is_found_out(results, change, missed):
+def test_the_check_finds_a_state_that_differs_after_the_test(
+    results, change, missed
+):
     result = results('cut-node')
     result['healings'][0].update(change)
     assert failed(result) == [missed]
@@ -127,9 +129,7 @@ def test_a_state_that_is_not_as_before_is_found_out(results, change, missed):
         ({'known_part': None}, 'knows-all-node2'),
     ],
 )
-def test_an_agent_that_does_not_do_its_work_is_found_out(
-    results, change, missed
-):
+def test_the_check_finds_an_idle_agent(results, change, missed):
     result = results('cut-node')
     result['nodes']['node2'].update(change)
     assert failed(result) == [missed]

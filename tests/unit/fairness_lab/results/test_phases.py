@@ -24,7 +24,7 @@ def test_too_few_values_have_no_interval(values):
     ('freedom', 'expected'),
     [(1, 12.706), (9, 2.262), (24, 2.086), (999, 1.98)],
 )
-def test_between_rows_the_wider_one_counts(freedom, expected):
+def test_between_table_rows_the_wider_interval_counts(freedom, expected):
     assert phases.t_quantile(freedom) == expected
 
 

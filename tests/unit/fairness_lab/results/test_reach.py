@@ -64,6 +64,6 @@ def test_without_agents_no_node_is_apart():
     assert groups([(1, 'cut', 'n2')], 2, agents=False) == BOTH
 
 
-def test_everybody_may_be_alone():
+def test_all_nodes_may_be_apart():
     events = [(0, 'cut', name) for name in ('n1', 'n2', 'n3')]
     assert groups(events, 1) == (('n1',), ('n2',), ('n3',))

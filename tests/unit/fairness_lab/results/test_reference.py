@@ -76,7 +76,7 @@ def in_full(*heaviness):
     }
 
 
-def test_the_first_round_says_nothing():
+def test_the_first_round_gives_no_greediness():
     assert reference.cpu_shares(rounds((1.0, 2.0, 3.0))) == [{}]
 
 

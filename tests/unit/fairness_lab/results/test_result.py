@@ -28,7 +28,7 @@ def valid(built):
     return built
 
 
-def test_without_agents_every_vm_gets_the_same():
+def test_without_agents_all_vms_get_equal_cpu_time():
     built = valid(result.build(fake_run.one_node_cpu(agents=False)))
     parts = [vm['cpu_share'] for vm in built['instances'].values()]
     assert parts == pytest.approx([1 / 3] * 3, abs=1e-3)
@@ -208,7 +208,7 @@ def test_shares_of_the_thesis_are_held_against_the_reference():
         ([], None),
     ],
 )
-def test_jain(values, expected):
+def test_the_jain_index_has_its_known_values(values, expected):
     assert result.jain(values) == expected
 
 
@@ -222,7 +222,7 @@ def test_jain(values, expected):
         ([], 0, 10, 0),
     ],
 )
-def test_growth_of_a_counter(points, from_s, to_s, expected):
+def test_growth_of_a_counter_ignores_resets(points, from_s, to_s, expected):
     assert timeline.Counter(points).over(from_s, to_s) == expected
 
 

@@ -35,7 +35,7 @@ def written(tmp_path, entry):
     return path
 
 
-def test_groups_stand_for_their_copies(tmp_path):
+def test_a_group_in_an_expectation_means_all_its_copies(tmp_path):
     entry = '{check: cpu-ratio, name: more, of: b, to: a, at_least: 1.5}'
     (found,) = reader.read(
         written(tmp_path, entry), programs.LABORATORY
@@ -88,7 +88,7 @@ def test_a_wrong_expectation_is_refused_with_its_line(tmp_path, entry, said):
 @pytest.mark.parametrize(
     ('within', 'code'), [(0.05, lab.DONE), (0.0, lab.FAILED)]
 )
-def test_a_users_own_scenario_is_judged(
+def test_a_scenario_of_a_user_is_judged(
     tmp_path, within, code, capsys, monkeypatch
 ):
     fake_backend.instead_of_guests(monkeypatch)

@@ -86,7 +86,7 @@ def test_a_scenario_of_the_laboratory_alone_is_refused(name):
         experiment.read(programs.LABORATORY.folder / f'{name}.yaml')
 
 
-def test_the_least_that_is_a_scenario(tmp_path):
+def test_a_minimal_scenario_is_read(tmp_path):
     cloud = read(tmp_path, LEAST).cloud
     assert (cloud.users, cloud.vms, cloud.nodes) == (('u',), ('a',), ('n',))
     assert cloud.capacity[0, build.CPU] == values.SPEED
@@ -162,7 +162,7 @@ load:
     ]
 
 
-def test_how_work_comes_to_vms(tmp_path):
+def test_kinds_of_loops_are_read(tmp_path):
     assert read(tmp_path, LEAST).cloud.loops is None
     found = read(
         tmp_path,
@@ -194,11 +194,11 @@ def test_how_work_comes_to_vms(tmp_path):
         ),
     ],
 )
-def test_loops_and_jobs_that_cannot_be(tmp_path, text, expected):
+def test_impossible_loops_and_jobs_are_refused(tmp_path, text, expected):
     assert expected in wrong(tmp_path, LEAST + text)
 
 
-def test_loops_are_drawn(tmp_path):
+def test_kinds_of_loops_can_be_drawn_by_chance(tmp_path):
     text = """\
     description: a test
     rounds: 10
@@ -209,7 +209,7 @@ def test_loops_are_drawn(tmp_path):
     assert 'at least one word' in wrong(tmp_path, text % '[]')
 
 
-def test_agents_that_are_down_and_nodes_that_are_cut_off(tmp_path):
+def test_stopped_agents_and_cut_off_nodes_are_read(tmp_path):
     text = LEAST.replace('n: {cpus: [0]}', 'n: {cpus: 2, count: 2}')
     cloud = read(
         tmp_path,
@@ -277,7 +277,9 @@ OVERRIDES = {
 @pytest.mark.parametrize(
     ('overrides', 'expected'), OVERRIDES.values(), ids=OVERRIDES
 )
-def test_values_that_take_no_place(tmp_path, overrides, expected):
+def test_an_override_of_an_unknown_key_is_refused(
+    tmp_path, overrides, expected
+):
     path = tmp_path / 'mine.yaml'
     path.write_text(LEAST)
     with pytest.raises(exception.BadScenario) as caught:
@@ -396,11 +398,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize(('text', 'expected'), WRONG.values(), ids=WRONG)
-def test_a_fault_is_told_with_its_place(tmp_path, text, expected):
+def test_an_error_of_a_scenario_names_its_place(tmp_path, text, expected):
     assert wrong(tmp_path, text).startswith(expected)
 
 
-def test_a_scenario_that_is_not_there():
+def test_a_missing_scenario_is_named():
     with pytest.raises(exception.BadScenario, match='there is no scenario x'):
         experiment.find('x')
     with pytest.raises(exception.BadScenario, match='cannot be read'):
@@ -416,7 +418,7 @@ def test_a_scenario_that_is_not_there():
         ('load: cron, period_s: 8', True, 1),
     ],
 )
-def test_how_work_comes_is_read_as_the_laboratory_says_it(
+def test_loops_of_laboratory_scenarios_are_read(
     tmp_path, load, is_open, threads
 ):
     text = LEAST.replace('user: u', 'user: u, vcpus: 4')

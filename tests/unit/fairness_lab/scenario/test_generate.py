@@ -100,7 +100,7 @@ def test_nodes_are_as_full_as_said():
         assert np.bincount(there, minlength=7).tolist() == [9] * 7
 
 
-def test_lives_are_geometric():
+def test_lifetimes_are_geometrically_distributed():
     cloud = draw(rounds=400, nodes=20, vms_per_node=20, churn=0.05)
     node, _ = levels(cloud, 400)
     lives = (node >= 0).sum(axis=0)
@@ -180,7 +180,7 @@ def test_a_part_of_the_vms_is_idle():
     assert ((level == 0.02) | (level == 1.0)).all()
 
 
-def test_the_tail_is_heavy():
+def test_sizes_have_a_heavy_tail():
     recipe = {'demand': recipes.DemandPattern.HEAVY_TAILED, 'tail': 1.0}
     cloud = draw(nodes=50, vms_per_node=100, **recipe)
     _, level = levels(cloud, 1)

@@ -40,7 +40,7 @@ def test_the_scenarios_load_the_link_both_ways_and_are_judged(name):
     assert not all(item.passed for item in made)
 
 
-def test_users_of_the_weighted_one_are_not_equal():
+def test_the_weighted_network_scenario_has_unequal_users():
     users = reader.find('one-node-network-weighted', programs.LABORATORY).users
     assert users['user2'].weight == 3 * users['user1'].weight
 

@@ -58,7 +58,7 @@ def test_a_missing_key_has_a_default(tmp_path):
     assert found.pairs == 0
 
 
-def test_everything_can_be_said(tmp_path):
+def test_a_scenario_with_every_key_is_read(tmp_path):
     found = read(
         tmp_path,
         """\
@@ -147,7 +147,7 @@ def test_a_vm_may_want_the_cpu_by_turns(tmp_path, step, vcpus, expected):
 def test_a_longer_run_moves_load_and_events_in_proportion(tmp_path):
     text = SMALL + 'load: {a: [{at: 0, cpu: 1}, {at: 5, cpu: 0}]}\n'
     text += 'events: [{at: 10, freeze: a}]\n'
-    found = read(tmp_path, text).stretched(40)
+    found = read(tmp_path, text).with_duration(40)
     assert found.duration_s == 40
     assert [step.at_s for step in found.load['a']] == [0, 10]
     assert found.events[0].at_s == 20
@@ -304,7 +304,7 @@ def test_a_file_that_is_no_scenario_is_refused(tmp_path, text):
         read(tmp_path, text)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(exception.BadScenario, match=r'nowhere\.yaml'):
         reader.find(str(tmp_path / 'nowhere.yaml'), programs.LABORATORY)
 

@@ -55,7 +55,7 @@ def test_a_trace_is_read(tmp_path):
     assert changes.demand[1, build.READ] == 3 * values.MIB
 
 
-def test_parquet_says_the_same(tmp_path):
+def test_a_parquet_trace_is_read_like_csv(tmp_path):
     cloud = read(tmp_path)
     table = pa.table(
         {
@@ -142,14 +142,14 @@ def test_an_unnamed_user_is_refused(tmp_path):
         read(tmp_path, scenario=SCENARIO + 'users: {eve: {}}\n')
 
 
-def test_a_trace_that_is_not_there(tmp_path):
+def test_a_missing_trace_is_named(tmp_path):
     path = tmp_path / 'mine.yaml'
     path.write_text(SCENARIO)
     with pytest.raises(exception.BadTrace, match=r'trace\.csv cannot be read'):
         experiment.read(path)
 
 
-def test_no_trace_beside_told_vms(tmp_path):
+def test_a_scenario_with_vms_and_a_trace_is_refused(tmp_path):
     text = textwrap.dedent(SCENARIO) + 'vms: {a: {user: u}}\n'
     with pytest.raises(exception.BadScenario, match='beside "trace"'):
         read(tmp_path, scenario=text)

@@ -54,7 +54,7 @@ def result_of(found, out, *, agents=True):
     ).run()
     report.write(out, out)
     result = report.load(out)
-    return report.passed(result), result
+    return report.has_passed(result), result
 
 
 def instead_of_guests(monkeypatch):

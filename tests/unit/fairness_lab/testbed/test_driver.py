@@ -138,7 +138,7 @@ class FakeProgress:
     def __init__(self):
         self.said = []
 
-    def say(self, text):
+    def print_line(self, text):
         self.said.append(text)
 
     def begin(self, duration_s):
@@ -166,7 +166,7 @@ def run(tmp_path, text=TEXT, agents=True, **options):
     return fake, out, made
 
 
-def test_everything_happens_when_it_should(tmp_path):
+def test_all_events_happen_at_their_times(tmp_path):
     fake, _, made = run(tmp_path)
     made.run()
     assert fake.told == [
@@ -228,7 +228,7 @@ def test_the_recording_has_events_and_readings(tmp_path):
     assert found.meta['monotonic_start_s'] == 1003
 
 
-def test_the_results_half_can_use_it(tmp_path):
+def test_the_recording_can_be_evaluated(tmp_path):
     _, out, made = run(tmp_path, agents=False)
     made.run()
     result = report.load(report.write(out, out).parent)

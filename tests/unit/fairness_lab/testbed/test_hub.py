@@ -9,7 +9,7 @@ from fairness_lab.testbed.nodes import redis_server
 from fairness_lab.testbed.nodes import wiring
 
 
-def test_no_two_share_an_address():
+def test_all_hub_interfaces_have_different_addresses():
     addresses = {hub.node_address(index) for index in range(31)}
     assert len(addresses | {hub.address(hub.SERVICE)}) == 32
 

@@ -27,5 +27,5 @@ def test_a_name_that_no_key_can_have_is_refused(tmp_path):
         agent.make_keys(tmp_path, ('-',))
 
 
-def test_no_nodes_have_no_keys(tmp_path):
+def test_no_keys_are_made_without_nodes(tmp_path):
     assert agent.make_keys(tmp_path, ()) == {}

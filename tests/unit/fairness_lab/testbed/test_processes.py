@@ -37,7 +37,7 @@ def test_a_process_of_others_gets_no_signal(sleeper):
     assert processes.identify(sleeper.pid)
 
 
-def test_ours_gets_its_signal(sleeper):
+def test_an_own_process_gets_its_signal(sleeper):
     ours = sleeper.pid
     assert processes.send(ours, signal.SIGTERM, lambda pid: pid == ours)
     assert sleeper.wait(10) == -signal.SIGTERM
@@ -49,7 +49,7 @@ def test_a_process_that_is_gone_gets_no_signal(sleeper):
     assert not processes.send(sleeper.pid, signal.SIGTERM, lambda _: True)
 
 
-def test_one_that_does_not_listen_is_killed():
+def test_a_process_that_ignores_sigterm_is_killed():
     child = subprocess.Popen(
         ['sh', '-c', 'trap "" TERM; echo; sleep 60 & wait; wait'],
         stdout=subprocess.PIPE,
@@ -61,12 +61,12 @@ def test_one_that_does_not_listen_is_killed():
     assert child.returncode == -signal.SIGKILL
 
 
-def test_all_of_a_set_end(sleeper):
+def test_all_processes_of_a_set_are_ended(sleeper):
     processes.end_all(lambda: [sleeper.pid], lambda _: True)
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
-def test_those_that_stay_are_named(sleeper):
+def test_processes_that_do_not_end_are_named(sleeper):
     with pytest.raises(exception.LabError, match=str(sleeper.pid)):
         processes.end_all(lambda: [sleeper.pid], lambda _: False, 0.05)
 

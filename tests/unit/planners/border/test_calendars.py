@@ -32,7 +32,7 @@ def at(text, zone=dt.UTC):
 )
 def test_a_window_holds_from_its_begin_to_its_end(time, is_in):
     expected = border.CloudTarget(7, border.HostCause.CALENDAR)
-    found = calendars.target([NIGHT], at(time))
+    found = calendars.calendar_target([NIGHT], at(time))
     assert found == (expected if is_in else None)
 
 
@@ -41,13 +41,16 @@ def test_of_windows_that_overlap_the_one_begun_last_holds():
     friday_night = at('2026-03-06 21:00:00')
     saturday_noon = at('2026-03-07 12:00:00')
     for windows in ([NIGHT, weekend], [weekend, NIGHT]):
-        assert calendars.target(windows, friday_night).hosts == 7
-        assert calendars.target(windows, saturday_noon).hosts == 2
+        assert calendars.calendar_target(windows, friday_night).hosts == 7
+        assert calendars.calendar_target(windows, saturday_noon).hosts == 2
 
 
 def test_the_first_of_windows_that_begin_at_once_holds():
     other = calendars.CalendarWindow('0 20 * * *', 1 * HOUR, 3)
-    assert calendars.target([other, NIGHT], at('2026-03-02 20:30')).hosts == 3
+    assert (
+        calendars.calendar_target([other, NIGHT], at('2026-03-02 20:30')).hosts
+        == 3
+    )
 
 
 @pytest.mark.parametrize('day', ['2026-01-10', '2026-07-10', '2026-03-29'])

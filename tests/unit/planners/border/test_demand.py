@@ -32,7 +32,7 @@ def some(count, state='batch', cores=8):
 
 
 def waits(cores, since=LONG):
-    return [border.want(cores, since)]
+    return [border.wanting_job(cores, since)]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def waits(cores, since=LONG):
         ([], waits(25), []),
     ],
 )
-def test_hosts_go_where_something_waits(batch, cloud, expected):
+def test_hosts_move_to_the_side_with_waiting_requests(batch, cloud, expected):
     rules = demand.BorderRules(most_moving=9)
     hosts = some(3)
     assert moved(*hosts, batch=batch, cloud=cloud, rules=rules) == expected
@@ -73,7 +73,7 @@ def test_room_that_a_side_has_is_used_before_hosts_move():
 
 def half(name):
     """A host of the cloud half of which is in use."""
-    used = border.busy(border.work(cores=4))
+    used = border.usage_at(border.work(cores=4))
     return border.node(name, 'cloud'), border.CLOSED, used
 
 
@@ -94,13 +94,13 @@ def half(name):
 )
 def test_a_large_request_gets_a_host_that_can_hold_it(want, expected):
     nodes = half('c0'), half('c1'), *some(3)
-    wants = [border.want(since=LONG, **want)]
+    wants = [border.wanting_job(since=LONG, **want)]
     assert moved(*nodes, cloud=wants) == expected
 
 
 def test_any_number_of_parts_is_placed_at_once():
-    wants = [border.want(24, LONG, part=24 / 10**12)] * 100_000
-    found = demand.balance(
+    wants = [border.wanting_job(24, LONG, part=24 / 10**12)] * 100_000
+    found = demand.side_balance(
         border.snapshot(*some(3), batch=wants),
         border_module.BorderSide.BATCH,
         NOW,
@@ -131,10 +131,10 @@ def test_parts_are_placed_as_if_one_after_the_other(seed):
         part = chance.choice([0.1, 0.5, 1, 1.5, 3, 4])
         count = chance.randrange(1, 4)
         if part * count <= sum(cores):
-            wants.append(border.want(part * count, LONG, part=part))
+            wants.append(border.wanting_job(part * count, LONG, part=part))
             parts += [part] * count
     nodes = [border.node(f'b{n}', cores=c) for n, c in enumerate(cores)]
-    found = demand.balance(
+    found = demand.side_balance(
         border.snapshot(*nodes, batch=wants),
         border_module.BorderSide.BATCH,
         NOW,
@@ -145,19 +145,19 @@ def test_parts_are_placed_as_if_one_after_the_other(seed):
 
 
 def test_a_request_that_waited_shortly_needs_no_host_to_itself():
-    wants = [border.want(8, NOW, part=8)]
+    wants = [border.wanting_job(8, NOW, part=8)]
     assert moved(half('c0'), half('c1'), *some(1), cloud=wants) == []
 
 
 def test_a_large_request_gets_no_host_that_is_missed_elsewhere():
-    wants = [border.want(8, LONG, part=8)]
+    wants = [border.wanting_job(8, LONG, part=8)]
     waits_there = waits(8, NOW)
     nodes = half('c0'), half('c1'), *some(1)
     assert moved(*nodes, batch=waits_there, cloud=wants) == []
 
 
-def test_hosts_in_use_are_not_to_spare():
-    full = border.busy(border.work(cores=8, gone_at=NOW + HOUR))
+def test_hosts_in_use_do_not_count_as_spare():
+    full = border.usage_at(border.work(cores=8, gone_at=NOW + HOUR))
     nodes = [(node, full, border.CLOSED) for node in some(2)]
     assert moved(*nodes, cloud=waits(8)) == []
     free = border.node('free')
@@ -188,7 +188,7 @@ def test_no_more_hosts_are_on_their_way_than_allowed():
     assert moved(*nodes, cloud=waits(40)) == ['b0', 'b1']
     rules = demand.BorderRules(most_moving=1)
     leaving = border.node('l', 'leaving_batch', until=NOW + 1)
-    held = border.busy(border.work(), place=border.CLOSED)
+    held = border.usage_at(border.work(), place=border.CLOSED)
     on_its_way = leaving, held, border.CLOSED
     assert moved(*nodes, on_its_way, cloud=waits(40), rules=rules) == []
 
@@ -209,10 +209,10 @@ def test_a_host_moves_only_so_often_within_a_day():
 
 
 def used(name, *works, **more):
-    return border.node(name, **more), border.busy(*works), border.CLOSED
+    return border.node(name, **more), border.usage_at(*works), border.CLOSED
 
 
-def test_the_host_goes_whose_drain_leaves_least_idle():
+def test_the_host_with_the_least_idle_drain_moves():
     """Core-seconds idle: 8 * 4 h - 32 h = 0; 8 * 1 h - 1 h = 7 h."""
     nodes = [
         used('long', border.work(cores=1, gone_at=NOW + 9 * HOUR)),
@@ -237,7 +237,7 @@ def test_of_equal_drains_the_one_that_moves_fewest_vms_is_taken():
             for n, way in enumerate(ways)
         ]
         node = border.node(name, 'cloud')
-        return node, border.CLOSED, border.busy(*works)
+        return node, border.CLOSED, border.usage_at(*works)
 
     nodes = host('a', 'moves', 'yields'), host('b', 'moves')
     room = border.node('room', 'cloud', fixed=True)
@@ -245,7 +245,7 @@ def test_of_equal_drains_the_one_that_moves_fewest_vms_is_taken():
 
 
 def test_vms_that_move_need_room_on_their_own_side():
-    vms = border.busy(border.work(cores=8, gone_at=NOW, way='moves'))
+    vms = border.usage_at(border.work(cores=8, gone_at=NOW, way='moves'))
     full = [(border.node(name, 'cloud'), border.CLOSED, vms) for name in 'ab']
     assert moved(*full, batch=waits(8)) == []
     free = border.node('free', 'cloud')
@@ -263,7 +263,7 @@ def test_a_host_whose_drain_would_not_end_in_time_is_not_taken():
 
 
 def test_vms_without_an_end_hold_a_host_unless_they_may_be_ended():
-    vm = border.busy(border.work(cores=1))
+    vm = border.usage_at(border.work(cores=1))
     host = border.node('a', 'cloud'), border.CLOSED, vm
     room = border.node('room', 'cloud', fixed=True)
     assert moved(host, room, batch=waits(8)) == []
@@ -288,7 +288,7 @@ def leaving(name, state, *, cause=C.DEMAND, gone_at=NOW + HOUR):
         else asked.stepped(E.ACCEPT, 0.0, C.CHECKED, until=NOW + HOUR)
     )
     place = border.CLOSED if state == 'leaving_batch' else border.OPEN
-    held = border.busy(border.work(gone_at=gone_at), place=place)
+    held = border.usage_at(border.work(gone_at=gone_at), place=place)
     return node, held, border.CLOSED
 
 
@@ -311,14 +311,14 @@ def test_the_host_with_longest_to_go_comes_back_first():
 
 
 def test_while_both_sides_lack_hosts_the_border_stays_where_it_is_put():
-    full = border.busy(border.work(cores=8, gone_at=NOW + HOUR))
+    full = border.usage_at(border.work(cores=8, gone_at=NOW + HOUR))
     nodes = [(node, full, border.CLOSED) for node in some(3)]
     both = {'batch': waits(8), 'cloud': waits(8)}
     assert moved(*nodes, **both) == []
     rules = demand.BorderRules(contended=1)
     assert moved(*nodes, **both, rules=rules) == ['b0']
     there = border.node('c', 'cloud')
-    cloud = border.busy(border.work('vm', 8, NOW + HOUR))
+    cloud = border.usage_at(border.work('vm', 8, NOW + HOUR))
     there = there, border.CLOSED, cloud
     assert moved(*nodes, there, **both, rules=rules) == []
 
@@ -345,7 +345,7 @@ def test_a_target_comes_before_the_calendar_and_that_before_demand():
     assert 'has 0 hosts and is to have 1' in plan.actions[0].text
 
 
-def test_numbers_of_demand_are_said():
+def test_numbers_of_demand_are_reported():
     plan = planner.plan(border.snapshot(*some(2), cloud=waits(8)), NOW)
     assert plan.actions[0].text == ('cloud lacks 8 cores, batch can spare 16')
     assert plan.actions[0].cause is C.DEMAND

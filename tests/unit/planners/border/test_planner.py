@@ -35,9 +35,9 @@ def one(state, batch, cloud, fixed=False, until=NOW + 60, **more):
 
 JOB = border.work('job')
 VM = border.work('vm', way='moves')
-JOBS = border.busy(JOB, place=CLOSED)
-VMS = border.busy(VM, place=CLOSED)
-STAYS = border.busy(border.work('vm'), place=CLOSED)
+JOBS = border.usage_at(JOB, place=CLOSED)
+VMS = border.usage_at(VM, place=CLOSED)
+STAYS = border.usage_at(border.work('vm'), place=CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ STAYS = border.busy(border.work('vm'), place=CLOSED)
         # A good state is left alone.
         ('batch', OPEN, CLOSED, '', ''),
         ('cloud', CLOSED, OPEN, '', ''),
-        ('batch', border.busy(JOB), CLOSED, '', ''),
+        ('batch', border.usage_at(JOB), CLOSED, '', ''),
         # What was closed for a move that was cancelled or is over.
         ('batch', CLOSED, CLOSED, 'open', ''),
         ('cloud', CLOSED, CLOSED, 'open', ''),
@@ -78,7 +78,7 @@ STAYS = border.busy(border.work('vm'), place=CLOSED)
         ('batch_asked', FOREIGN, OPEN, 'refuse', 'another hand'),
         # Draining.
         ('leaving_batch', OPEN, CLOSED, 'close', ''),
-        ('leaving_batch', border.busy(JOB), CLOSED, 'close', ''),
+        ('leaving_batch', border.usage_at(JOB), CLOSED, 'close', ''),
         ('leaving_batch', JOBS, CLOSED, '', ''),
         ('leaving_batch', CLOSED, CLOSED, 'arrive', ''),
         ('leaving_cloud', CLOSED, OPEN, 'close', ''),
@@ -103,7 +103,9 @@ STAYS = border.busy(border.work('vm'), place=CLOSED)
         ('unclear', OPEN, None, 'find_in_batch', ''),
     ],
 )
-def test_one_host_takes_the_next_step(state, batch, cloud, expected, said):
+def test_a_host_takes_the_next_step_of_its_move(
+    state, batch, cloud, expected, said
+):
     done, faults = one(state, batch, cloud)
     assert done == expected
     assert said in faults
@@ -125,7 +127,9 @@ def test_one_host_takes_the_next_step(state, batch, cloud, expected, said):
         ('leaving_batch', OPEN, CLOSED, False, 'close'),
     ],
 )
-def test_a_time_to_live_ends(state, batch, cloud, end_vms, expected):
+def test_remaining_work_is_ended_after_the_time_to_live(
+    state, batch, cloud, end_vms, expected
+):
     rules = demand.BorderRules(end_vms=end_vms)
     assert one(state, batch, cloud, until=NOW, rules=rules)[0] == expected
     assert one(state, batch, cloud, until=NOW + 1)[0] not in ('expire', 'end')
@@ -170,13 +174,13 @@ def test_the_time_to_live_begins_when_a_host_is_accepted():
 )
 def test_a_fixed_host_stays_and_nothing_is_wrong_with_it(state, expected):
     node = border.node(state=state, fixed=True)
-    done, faults = one(state, *border.usual(node), fixed=True)
+    done, faults = one(state, *border.usual_view(node), fixed=True)
     assert done == expected
     assert ('it is fixed' in faults) == bool(expected)
 
 
 def test_only_vms_that_move_or_yield_are_sent_away():
-    cloud = border.busy(
+    cloud = border.usage_at(
         border.work('z', way='moves'),
         border.work('stays'),
         border.work('a', way='yields'),
@@ -199,7 +203,8 @@ def test_vms_are_ended_by_name_and_jobs_never():
 @pytest.mark.parametrize('state', SEVEN)
 def test_while_one_side_is_away_nothing_moves(state, away):
     snapshot = border.snapshot(
-        border.node(state=state.value, until=0.0), cloud=[border.want(99)]
+        border.node(state=state.value, until=0.0),
+        cloud=[border.wanting_job(99)],
     )
     plan = planner.plan(dataclasses.replace(snapshot, **{away: None}), NOW)
     assert plan.actions == ()
@@ -215,7 +220,7 @@ def test_a_host_that_is_called_back_is_opened_where_it_was(state):
     )
     _, plan = told((back, CLOSED, CLOSED))
     assert plan.actions[0].verb is V.OPEN
-    assert plan.actions[0].side is border_module.owner(state)
+    assert plan.actions[0].side is border_module.only_user(state)
 
 
 def test_actions_name_the_version_that_they_were_decided_on():
@@ -223,7 +228,7 @@ def test_actions_name_the_version_that_they_were_decided_on():
     assert plan.actions[0].version == 17
 
 
-def test_one_host_that_is_wrong_keeps_no_other():
+def test_a_host_with_an_error_does_not_stop_others():
     done, plan = told(
         (border.node('a'), OPEN, OPEN),
         border.node('b', state='cloud_asked'),

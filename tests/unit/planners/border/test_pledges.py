@@ -33,21 +33,21 @@ def spent(account, cores, begin, end=None):
 
 def used(*jobs, kept=None, now=0.0, half_life_s=100.0, cores=10):
     kept = kept or pledges.BatchMemory(NOW - 100.0)
-    return pledges.used(
+    return pledges.charge_jobs(
         kept, jobs, OWNER, NOW + now, half_life_s, float(cores)
     )
 
 
-def test_accounts_below_a_group_are_its_own():
-    assert pledges.owners(GROUPS, SHARES) == OWNER
+def test_use_of_child_accounts_counts_for_their_group():
+    assert pledges.account_by_batch_account(GROUPS, SHARES) == OWNER
     circle = {
         'x': pledge.BatchShare('y', 1),
         'y': pledge.BatchShare('x', 1),
     }
-    assert pledges.owners(GROUPS, circle) == {}
+    assert pledges.account_by_batch_account(GROUPS, circle) == {}
 
 
-def test_jobs_are_charged_for_as_long_as_they_ran_since():
+def test_jobs_are_charged_for_their_time_since_the_last_charge():
     kept, lacks = used(
         spent('a', 10, -1000, -50),
         spent('a-sub', 4, -25, -5),
@@ -65,7 +65,7 @@ def test_jobs_are_charged_for_as_long_as_they_ran_since():
     assert lacks == {'bio': pytest.approx(0.25)}
 
 
-def test_nothing_is_charged_twice_however_often_it_is_looked():
+def test_repeated_looks_charge_no_job_twice():
     jobs = [spent('a', 8, -100, 100), spent('b', 2, 50, 130)]
     once, _ = used(*jobs, now=200)
     often = pledges.BatchMemory(NOW - 100)
@@ -79,13 +79,13 @@ def test_nothing_is_charged_twice_however_often_it_is_looked():
     assert often.use == pytest.approx(once.use)
 
 
-def test_a_clock_that_went_back_charges_nothing():
+def test_a_clock_set_back_charges_nothing():
     kept, _ = used(spent('a', 8, -300), kept=pledges.BatchMemory(NOW), now=-50)
     assert not kept.use
     assert kept.at == NOW
 
 
-def test_the_first_look_charges_nothing():
+def test_the_first_reading_of_accounting_charges_nothing():
     kept, _ = used(spent('a', 8, -300), kept=pledges.BatchMemory())
     assert not kept.use
     assert kept.at == NOW
@@ -106,8 +106,8 @@ def snapshot(**more):
 HOSTS = frozenset({'h1', 'h2'})
 
 
-def test_a_part_of_the_hosts_is_that_part_of_all_they_have():
-    found = pledges.scale(snapshot(), HOSTS)
+def test_a_fraction_of_hosts_is_the_fraction_of_their_cores():
+    found = pledges.capacity_part(snapshot(), HOSTS)
     assert found.tolist() == [0.5, 0.25]
     use = {'astro': np.array([0.1, 0.1]), 'bio': np.array([0.05, 0.0])}
     found = pledges.of_cloud(snapshot(), use, HOSTS)
@@ -118,9 +118,9 @@ def test_a_part_of_the_hosts_is_that_part_of_all_they_have():
 
 
 def test_the_queue_counts_batch_for_a_group_and_all_above():
-    beside = pledges.Beside({'astro': 0.4}, {'bio': 0.2}, HOSTS)
+    beside = pledges.BatchUse({'astro': 0.4}, {'bio': 0.2}, HOSTS)
     before = snapshot(history={'astro': np.array([0.1, 0.1])})
-    found = pledges.counted(before, beside)
+    found = pledges.with_batch_use(before, beside)
     assert found.history['astro'].tolist() == pytest.approx([0.3, 0.2])
     assert found.history['site'].tolist() == pytest.approx([0.2, 0.1])
     assert found.granted['bio'].tolist() == pytest.approx([0.1, 0.05])
@@ -130,11 +130,11 @@ def test_the_queue_counts_batch_for_a_group_and_all_above():
 
 def stands(use=None, cloud=None, shares=SHARES, **kept):
     kept = pledges.BatchMemory(NOW, use or {}, **kept)
-    assert pledges.faults(GROUPS, TREE, shares, kept) == []
+    assert pledges.adjustment_faults(GROUPS, TREE, shares, kept) == []
     return pledges.standings(GROUPS, TREE, shares, kept, cloud or {})
 
 
-def test_pledges_are_shares_of_the_tree_and_keep_their_sum_in_batch():
+def test_pledges_follow_the_share_tree_and_batch_shares_keep_their_sum():
     first, second = stands()
     assert (first.pledge, second.pledge) == (0.75, 0.25)
     assert (first.share, second.share) == pytest.approx((750, 250), abs=1)
@@ -162,13 +162,17 @@ def test_pledges_are_shares_of_the_tree_and_keep_their_sum_in_batch():
         ),
     ],
 )
-def test_the_reason_that_keeps_shares_is_told(change, said):
+def test_the_reason_why_shares_stay_is_reported(change, said):
     shares = {
         name: each for name, each in {**SHARES, **change}.items() if each
     }
-    [fault] = pledges.faults(GROUPS, TREE, shares, pledges.BatchMemory())
+    [fault] = pledges.adjustment_faults(
+        GROUPS, TREE, shares, pledges.BatchMemory()
+    )
     assert said in fault
-    [fault] = pledges.faults(GROUPS, TREE[:-1], SHARES, pledges.BatchMemory())
+    [fault] = pledges.adjustment_faults(
+        GROUPS, TREE[:-1], SHARES, pledges.BatchMemory()
+    )
     assert 'no account bio' in fault
 
 
@@ -180,12 +184,12 @@ def changed(a, b):
     }
 
 
-def test_only_large_differences_are_given():
+def test_only_large_share_changes_are_written():
     found = stands()
-    assert pledges.to_give(found, SHARES) == {'a': 750, 'b': 250}
+    assert pledges.shares_to_set(found, SHARES) == {'a': 750, 'b': 250}
     for near in (730, 770):
-        assert pledges.to_give(found, changed(near, 250)) == {}
-    assert pledges.to_give(found, changed(750, 270)) == {'b': 250}
+        assert pledges.shares_to_set(found, changed(near, 250)) == {}
+    assert pledges.shares_to_set(found, changed(750, 270)) == {'b': 250}
 
 
 def test_an_account_of_no_group_keeps_its_share():
@@ -193,18 +197,20 @@ def test_an_account_of_no_group_keeps_its_share():
     for other in (0, 50, 9631):
         present = {**SHARES, 'c': pledge.BatchShare('root', other)}
         found = stands({'astro': 0.1}, {'astro': 0.2}, present)
-        given = pledges.to_give(found, present)
+        given = pledges.shares_to_set(found, present)
         assert given.keys() == {'a', 'b'}
         assert sum(given.values()) == 1000
 
 
 def given_once():
     found = stands()
-    give = pledges.to_give(found, SHARES)
-    return pledges.remembered(pledges.BatchMemory(), found, give, SHARES)
+    give = pledges.shares_to_set(found, SHARES)
+    return pledges.with_original_shares(
+        pledges.BatchMemory(), found, give, SHARES
+    )
 
 
-def test_found_shares_are_remembered_at_any_time_of_death():
+def test_found_shares_survive_a_crash_at_any_time():
     kept = given_once()
     assert kept.found == {'a': 600, 'b': 400}
     # Before or after it was given, or half of it.
@@ -217,17 +223,22 @@ def test_found_shares_are_remembered_at_any_time_of_death():
     assert sum(each.share for each in again) == 450
 
 
-def test_given_shares_are_taken_back_and_nothing_else():
+def test_only_shares_that_were_set_are_restored():
     kept = given_once()
     present = changed(750, 250)
-    assert pledges.to_restore((), present, kept) == {'a': 600, 'b': 400}
-    assert pledges.to_restore(GROUPS[:1], present, kept) == {'b': 400}
-    assert pledges.to_restore((), changed(77, 250), kept) == {'b': 400}
+    assert pledges.shares_to_restore((), present, kept) == {'a': 600, 'b': 400}
+    assert pledges.shares_to_restore(GROUPS[:1], present, kept) == {'b': 400}
+    assert pledges.shares_to_restore((), changed(77, 250), kept) == {'b': 400}
     # It is tried until it is so.
-    after = pledges.remembered(kept, (), {'a': 600, 'b': 400}, present)
-    assert pledges.to_restore((), present, after) == {'a': 600, 'b': 400}
-    assert pledges.to_restore((), changed(600, 400), after) == {}
-    last = pledges.remembered(after, (), {}, changed(600, 400))
+    after = pledges.with_original_shares(
+        kept, (), {'a': 600, 'b': 400}, present
+    )
+    assert pledges.shares_to_restore((), present, after) == {
+        'a': 600,
+        'b': 400,
+    }
+    assert pledges.shares_to_restore((), changed(600, 400), after) == {}
+    last = pledges.with_original_shares(after, (), {}, changed(600, 400))
     assert last.found == last.given == {}
 
 

@@ -90,7 +90,9 @@ class Border(stateful.RuleBasedStateMachine):
 
     @stateful.rule(side=sides, cores=st.integers(1, 16))
     def want(self, side, cores):
-        self.border.wants[side].append(border.want(cores, self.border.now))
+        self.border.wants[side].append(
+            border.wanting_job(cores, self.border.now)
+        )
 
     @stateful.rule(side=sides)
     def want_no_more(self, side):
@@ -134,7 +136,9 @@ def settle(world, rules, most=200):
             world.do(action)
         for host, node in world.nodes.items():
             if node.state in border_module.LEAVING:
-                world.change(border_module.owner(node.state), host, work=())
+                world.change(
+                    border_module.only_user(node.state), host, work=()
+                )
     raise AssertionError(f'still at work after {most} plans')
 
 
@@ -146,7 +150,7 @@ def worlds(draw):
     for host, node in world.nodes.items():
         for _ in range(draw(st.integers(0, 3))):
             world.start(
-                border_module.owner(node.state),
+                border_module.only_user(node.state),
                 host,
                 cores=draw(st.integers(1, 4)),
                 gone_at=draw(st.sampled_from([None, 1100.0, 2000.0])),
@@ -154,7 +158,7 @@ def worlds(draw):
     for side in border_module.BorderSide:
         cores = draw(st.lists(st.integers(1, 20), max_size=3))
         world.wants[side] = [
-            border.want(
+            border.wanting_job(
                 each,
                 draw(st.sampled_from([0.0, 999.0])),
                 part=draw(st.sampled_from([None, each, each / 2])),
@@ -165,7 +169,7 @@ def worlds(draw):
 
 
 @hypothesis.given(worlds(), st.sampled_from([None, 0, 2, 4]))
-def test_moves_of_hosts_come_to_rest(world, contended):
+def test_host_moves_end_in_a_stable_state(world, contended):
     rules = dataclasses.replace(
         RULES, stay_s=0.0, most_per_day=9, contended=contended
     )
@@ -201,7 +205,7 @@ def test_no_host_goes_back_for_earlier_waiters(world):
 
 
 @hypothesis.given(worlds(), st.integers(0, 3), st.integers(0, 2))
-def test_caps_hold_at_once_and_in_a_day(world, moving, per_day):
+def test_limits_of_simultaneous_and_daily_moves_hold(world, moving, per_day):
     rules = dataclasses.replace(
         RULES, stay_s=0.0, most_moving=moving, most_per_day=per_day
     )
@@ -226,7 +230,7 @@ def test_caps_hold_at_once_and_in_a_day(world, moving, per_day):
 
 
 @hypothesis.given(worlds())
-def test_without_demand_nothing_moves(world):
+def test_no_host_moves_without_demand(world):
     for side in border_module.BorderSide:
         world.wants[side] = []
     rules = dataclasses.replace(RULES, stay_s=0.0)
@@ -240,14 +244,14 @@ def test_no_side_gives_hosts_it_wants_itself(world):
     plan = planner.plan(snapshot, world.now, rules)
     for action in plan.actions:
         node = world.nodes[action.host]
-        giver = border_module.owner(node.state)
-        left = demand.balance(snapshot, giver, world.now, 0.0)
+        giver = border_module.only_user(node.state)
+        left = demand.side_balance(snapshot, giver, world.now, 0.0)
         asked = len([one for one in plan.actions if one.step is E.ASK])
         assert left.spare(0.0) >= asked * node.host.cores
 
 
 @hypothesis.given(worlds(), st.randoms(use_true_random=False))
-def test_how_hosts_are_listed_does_not_matter(world, source):
+def test_the_sequence_of_listed_hosts_does_not_matter(world, source):
     snapshot = world.snapshot()
     rules = dataclasses.replace(RULES, stay_s=0.0, contended=1)
     plan = planner.plan(snapshot, world.now, rules)

@@ -46,9 +46,11 @@ def snapshot(sizes, servers):
     for n, (host, vcpu, stays) in enumerate(servers):
         more = {'demand': None} if stays else {}
         running.append(
-            small_cloud.lies(f's{n}', f'h{host}', vcpu, vcpu * MB, **more)
+            small_cloud.placed_server(
+                f's{n}', f'h{host}', vcpu, vcpu * MB, **more
+            )
         )
-    return small_cloud.filled(hosts, running)
+    return small_cloud.cloud_of_servers(hosts, running)
 
 
 def used(sizes, servers, at):
@@ -84,7 +86,7 @@ def least(sizes, servers, is_good):
     return None
 
 
-def test_few_rescues_are_missed_or_send_more_than_they_must():
+def test_few_rescues_are_missed_or_send_more_memory_than_needed():
     possible, missed, dearer = 0, 0, 0
     for seed in range(900):
         chance, sizes, servers = small(seed)
@@ -95,7 +97,7 @@ def test_few_rescues_are_missed_or_send_more_than_they_must():
 
         if fits(used(sizes, servers, [host for host, _, _ in servers])):
             continue
-        asked = small_cloud.ask('new', vcpu, memory=vcpu * MB)
+        asked = small_cloud.waiting_request('new', vcpu, memory=vcpu * MB)
         found = planner.rescue(snapshot(sizes, servers), asked)
         best = least(sizes, servers, fits)
         if best is None:
@@ -112,7 +114,7 @@ def test_few_rescues_are_missed_or_send_more_than_they_must():
     assert dearer <= 0.04 * possible
 
 
-def test_few_repacked_clouds_send_more_than_they_must():
+def test_few_repacked_clouds_send_more_memory_than_needed():
     moved, dearer = 0, 0
     for seed in range(200):
         _, sizes, servers = small(seed)

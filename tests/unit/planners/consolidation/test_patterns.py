@@ -36,7 +36,7 @@ KINDS = st.lists(
 
 def task(sizes, counts, hosts, room=ROOM, cost=(1.0, 1.0)):
     counts = np.array(counts)
-    return columns.Task(
+    return columns.PackingTask(
         np.array(sizes),
         counts,
         room,
@@ -68,7 +68,7 @@ def fewest(items, hosts, bins=()):
 @hypothesis.given(
     KINDS, st.tuples(st.integers(1, 6), st.integers(1, 6)), st.data()
 )
-def test_as_few_hosts_as_trying_all_finds(kinds, hosts, draw):
+def test_patterns_need_as_few_hosts_as_exhaustive_search(kinds, hosts, draw):
     counts = [draw.draw(st.integers(1, 2)) for _ in kinds]
     items = [
         each for each, n in zip(kinds, counts, strict=True) for _ in range(n)
@@ -76,7 +76,7 @@ def test_as_few_hosts_as_trying_all_finds(kinds, hosts, draw):
     hypothesis.assume(len(items) <= 6)
     best = fewest(items, hosts)
     made = task(kinds, counts, hosts)
-    found = columns.packed(made)
+    found = columns.pack(made)
     if found is None:
         assert best == NONE
         return
@@ -87,7 +87,7 @@ def test_as_few_hosts_as_trying_all_finds(kinds, hosts, draw):
 
 
 def test_hosts_that_are_in_use_anyway_are_filled_first():
-    found = columns.packed(task([(4, 4)], [3], [5, 2], cost=(1.0, 0.0)))
+    found = columns.pack(task([(4, 4)], [3], [5, 2], cost=(1.0, 0.0)))
     assert sorted(found.sort.tolist()) == [0, 1, 1]
     assert found.bound == 1
 
@@ -98,7 +98,7 @@ def test_powers_of_two_are_packed_on_as_few_hosts_as_can_be(seed):
     chance = np.random.default_rng(seed)
     items = 2 ** chance.integers(0, 4, (int(chance.integers(5, 150)), 2))
     sizes, counts = np.unique(items, axis=0, return_counts=True)
-    found = columns.packed(
+    found = columns.pack(
         task(sizes, counts, [200], np.array([[16, 16]]), (1.0,))
     )
     assert len(found.sort) == found.bound
@@ -120,10 +120,10 @@ def test_a_class_that_others_use_up_sooner_needs_no_cells():
     assert knapsack.KnapsackHost(sizes, np.array([100, 10]), most).cells == 11
 
 
-def test_work_ends_and_the_best_result_by_then_counts(monkeypatch):
+def test_the_best_result_at_the_end_of_the_work_budget_counts(monkeypatch):
     monkeypatch.setattr(columns, '_ROUNDS', 0)
     made = task([(3, 3), (5, 5), (1, 2)], [4, 4, 4], [12, 3])
-    found = columns.packed(made)
+    found = columns.pack(made)
     assert found.bound == 0
     assert (found.counts.sum(axis=0) == made.counts).all()
     assert (found.counts @ made.sizes <= ROOM[found.sort]).all()
@@ -137,7 +137,7 @@ def lifted(snapshot):
     return made, items
 
 
-@hypothesis.settings(deadline=None, max_examples=effort.part(200))
+@hypothesis.settings(deadline=None, max_examples=effort.count_to_try(200))
 @hypothesis.given(properties.clouds(), st.integers(1, 3), st.integers(1, 3))
 def test_constraints_are_kept_with_any_patterns(snapshot, kinds, sorts):
     made, items = lifted(snapshot)
@@ -159,11 +159,12 @@ def test_constraints_are_kept_with_any_patterns(snapshot, kinds, sorts):
 def test_a_group_whose_servers_are_alike_keeps_apart_in_patterns():
     group = request.Group('g', request.Rule.APART)
     servers = [
-        small_cloud.lies(f's{n}', f'h{n}', 2, bound=group) for n in range(2)
+        small_cloud.placed_server(f's{n}', f'h{n}', 2, bound=group)
+        for n in range(2)
     ]
-    servers += [small_cloud.lies(f't{n}', 'h2', 3) for n in range(2)]
+    servers += [small_cloud.placed_server(f't{n}', 'h2', 3) for n in range(2)]
     hosts = [small_cloud.host(f'h{n}') for n in range(4)]
-    made, items = lifted(small_cloud.filled(hosts, servers))
+    made, items = lifted(small_cloud.cloud_of_servers(hosts, servers))
     assert patterns.fill(made, items, range(4))
     assert made.busy.sum() == 2
     assert made.at[0] != made.at[1]
@@ -176,12 +177,12 @@ def test_hosts_of_two_kinds_are_chosen_by_their_patterns():
         for n in range(6)
     ]
     servers = [
-        small_cloud.lies('a', 'l0', 6),
-        small_cloud.lies('b', 'l1', 5),
-        small_cloud.lies('c', 'l2', 3),
-        small_cloud.lies('d', 's3', 3),
+        small_cloud.placed_server('a', 'l0', 6),
+        small_cloud.placed_server('b', 'l1', 5),
+        small_cloud.placed_server('c', 'l2', 3),
+        small_cloud.placed_server('d', 's3', 3),
     ]
-    plan = repack.repack(small_cloud.filled(hosts, servers))
+    plan = repack.repack(small_cloud.cloud_of_servers(hosts, servers))
     assert plan.busy == (4, 2)
 
 
@@ -193,14 +194,14 @@ def test_a_request_without_other_help_has_hosts_repacked():
     alone = rules_module.ConsolidationRules(depth=displacement.Depth(1, 1, 0))
     hosts = [small_cloud.host(f'h{n}', 8, 800) for n in range(5)]
     servers = [
-        small_cloud.lies(f's{n}', f'h{n % 4}', *((v, 100 * m)))
+        small_cloud.placed_server(f's{n}', f'h{n % 4}', *((v, 100 * m)))
         for n, (v, m) in enumerate(sizes[:2] + sizes[4:])
     ]
-    snapshot = small_cloud.filled(hosts[:4], servers)
-    asked = small_cloud.ask('r', 8, memory=800)
+    snapshot = small_cloud.cloud_of_servers(hosts[:4], servers)
+    asked = small_cloud.waiting_request('r', 8, memory=800)
     assert planner.rescue(snapshot, asked, alone) is None
     plan = planner.rescue(snapshot, asked, tight)
-    later = small_cloud.moved(snapshot, plan.moves)
+    later = small_cloud.cloud_after_moves(snapshot, plan.moves)
     assert (later.inventory.used == 0).all(axis=1).any()
 
 
@@ -211,7 +212,7 @@ def no_whole_numbers(*_, **__):
 @pytest.mark.parametrize(
     ('choose', 'hosts'),
     [
-        (programs.choose, 8),
+        (programs.solve_integer_program, 8),
         (lambda *_, **__: None, 9),
         (no_whole_numbers, 9),
     ],
@@ -223,7 +224,7 @@ def test_whole_numbers_of_all_patterns_are_tried_where_hosts_are_missing(
     monkeypatch.setattr(columns.programs, 'choose', choose)
     sizes = np.array([(7, 3), (5, 11), (7, 11), (6, 9), (9, 3), (9, 2)])
     made = task(sizes, [1, 4, 4, 4, 4, 3], [50], np.array([(22, 22)]), (1.0,))
-    found = columns.packed(made)
+    found = columns.pack(made)
     assert (found.bound, len(found.sort)) == (8, hosts)
     assert (found.counts.sum(axis=0) == made.counts).all()
     assert (found.counts @ sizes <= 22).all()
@@ -234,13 +235,13 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
 ):
     hosts = [small_cloud.host(f'h{n}', 8, 8000) for n in range(2)]
     servers = [
-        small_cloud.lies(name, host, 2)
+        small_cloud.placed_server(name, host, 2)
         for name, host in [('a', 'h0'), ('b', 'h0'), ('c', 'h1')]
     ]
     layout = layout_module.HostLayout(
-        small_cloud.filled(hosts, servers), weighers.fullest
+        small_cloud.cloud_of_servers(hosts, servers), weighers.fullest
     )
-    real, ordered = rules_module.made, []
+    real, ordered = rules_module.plan_from_layout, []
 
     def made(layout, rules, **more):
         ordered.append(layout.at.tolist())
@@ -248,15 +249,15 @@ def test_no_order_is_sought_of_packings_that_send_more_than_a_plan(
 
     monkeypatch.setattr(repack.rules_module, 'made', made)
     packed = [(1, np.array(at)) for at in ([1, 1, 1], [0, 0, 0])]
-    plan = repack._cheapest(layout, rules_module.USUAL, packed)
+    plan = repack._cheapest_plan(layout, rules_module.USUAL, packed)
     assert {move.target for move in plan.moves} == {'h0'}
     assert ordered == [[0, 0, 0]]
 
 
 def test_servers_on_hosts_that_take_none_stay():
     hosts = [small_cloud.host(f'h{n}', takes=False) for n in range(2)]
-    servers = [small_cloud.lies(f's{n}', f'h{n}') for n in range(2)]
-    snapshot = small_cloud.filled(hosts, servers)
+    servers = [small_cloud.placed_server(f's{n}', f'h{n}') for n in range(2)]
+    snapshot = small_cloud.cloud_of_servers(hosts, servers)
     made, items = lifted(snapshot)
     assert not patterns.fill(made, items, [])
     assert repack.repack(snapshot).moves == ()

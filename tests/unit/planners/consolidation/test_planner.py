@@ -21,7 +21,11 @@ from nova_fairness.planners.consolidation import waves
 from nova_fairness.shares import programs
 from tests.fixtures import small_cloud
 
-ask, host, lies = small_cloud.ask, small_cloud.host, small_cloud.lies
+ask, host, lies = (
+    small_cloud.waiting_request,
+    small_cloud.host,
+    small_cloud.placed_server,
+)
 
 
 def filled(**hosts):
@@ -31,7 +35,9 @@ def filled(**hosts):
         for name, sizes in hosts.items()
         for n, vcpu in enumerate(sizes)
     ]
-    return small_cloud.filled([host(name) for name in hosts], servers)
+    return small_cloud.cloud_of_servers(
+        [host(name) for name in hosts], servers
+    )
 
 
 def where(plan):
@@ -78,7 +84,7 @@ def short_of_memory():
         'c', 'p', wanted.amounts, 0.0, uuid='c0', demand=wanted
     )
     full = [lies(f'b{n}', 'b', 1, memory=3000) for n in range(4)]
-    return small_cloud.filled([host('b'), host('c')], [*full, free])
+    return small_cloud.cloud_of_servers([host('b'), host('c')], [*full, free])
 
 
 def test_a_host_short_of_memory_takes_servers_that_need_none(short_of_memory):
@@ -96,15 +102,17 @@ def test_a_host_that_cannot_be_emptied_gives_servers_to_fuller_hosts():
     assert where(plan) == {'b1': 'a'}
 
 
-def test_hosts_are_kept_ready():
-    snapshot = small_cloud.filled([host('a'), host('b', vcpu=16), host('c')])
+def test_the_configured_number_of_empty_hosts_is_kept():
+    snapshot = small_cloud.cloud_of_servers(
+        [host('a'), host('b', vcpu=16), host('c')]
+    )
     plan = planner.consolidate(
         snapshot, rules_module.ConsolidationRules(spare=1)
     )
     assert plan.off == ('a', 'c')
 
 
-def test_nothing_is_moved_that_must_stay():
+def test_fixed_servers_are_never_moved():
     group = request.Group('g', request.Rule.TOGETHER)
     for more in (
         {'demand': None},
@@ -113,7 +121,7 @@ def test_nothing_is_moved_that_must_stay():
     ):
         servers = [lies('s', 'a', **more), lies('t', 'b', 2)]
         hosts = [host('a', zone='z'), host('b')]
-        snapshot = small_cloud.filled(hosts, servers)
+        snapshot = small_cloud.cloud_of_servers(hosts, servers)
         assert where(planner.consolidate(snapshot)) in ({}, {'t': 'a'})
     servers = [
         lies('s', 'a', bound=group),
@@ -122,18 +130,21 @@ def test_nothing_is_moved_that_must_stay():
         lies('v', 'c', 4),
     ]
     hosts = [host('a', vcpu=3), host('b'), host('c')]
-    assert planner.consolidate(small_cloud.filled(hosts, servers)).moves == ()
+    assert (
+        planner.consolidate(small_cloud.cloud_of_servers(hosts, servers)).moves
+        == ()
+    )
 
 
-def test_two_that_change_places_have_no_order():
+def test_two_servers_that_swap_hosts_have_no_sequence_of_moves():
     snapshot = filled(a=[8], b=[7])
     made = layout.HostLayout(snapshot, weighers.fullest)
     for n, row in ((0, layout.NOWHERE), (1, 0), (0, 1)):
         made.put(n, row)
-    assert rules_module.made(made, rules_module.USUAL) is None
+    assert rules_module.plan_from_layout(made, rules_module.USUAL) is None
 
 
-def test_a_request_is_rescued_by_the_smallest_that_leave():
+def test_a_rescue_moves_the_smallest_servers():
     snapshot = filled(a=[4, 3], b=[5, 1])
     plan = planner.rescue(snapshot, ask('r', 3))
     assert where(plan) == {'b1': 'a'}
@@ -141,13 +152,13 @@ def test_a_request_is_rescued_by_the_smallest_that_leave():
     assert planner.rescue(filled(a=[4], b=[]), ask('r', 8)).moves == ()
 
 
-def test_a_rescue_that_is_too_dear_is_none():
+def test_a_too_expensive_rescue_is_not_planned():
     snapshot = filled(a=[4, 3], b=[5, 1])
     rules = rules_module.ConsolidationRules(dearest_mb=99)
     assert planner.rescue(snapshot, ask('r', 3), rules) is None
 
 
-def test_all_are_repacked_also_where_some_stand_in_the_way():
+def test_repacking_moves_blocking_servers_first():
     servers = [
         lies('a0', 'a', 5),
         lies('a1', 'a', 2),
@@ -155,7 +166,7 @@ def test_all_are_repacked_also_where_some_stand_in_the_way():
         lies('b1', 'b', 4),
         lies('c0', 'c', 2),
     ]
-    snapshot = small_cloud.filled(
+    snapshot = small_cloud.cloud_of_servers(
         [host('a'), host('b'), host('c', vcpu=4)], servers
     )
     assert planner.consolidate(snapshot, deep(1)).moves == ()
@@ -174,9 +185,9 @@ def test_a_server_makes_room_for_one_that_must_move_and_comes_back():
     # 5 and 3 would change places; there is room only once 1 is away.
     snapshot = filled(a=[5, 1], b=[3, 3], c=[7])
     made = layout.HostLayout(snapshot, weighers.fullest)
-    at_once = waves.AtOnce(9, 9)
-    assert waves.waves(made, [(0, 1), (2, 0)], at_once) is None
-    assert waves.waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
+    at_once = waves.MoveConcurrency(9, 9)
+    assert waves.plan_waves(made, [(0, 1), (2, 0)], at_once) is None
+    assert waves.plan_waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
         [(1, 2)],
         [(2, 0)],
         [(0, 1)],
@@ -197,10 +208,12 @@ def wasteful():
         for name, each in sizes.items()
         for n, vcpu in enumerate(each)
     ]
-    return small_cloud.filled([host(name) for name in sizes], servers)
+    return small_cloud.cloud_of_servers(
+        [host(name) for name in sizes], servers
+    )
 
 
-CHOOSE = programs.choose
+CHOOSE = programs.solve_integer_program
 
 
 def raises(*_):
@@ -222,13 +235,13 @@ def test_heuristics_plan_when_the_time_of_the_search_is_over(
     assert searched.busy == (4, 3)
     assert searched.is_whole
     assert alone.is_whole
-    monkeypatch.setattr(programs, 'choose', OVER[over])
+    monkeypatch.setattr(programs, 'solve_integer_program', OVER[over])
     plan = repack.repack(wasteful, search_s=60.0)
     assert not plan.is_whole
     assert (plan.moves, plan.busy) == (alone.moves, alone.busy)
 
 
-def test_a_search_ends_in_time(wasteful):
+def test_the_search_for_a_failing_input_ends_in_time(wasteful):
     limits = []
 
     def choose(cost, most, rows, longest_s=None):
@@ -236,7 +249,7 @@ def test_a_search_ends_in_time(wasteful):
         return CHOOSE(cost, most, rows, longest_s)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, 'choose', choose)
+        patch.setattr(programs, 'solve_integer_program', choose)
         repack.repack(wasteful, search_s=7.0)
     assert limits == [7.0]
 
@@ -258,7 +271,7 @@ sizes = st.lists(
 
 @hypothesis.settings(deadline=None, max_examples=40)
 @hypothesis.given(sizes)
-def test_the_optimum_equals_that_of_trying_all(drawn):
+def test_the_optimum_equals_exhaustive_search(drawn):
     snapshot = filled(**{f'h{n}': each for n, each in enumerate(drawn)})
     found = optimum.fewest(snapshot)
     items = sorted((s for each in drawn for s in each), reverse=True)
@@ -266,7 +279,7 @@ def test_the_optimum_equals_that_of_trying_all(drawn):
     assert (found.found, found.bound) == (best, best)
     plan = repack.repack(snapshot)
     made = layout.HostLayout(snapshot, weighers.fullest)
-    assert optimum.bound(made) <= best <= plan.busy[1]
+    assert optimum.lower_bound(made) <= best <= plan.busy[1]
 
 
 def _fewest(items, bins):
@@ -285,6 +298,6 @@ def test_servers_that_keep_apart_need_a_host_each():
     group = request.Group('g', request.Rule.APART)
     servers = [lies(f's{n}', f'h{n}', bound=group) for n in range(3)]
     hosts = [host(f'h{n}') for n in range(4)]
-    snapshot = small_cloud.filled(hosts, servers)
-    assert optimum.fewest(snapshot) == optimum.Fewest(3, 3)
+    snapshot = small_cloud.cloud_of_servers(hosts, servers)
+    assert optimum.fewest(snapshot) == optimum.FewestHosts(3, 3)
     assert planner.consolidate(snapshot).moves == ()

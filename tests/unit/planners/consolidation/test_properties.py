@@ -92,11 +92,11 @@ def clouds(draw):
         if draw(st.integers(0, 9)) == 0:
             demand = None
         servers.append(
-            small_cloud.lies(
+            small_cloud.placed_server(
                 f's{n:02}', name, vcpu, memory, demand=demand, bound=group
             )
         )
-    return small_cloud.filled(
+    return small_cloud.cloud_of_servers(
         listed, servers, step=draw(st.sampled_from([1, 1, 1, 2]))
     )
 
@@ -106,7 +106,7 @@ rules = st.builds(
     rule=st.sampled_from(list(weighers.RULES.values())),
     depth=st.builds(displacement.Depth, st.integers(1, 3), st.integers(1, 3)),
     at_once=st.builds(
-        waves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
+        waves_module.MoveConcurrency, st.integers(1, 4), st.integers(1, 2)
     ),
     dearest_mb=st.sampled_from([None, None, 300]),
     partial=st.booleans(),
@@ -142,21 +142,21 @@ def breaks(snapshot, before):
     return found
 
 
-@hypothesis.settings(deadline=None, max_examples=effort.part(300))
+@hypothesis.settings(deadline=None, max_examples=effort.count_to_try(300))
 @hypothesis.given(goals, clouds(), rules)
-def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
+def test_a_completed_plan_respects_all_bounds_and_needs_no_other(
     goal, snapshot, rules
 ):
     plan = GOALS[goal](snapshot, rules)
     # Room for each in its turn is checked while they move.
-    later = small_cloud.moved(snapshot, plan.moves)
+    later = small_cloud.cloud_after_moves(snapshot, plan.moves)
     assert not breaks(later, places(snapshot))
     assert GOALS[goal](later, rules).moves == ()
 
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(goals, clouds(), rules)
-def test_no_more_move_at_once_than_may(goal, snapshot, rules):
+def test_simultaneous_moves_stay_within_the_limit(goal, snapshot, rules):
     plan = GOALS[goal](snapshot, rules)
     waves = collections.Counter(each.wave for each in plan.moves)
     assert sorted(waves) == list(range(1, len(waves) + 1))
@@ -171,7 +171,7 @@ def test_no_more_move_at_once_than_may(goal, snapshot, rules):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(goals, clouds(), rules, st.randoms(use_true_random=False))
-def test_a_plan_does_not_depend_on_how_things_are_listed(
+def test_a_plan_does_not_depend_on_the_sequence_of_its_inputs(
     goal, snapshot, rules, chance: random.Random
 ):
     servers = list(snapshot.running)
@@ -200,7 +200,7 @@ def busy(snapshot):
 @hypothesis.given(st.sampled_from(['consolidate', 'repack']), clouds(), rules)
 def test_hosts_in_use_are_those_that_the_plan_tells(goal, snapshot, rules):
     plan = GOALS[goal](snapshot, rules)
-    later = small_cloud.moved(snapshot, plan.moves)
+    later = small_cloud.cloud_after_moves(snapshot, plan.moves)
     assert plan.busy == (busy(snapshot), busy(later))
     assert plan.busy[1] <= plan.busy[0]
     empty = {
@@ -235,7 +235,7 @@ def test_moves_to_empty_hosts_are_no_dearer_than_allowed(snapshot, rules):
 def test_a_rescued_request_fits_afterwards(
     snapshot, rules, vcpu, count, group, zone
 ):
-    asked = small_cloud.ask(
+    asked = small_cloud.waiting_request(
         'r',
         count=count,
         group=group,
@@ -246,7 +246,7 @@ def test_a_rescued_request_fits_afterwards(
     if plan is None:
         assert not fits(snapshot, asked)
         return
-    later = small_cloud.moved(snapshot, plan.moves)
+    later = small_cloud.cloud_after_moves(snapshot, plan.moves)
     later = dataclasses.replace(later, members=members(later))
     assert not breaks(later, places(snapshot))
     assert fits(later, asked)

@@ -54,7 +54,7 @@ GOALS = {
     ('goal', 'part'),
     [(goal, part) for goal, (_, _, n) in GOALS.items() for part in range(n)],
 )
-def test_moves_are_needed_and_better_and_end(goal, part):
+def test_all_planned_moves_are_needed_and_improve_the_cloud(goal, part):
     make, measure, _ = GOALS[goal]
     for seed in range(part * CLOUDS, (part + 1) * CLOUDS):
         snapshot = tight_clouds.cloud(seed)
@@ -71,7 +71,7 @@ def test_a_rescued_request_fits_afterwards(part):
     for seed in range(part * CLOUDS, (part + 1) * CLOUDS):
         chance = random.Random(seed)
         snapshot = tight_clouds.cloud(seed)
-        asked = small_cloud.ask(
+        asked = small_cloud.waiting_request(
             'new', chance.choice([2, 3, 4, 6]), memory=200,
             count=chance.choice([1, 1, 2]),
         )  # fmt: skip

@@ -16,8 +16,12 @@ from nova_fairness.model import reason
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ask, cloud, host = small_cloud.ask, small_cloud.cloud, small_cloud.host
-last = small_cloud.last
+ask, cloud, host = (
+    small_cloud.waiting_request,
+    small_cloud.cloud,
+    small_cloud.host,
+)
+last = small_cloud.equal_lifetimes
 R = reason.Reason
 
 
@@ -55,12 +59,12 @@ def plan(*behind, **more):
     return planner.plan(snapshot, 100.0, backfill=planner.Backfill(**more))
 
 
-def test_the_first_gets_a_reservation_for_when_it_will_fit():
+def test_the_first_request_gets_a_reservation_for_its_expected_start():
     found = plan()
     assert found.waiting['big'].reserved == cluster.Reservation(('a',), 150.0)
 
 
-def test_a_known_end_needs_no_lifetimes():
+def test_a_reservation_by_a_known_end_needs_no_lifetimes():
     runs_out = dataclasses.replace(RUNNING[0], ends_at=130.0)
     snapshot = cloud(HOSTS, [BIG], running=(runs_out, RUNNING[1]))
     reserved = planner.plan(snapshot, 100.0).waiting['big'].reserved
@@ -76,7 +80,7 @@ def test_a_request_that_ends_in_time_starts_on_reserved_room():
     assert found.waiting['long'].why.reason is R.BEHIND_OTHERS
 
 
-def test_a_request_that_leaves_enough_beside_it_may_last():
+def test_a_request_beside_the_reserved_room_may_run_longer():
     hosts = [host('a', vcpu=9, used=6), host('b', used=8)]
     one, two = ask('one', 1, 'q', at=95.0), ask('two', 1, 'q', at=96.0)
     found = plan(one, two, hosts=hosts)
@@ -99,7 +103,7 @@ def test_without_known_ends_the_closest_host_is_kept():
     assert started(found) == {}
 
 
-def test_only_so_many_behind_it_are_tried():
+def test_backfill_tries_a_bounded_number_of_requests():
     behind = [ask(f'{n}', 5, at=95.0 + n) for n in range(3)]
     found = plan(*behind, ask('short', 1, at=99.0), depth=3)
     assert started(found) == {}
@@ -108,11 +112,11 @@ def test_only_so_many_behind_it_are_tried():
     assert started(plan(*behind, ask('short', 1, at=99.0), depth=4))
 
 
-def test_no_request_is_tried_with_no_depth():
+def test_backfill_of_depth_zero_tries_no_request():
     assert started(plan(ask('short', 1, at=99.0), depth=0)) == {}
 
 
-def test_the_shared_part_is_reserved_for_when_it_is_given_back():
+def test_the_shared_part_is_reserved_until_it_is_returned():
     # Room there is; of the shared eight q has six, until 150.
     hosts = [host('a', vcpu=8), host('b', vcpu=8)]
     there = {
@@ -174,7 +178,7 @@ class Simulation:
         for uuid, place in plan.waiting.items():
             if place.reserved and place.reserved.at is not None:
                 self.promised[uuid].append(place.reserved.at)
-        later = small_cloud.after(snapshot, plan, self.now)
+        later = small_cloud.cloud_after_plan(snapshot, plan, self.now)
         inventory = later.inventory
         assert (inventory.used <= inventory.capacity).all()
         for action in plan.actions:
@@ -254,7 +258,7 @@ def test_no_request_delays_a_reservation(stream, known):
     st.integers(0, 20),
     st.randoms(use_true_random=False),
 )
-def test_however_wrong_expectations_are_the_large_one_starts(
+def test_a_large_request_starts_despite_wrong_lifetimes(
     size, vcpu, truly_s, patience_s, chance: random.Random
 ):
     # Small ones come for ever. Nine of ten claim to end at once, so that

@@ -30,13 +30,13 @@ def cloud(requests, accounts=ACCOUNTS, **more):
         [small_cloud.host('h', 64)], requests, accounts=accounts, **more
     )
     terms = budgets.BudgetTerms(budgets.Period.DAY)
-    left = budgets.opened(snapshot, terms, {}, NOW, NOW)
+    left = budgets.open_budgets(snapshot, terms, {}, NOW, NOW)
     return dataclasses.replace(snapshot, budgets=left)
 
 
 def ask(name, hours=None, **more):
     limit_s = None if hours is None else hours * HOUR_S
-    return small_cloud.ask(name, time_limit_s=limit_s, **more)
+    return small_cloud.waiting_request(name, time_limit_s=limit_s, **more)
 
 
 def started(plan):
@@ -57,14 +57,14 @@ def test_a_request_without_budget_is_told_so_and_delays_no_other():
     assert waits.reserved is None
 
 
-def test_guaranteed_parts_pay_as_well():
+def test_requests_within_guaranteed_quota_use_the_budget_too():
     snapshot = cloud(
         (ask('r', 16),), limits={'p': small_cloud.guaranteed(64, 10_000)}
     )
     assert not planner.plan(snapshot, NOW).actions
 
 
-def test_without_an_end_it_is_paid_until_the_period_is_over():
+def test_a_request_without_an_end_pays_until_the_period_ends():
     requests = (ask('r'),)
     assert not planner.plan(cloud(requests), NOW).actions
     rich = (cluster.Account('p', budget_hours=24.0),)
@@ -75,7 +75,7 @@ def test_no_start_is_estimated_without_a_budget():
     requests = (ask('large', 10, vcpu=64), ask('r', 16))
     snapshot = cloud(requests)
     plan = planner.plan(snapshot, NOW)
-    steps = estimates.forward(
+    steps = estimates.estimate_starts(
         snapshot, plan, NOW, planner.plan, lambda _: 1.0, None
     )
     with pytest.raises(StopIteration) as done:
@@ -94,7 +94,7 @@ def test_no_start_is_estimated_without_a_budget():
         max_size=12,
     )
 )
-def test_never_more_than_is_left_and_nothing_that_would_fit_waits(wanted):
+def test_budgets_are_never_exceeded_and_block_no_fitting_request(wanted):
     requests = tuple(
         ask(f'r{n}', hours, vcpu=vcpu, project=project, count=count)
         for n, (project, vcpu, hours, count) in enumerate(wanted)

@@ -27,7 +27,7 @@ def gone_by(waits_s, p50_s=600.0, p90_s=1200.0):
     return found
 
 
-def test_the_first_told_start_is_the_promise():
+def test_the_first_estimate_of_a_start_is_judged():
     first = calibration.Calibration().promised({'r': estimate(600, 900)}, NOW)
     assert first.promised({'r': estimate(9000, 9000)}, NOW + 60) is first
     judged = first.settled({'r': NOW + 700}, {}).judged()
@@ -35,20 +35,20 @@ def test_the_first_told_start_is_the_promise():
 
 
 @pytest.mark.parametrize(('at', 'count'), [(NOW + 800, 0), (NOW + 1000, 1)])
-def test_a_withdrawn_request_tells_something_only_once_it_was_late(at, count):
+def test_a_withdrawn_request_is_judged_only_after_its_estimate(at, count):
     found = calibration.Calibration().promised({'r': estimate(600, 900)}, NOW)
     found = found.settled({}, {'r': at, 'nobody': at})
     assert (len(found.promises), len(found.past)) == (0, count)
 
 
-def test_nothing_is_said_of_nothing():
+def test_calibration_without_requests_has_no_result():
     assert calibration.Calibration().judged() is None
     nothing = calibration.Calibration()
     assert nothing.settled({'r': NOW}, {}) is nothing
     assert nothing.promised({}, NOW) is nothing
 
 
-def test_later_starts_are_corrected_by_known_ones():
+def test_estimates_are_corrected_by_past_errors():
     few = gone_by([1800.0] * (calibration.LEAST - 1))
     made = {'r': estimate(HOUR_S, 2 * HOUR_S)}
     assert few.told(made, NOW) == made
@@ -68,7 +68,7 @@ def test_errors_of_short_waits_are_known_to_long_ones():
     }
 
 
-def test_no_start_is_told_that_is_past():
+def test_no_estimated_start_is_in_the_past():
     past = gone_by([0.0] * calibration.LEAST)
     assert past.told({'r': estimate(1, 2)}, NOW) == {'r': estimate(0, 0)}
 
@@ -79,7 +79,7 @@ def test_a_late_p50_moves_p90_never_before_it():
     assert told.p50 <= told.p90
 
 
-def test_old_promises_are_forgotten():
+def test_old_estimates_are_removed():
     many = gone_by([HOUR_S] * 30 + [60.0] * calibration.REMEMBERED)
     assert len(many.past) == calibration.REMEMBERED
     assert many.corrections()[1] == pytest.approx(60 / 1200 - 1)

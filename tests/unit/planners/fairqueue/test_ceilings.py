@@ -35,26 +35,38 @@ def cloud(*requests, **more):
 @pytest.mark.parametrize(
     ('asked', 'running', 'over'),
     [
-        (small_cloud.ask('r', 5), (), None),
-        (small_cloud.ask('r', 6), (), ('p/u', 'VCPU', 6, 0, 5)),
-        (small_cloud.ask('r', 2, count=3), (), ('p/u', 'VCPU', 6, 0, 5)),
-        (small_cloud.ask('r', 3), (runs(3),), ('p/u', 'VCPU', 3, 3, 5)),
+        (small_cloud.waiting_request('r', 5), (), None),
+        (small_cloud.waiting_request('r', 6), (), ('p/u', 'VCPU', 6, 0, 5)),
         (
-            small_cloud.ask('r', 4),
+            small_cloud.waiting_request('r', 2, count=3),
+            (),
+            ('p/u', 'VCPU', 6, 0, 5),
+        ),
+        (
+            small_cloud.waiting_request('r', 3),
+            (runs(3),),
+            ('p/u', 'VCPU', 3, 3, 5),
+        ),
+        (
+            small_cloud.waiting_request('r', 4),
             (runs(5, 'q'),),
             ('physics', 'VCPU', 4, 5, 8),
         ),
         (
-            small_cloud.ask('r', 1, memory=901),
+            small_cloud.waiting_request('r', 1, memory=901),
             (),
             ('physics', 'MEMORY_MB', 901, 0, 900),
         ),
-        (small_cloud.ask('r', 9, project='other'), (), None),
+        (small_cloud.waiting_request('r', 9, project='other'), (), None),
         # Who is over already may start what takes nothing of it.
-        (small_cloud.ask('r', 0), (runs(9),), None),
-        (small_cloud.ask('r', 9, band=request.Band.PREEMPTIBLE), (), None),
+        (small_cloud.waiting_request('r', 0), (runs(9),), None),
         (
-            small_cloud.ask('r', 5),
+            small_cloud.waiting_request('r', 9, band=request.Band.PREEMPTIBLE),
+            (),
+            None,
+        ),
+        (
+            small_cloud.waiting_request('r', 5),
             (runs(5, band=request.Band.PREEMPTIBLE),),
             None,
         ),
@@ -69,9 +81,9 @@ def test_a_request_that_would_pass_a_ceiling_is_told_which(
 
 def test_a_request_at_a_ceiling_is_told_so_and_delays_no_other():
     requests = (
-        small_cloud.ask('first', 4),
-        small_cloud.ask('second', 2),
-        small_cloud.ask('third', 4, project='q'),
+        small_cloud.waiting_request('first', 4),
+        small_cloud.waiting_request('second', 2),
+        small_cloud.waiting_request('third', 4, project='q'),
     )
     plan = planner.plan(cloud(*requests), 0.0)
     assert [each.request for each in plan.actions] == ['first', 'third']
@@ -102,7 +114,9 @@ def test_a_request_at_a_ceiling_is_told_so_and_delays_no_other():
 )
 def test_no_plan_passes_a_ceiling_and_requests_below_do_not_wait(wanted):
     requests = [
-        small_cloud.ask(f'r{n}', vcpu, project, count=count, band=band)
+        small_cloud.waiting_request(
+            f'r{n}', vcpu, project, count=count, band=band
+        )
         for n, (project, vcpu, count, band) in enumerate(wanted)
     ]
     snapshot = cloud(*requests)

@@ -19,8 +19,12 @@ from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 from tests.unit.planners.fairqueue import test_backfill
 
-ask, cloud, host = small_cloud.ask, small_cloud.cloud, small_cloud.host
-last, runs = small_cloud.last, test_backfill.runs
+ask, cloud, host = (
+    small_cloud.waiting_request,
+    small_cloud.cloud,
+    small_cloud.host,
+)
+last, runs = small_cloud.equal_lifetimes, test_backfill.runs
 NOW = 100.0
 TEN = {kind: tuple(10.0 * n for n in range(1, 11)) for kind in last(1, 8)}
 
@@ -34,7 +38,7 @@ NO_DELAYS = estimates.Delays()
 
 def forward(snapshot, now=NOW, plan=planner.plan, seed=0, delays=NO_DELAYS):
     chance = np.random.default_rng(seed)
-    steps = estimates.forward(
+    steps = estimates.estimate_starts(
         snapshot, plan(snapshot, now), now, plan, kept, chance, delays
     )
     while True:
@@ -58,7 +62,7 @@ def full(*requests, lifetimes, since=50.0):
     )
 
 
-def test_one_follows_the_other():
+def test_requests_are_estimated_one_after_the_other():
     snapshot = full(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
     assert forward(snapshot) == {
         'r': exact(110.0),
@@ -85,7 +89,7 @@ def test_a_request_that_starts_now_ends_in_time_too():
 
 
 @pytest.mark.parametrize('size', [0, 4])
-def test_where_nothing_is_known_nothing_is_estimated(size):
+def test_without_known_lifetimes_nothing_is_estimated(size):
     [(kind, lifetimes)] = last(60, 8).items()
     snapshot = full(ask('r', 8), lifetimes={kind: lifetimes[:size]})
     assert forward(snapshot) == {}
@@ -108,7 +112,7 @@ def test_lifetimes_are_drawn_from_those_of_its_age():
     assert {old.p50, old.p90} <= {105.0, 115.0, 125.0}
 
 
-def test_the_same_has_the_same_estimates():
+def test_equal_inputs_have_equal_estimates():
     snapshot = full(*(ask(n, 8) for n in 'rst'), lifetimes=TEN, since=90.0)
     assert forward(snapshot) == forward(snapshot)
     made = [forward(snapshot, seed=n)['t'] for n in range(4)]
@@ -155,7 +159,7 @@ def test_a_request_that_is_set_aside_hides_no_estimate_of_others():
     assert forward(snapshot, plan=plan) == {'r': exact(110.0)}
 
 
-def test_a_group_is_followed_whole_or_not(monkeypatch):
+def test_a_server_group_is_estimated_completely_or_not_at_all(monkeypatch):
     group = request.Group('g', request.Rule.TOGETHER)
     requests = [
         ask('r', 8),
@@ -205,7 +209,7 @@ def test_a_started_request_counts_for_orders_by_shares(vcpu, apart_s):
 
 @hypothesis.settings(deadline=None, max_examples=30)
 @hypothesis.given(test_backfill.streams())
-def test_where_all_ends_are_known_it_is_the_exact_time(stream):
+def test_estimates_are_exact_where_all_ends_are_known(stream):
     hosts, coming, lasts = stream
     coming = [dataclasses.replace(each, asked_at=0.0) for each in coming]
     learned = {name: (seconds,) * 5 for name, seconds in lasts.items()}
@@ -251,7 +255,7 @@ def uncertain(draw):
 
 @hypothesis.settings(deadline=None, max_examples=30)
 @hypothesis.given(uncertain())
-def test_estimates_are_in_order(snapshot):
+def test_estimated_quantiles_are_ascending(snapshot):
     found = forward(snapshot)
     assert found.keys() <= planner.plan(snapshot, NOW).waiting.keys()
     for each in found.values():

@@ -22,23 +22,23 @@ TEN = tuple(float(n) for n in range(10, 110, 10))
     ],
 )
 def test_expected_lifetimes_are_those_of_older_servers(age_s, quantile, lasts):
-    assert expected_ends.expected(TEN, age_s, quantile) == lasts
+    assert expected_ends.expected_lifetime(TEN, age_s, quantile) == lasts
 
 
-def test_of_too_few_nothing_is_expected():
+def test_too_few_lifetimes_give_no_expectation():
     assert (
-        expected_ends.expected(
+        expected_ends.expected_lifetime(
             TEN[: expected_ends.LEAST], 0, expected_ends.MEDIAN
         )
         == 30
     )
     assert (
-        expected_ends.expected(
+        expected_ends.expected_lifetime(
             TEN[: expected_ends.LEAST - 1], 0, expected_ends.MEDIAN
         )
         is None
     )
-    assert expected_ends.expected((), 0, expected_ends.MEDIAN) is None
+    assert expected_ends.expected_lifetime((), 0, expected_ends.MEDIAN) is None
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_of_too_few_nothing_is_expected():
         (20.0, 30.0),
     ],
 )
-def test_a_server_ends_when_it_is_ended_at_the_latest(ends_at, at):
+def test_the_expected_end_is_at_most_the_time_limit(ends_at, at):
     amounts = (('VCPU', 1),)
     lifetimes = {cluster.kind_of('p', amounts): TEN}
     server = cluster.Running('h', 'p', amounts, 0.0, ends_at=ends_at)
-    assert expected_ends.end(server, lifetimes, 30.0, 0.4) == at
+    assert expected_ends.expected_end(server, lifetimes, 30.0, 0.4) == at
     alone = None if ends_at is None else max(ends_at, 30.0)
-    assert expected_ends.end(server, {}, 30.0, 0.4) == alone
+    assert expected_ends.expected_end(server, {}, 30.0, 0.4) == alone

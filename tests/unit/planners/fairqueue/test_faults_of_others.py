@@ -13,7 +13,7 @@ from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ask, host = small_cloud.ask, small_cloud.host
+ask, host = small_cloud.waiting_request, small_cloud.host
 
 BY_SHARES = (
     orders.FairTree(),
@@ -51,7 +51,7 @@ def test_a_share_of_0_comes_last(order):
 
 
 @by_every_share
-def test_an_order_holds_where_something_is_not_known(order):
+def test_every_order_works_with_unknown_accounts(order):
     # Kueue: a comparison was not transitive when a look-up failed.
     requests = [
         ask('a', project='known', at=3.0),
@@ -71,7 +71,7 @@ def test_an_order_holds_where_something_is_not_known(order):
         assert arranged(order, list(listed), **there) == first
 
 
-def test_use_below_a_thousandth_decides():
+def test_use_below_a_thousandth_affects_the_order():
     # Kueue: use below one thousandth of a unit was cut off.
     requests = [ask('a', project='p'), ask('b', project='q', at=5.0)]
     there = {'history': {'p': np.array([1e-9, 0.0])}}
@@ -124,7 +124,7 @@ def test_a_renamed_account_keeps_its_use():
         assert name in plan.waiting['a'].why.sentence
 
 
-def test_users_of_one_name_in_two_projects_are_two():
+def test_users_of_equal_name_in_two_projects_are_separate():
     # Kueue: two queues of one name mixed up their positions.
     requests = [
         ask(f'{project}{n}', project=project, at=float(n))
@@ -181,7 +181,7 @@ def test_equal_priorities_lose_no_request():
 
 
 @pytest.mark.parametrize('size', [8, 16])
-def test_the_large_one_starts_in_spite_of_small_ones_for_ever(size):
+def test_a_large_request_starts_despite_endless_small_requests(size):
     # Synergy: small servers passed the large one at the head for ever.
     hosts = [host(f'h{n}', vcpu=8) for n in range(size // 8)]
     snapshot = small_cloud.cloud(hosts)
@@ -201,7 +201,7 @@ def test_the_large_one_starts_in_spite_of_small_ones_for_ever(size):
         )
         if 'large' in started(plan):
             break
-        snapshot = small_cloud.after(snapshot, plan, float(now))
+        snapshot = small_cloud.cloud_after_plan(snapshot, plan, float(now))
         ends += [(now + 7.0, action.hosts[0]) for action in plan.actions]
         gone = [each for each in ends if each[0] <= now + 1]
         ends = [each for each in ends if each[0] > now + 1]
@@ -231,9 +231,10 @@ def _without(snapshot, hosts):
 @pytest.mark.parametrize('count', [1, 4])
 @pytest.mark.parametrize('now', [20.0, 1e5])
 def test_own_servers_without_an_end_close_no_host_to_others(count, now):
-    large = small_cloud.ask('large', 8, 'evil', count=count)
+    large = small_cloud.waiting_request('large', 8, 'evil', count=count)
     small = [
-        small_cloud.ask(f'small-{n}', 1, 'victim', 10.0) for n in range(28)
+        small_cloud.waiting_request(f'small-{n}', 1, 'victim', 10.0)
+        for n in range(28)
     ]
     hosts = [small_cloud.host(f'h{n}', 8, used=1) for n in range(4)]
     running = tuple(
@@ -253,7 +254,7 @@ def test_own_servers_without_an_end_close_no_host_to_others(count, now):
         each.uuid for each in small
     }
     # Small ones of its own project still wait behind it.
-    own = small_cloud.ask('own', 1, 'evil', 5.0)
+    own = small_cloud.waiting_request('own', 1, 'evil', 5.0)
     snapshot = small_cloud.cloud(hosts, [large, own], running=running)
     plan = planner.plan(snapshot, now)
     assert {each.request for each in plan.actions} == (
@@ -261,12 +262,12 @@ def test_own_servers_without_an_end_close_no_host_to_others(count, now):
     )
 
 
-def test_others_servers_without_an_end_are_waited_for():
-    large = small_cloud.ask('large', 8, 'p')
+def test_servers_of_others_without_an_end_block_a_reservation():
+    large = small_cloud.waiting_request('large', 8, 'p')
     hosts = [small_cloud.host('h1', 8, used=1)]
     amounts = small_cloud.demand(1, 0).amounts
     running = (cluster.Running('h1', 'other', amounts, 0.0, 'u', 's'),)
-    small = small_cloud.ask('small', 1, 'victim', 10.0)
+    small = small_cloud.waiting_request('small', 1, 'victim', 10.0)
     snapshot = small_cloud.cloud(hosts, [large, small], running=running)
     plan = planner.plan(snapshot, 1e5)
     assert not plan.actions

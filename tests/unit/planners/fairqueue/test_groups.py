@@ -18,7 +18,7 @@ from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 from tests.unit.planners.fairqueue import cloud_oracle
 
-ask, cloud = small_cloud.ask, small_cloud.cloud
+ask, cloud = small_cloud.waiting_request, small_cloud.cloud
 R = reason.Reason
 NOW = 9.0
 
@@ -84,7 +84,7 @@ def test_a_member_that_no_host_takes_keeps_the_others_of_its_group_no_more():
     assert told(plan, 'r')[0] is R.TOO_LARGE
 
 
-def test_of_two_that_only_one_host_takes_the_older_one_starts():
+def test_the_older_of_two_requests_for_one_host_starts():
     hosts = [host('a', 2, 4), host('b', 4, 8), host('c', 2, 4)]
     asked = [
         asking('r', 1, 8, at=2.0, group=apart()),
@@ -129,7 +129,9 @@ def test_of_a_group_above_a_ceiling_the_oldest_below_it_start(most, why):
     assert sorted(started(plan)) == ['r', 't']
     assert [told(plan, name)[0] for name in 'su'] == [why, why]
     assert not any(each.reserved for each in plan.waiting.values())
-    after = small_cloud.after(cloud([host('h', 64, 999)], asked, **most), plan)
+    after = small_cloud.cloud_after_plan(
+        cloud([host('h', 64, 999)], asked, **most), plan
+    )
     assert not planner.plan(after, NOW).actions
 
 
@@ -137,14 +139,16 @@ def test_a_left_out_request_waits_for_members_once_they_run():
     hosts = [host('a', 8, 900), host('b', 8, 900)]
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
     snapshot = cloud(hosts, asked)
-    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
+    later = small_cloud.cloud_after_plan(
+        snapshot, planner.plan(snapshot, NOW), NOW
+    )
     plan = planner.plan(later, NOW)
     assert told(plan, 'm2') == (R.GROUP_HAS_NO_ROOM, {'asked': 1, 'fit': 0})
     assert plan.waiting['m2'].reserved is None
 
 
 @pytest.mark.parametrize('ends_at', [None, 500.0])
-def test_the_oldest_that_fit_beside_a_member_start(ends_at):
+def test_the_oldest_requests_that_fit_beside_a_member_start(ends_at):
     hosts = [host('a', 8, 900, used=(1, 1)), host('b', 8, 900)]
     asked = [ask(f'm{n}', at=n, group=apart()) for n in range(3)]
     plan = planner.plan(beside(hosts, asked, 'a', ends_at), NOW)
@@ -357,15 +361,15 @@ def never_of(most):
 
     def never(unit):
         if unit.count > most:
-            return capacity.too_many(unit, most)
+            return capacity.too_many_servers_reason(unit, most)
         return None
 
     return never
 
 
-def test_units_that_fit_are_not_divided():
+def test_a_group_that_fits_is_not_divided():
     units = [order.Unit((ask('r', group=apart()),))]
-    found = divisions.divided(units, never_of(1), lambda _: None)
+    found = divisions.divide_units(units, never_of(1), lambda _: None)
     assert found == (units, {})
 
 
@@ -379,7 +383,7 @@ def test_a_thousand_requests_of_a_group_are_divided_in_few_looks():
     unit = order.Unit(
         tuple(ask(f'{n:04}', at=n, group=apart()) for n in range(1000))
     )
-    units, left = divisions.divided([unit], never, lambda _: None)
+    units, left = divisions.divide_units([unit], never, lambda _: None)
     assert [each.uuid for each in units[0].requests] == [
         f'{n:04}' for n in range(100)
     ]
@@ -405,9 +409,9 @@ def test_a_choice_of_a_solver_is_checked():
     jobs = [groups.AlikeServers(shape, 2)]
     rows = (np.array([0, 0]),)
     free, limit = np.array([[4], [4]]), np.array([9])
-    assert groups._checked(rows, free, jobs, limit) is None
-    assert groups._checked((rows[0][:1],), free, jobs, limit) is None
+    assert groups._check_solution(rows, free, jobs, limit) is None
+    assert groups._check_solution((rows[0][:1],), free, jobs, limit) is None
     one = [groups.AlikeServers(shape, 1)]
-    found = groups._checked((rows[0][:1],), free, one, limit)
+    found = groups._check_solution((rows[0][:1],), free, one, limit)
     assert found.fit == 1
-    assert groups._checked((rows[0][:1],), free, one, limit * 0) is None
+    assert groups._check_solution((rows[0][:1],), free, one, limit * 0) is None

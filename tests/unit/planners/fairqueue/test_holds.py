@@ -74,7 +74,7 @@ def test_plans_are_those_of_a_cloud_without_the_held(seed):
 
 
 @pytest.mark.parametrize('seed', range(40))
-def test_the_first_starts_or_reserves_before_all_of_its_band(seed):
+def test_a_request_put_first_precedes_its_whole_priority_class(seed):
     chance = np.random.default_rng(seed)
     band = list(request.Band)[seed % 2]
     every = [
@@ -105,7 +105,7 @@ def test_a_held_request_of_a_group_does_not_keep_its_mates():
     assert starts(planner.plan(snapshot([8], mates), 1.0)) == ['b']
 
 
-def test_an_owners_hold_says_so_and_expires():
+def test_a_hold_of_the_owner_is_named_and_expires():
     hold = request.Hold(request.Holder.OWNER, 0.0, 'tomorrow')
     one = asked('a', 2, hold=hold, expires_at=50.0)
     why = planner.plan(snapshot([8], [one]), 1.0).waiting['a'].why
@@ -116,32 +116,34 @@ def test_an_owners_hold_says_so_and_expires():
 
 
 class TestFit:
-    def test_a_host_with_room_is_found(self):
+    def test_the_fit_check_finds_a_host_with_room(self):
         one = asked('a', 4)
-        assert fitting.fit(snapshot([2, 5], [one]), one, {}).hosts == ('h1',)
+        assert fitting.find_fit(snapshot([2, 5], [one]), one, {}).hosts == (
+            'h1',
+        )
 
-    def test_the_lacking_amount_is_told(self):
+    def test_the_fit_check_names_the_lacking_amount(self):
         one = asked('a', 4)
-        found = fitting.fit(snapshot([2, 3], [one]), one, {})
+        found = fitting.find_fit(snapshot([2, 3], [one]), one, {})
         assert (found.hosts, found.why.reason) == ((), R.NO_ROOM)
         assert dict(found.why.numbers) == {'asked': 4.0, 'free': 3.0}
 
-    def test_room_of_others_is_told_apart_from_none(self):
+    def test_the_fit_check_distinguishes_reserved_room_from_no_room(self):
         one, other = asked('a', 4), asked('b', 4)
         seen = snapshot([2, 5], [one, other])
-        assert fitting.fit(seen, one, {'b': ['h1']}) == fitting.Fit()
+        assert fitting.find_fit(seen, one, {'b': ['h1']}) == fitting.Fit()
         promised = dataclasses.replace(seen, promised={'b': ('h1',)})
-        assert fitting.fit(promised, one, {}) == fitting.Fit()
+        assert fitting.find_fit(promised, one, {}) == fitting.Fit()
 
-    def test_own_room_is_found(self):
+    def test_the_fit_check_finds_own_reserved_room(self):
         one = asked('a', 4)
         seen = snapshot([2, 5], [one], promised={'a': ('h1',)})
-        assert fitting.fit(seen, one, {'a': ['h1']}).hosts == ('h1',)
+        assert fitting.find_fit(seen, one, {'a': ['h1']}).hosts == ('h1',)
 
-    def test_room_beside_a_promise_is_found(self):
+    def test_the_fit_check_finds_room_beside_a_reservation(self):
         one, other = asked('a', 3), asked('b', 4)
         seen = snapshot([2, 7], [one, other], promised={'b': ('h1',)})
-        assert fitting.fit(seen, one, {}).hosts == ('h1',)
+        assert fitting.find_fit(seen, one, {}).hosts == ('h1',)
 
     @pytest.mark.parametrize(
         ('rule', 'hosts'),
@@ -150,10 +152,10 @@ class TestFit:
     def test_a_group_lies_as_its_rule_says(self, rule, hosts):
         one = asked('a', 2, group=request.Group('g', rule))
         seen = snapshot([4, 8], [one], members={'g': ('h0',)})
-        assert fitting.fit(seen, one, {}).hosts == hosts
+        assert fitting.find_fit(seen, one, {}).hosts == hosts
 
     def test_a_group_without_another_host_is_refused(self):
         one = asked('a', 2, group=request.Group('g', request.Rule.APART))
         seen = snapshot([4], [one], members={'g': ('h0',)})
-        found = fitting.fit(seen, one, {})
+        found = fitting.find_fit(seen, one, {})
         assert (found.hosts, found.why is None) == ((), False)

@@ -33,7 +33,7 @@ every_order = pytest.mark.parametrize(
 
 
 def ask(name, project='p', user='u', **more):
-    asked = small_cloud.ask(name, project=project, **more)
+    asked = small_cloud.waiting_request(name, project=project, **more)
     return dataclasses.replace(asked, user=user)
 
 
@@ -110,7 +110,7 @@ def test_a_plan_can_be_made_in_every_order(order):
 @pytest.mark.parametrize(
     'order', [orders.FairTree(), orders.Distribution(vcpus=1, memory=0)]
 )
-def test_turns_follow_shares(order):
+def test_projects_take_turns_in_the_ratio_of_shares(order):
     requests = [
         ask(f'{project}{n}', project=project)
         for project in 'pq'
@@ -158,7 +158,7 @@ def test_requests_come_in_the_order_of_slurms_ranks():
     for seed in range(2000):
         chance = random.Random(seed)
         root = slurm_fair_tree.random_tree(chance)
-        below = slurm_fair_tree.below(root)
+        below = slurm_fair_tree.list_descendants(root)
         ranks = slurm_fair_tree.rank(root)
         requests = [
             ask(name, *name.split('/'), at=chance.random()) for name in ranks
@@ -182,7 +182,7 @@ def test_requests_come_in_the_order_of_slurms_ranks():
     assert mixed > 500
 
 
-def test_a_share_of_nothing_comes_last():
+def test_a_share_of_zero_comes_last():
     requests = [ask('a', 'p'), ask('b', 'q', at=9.0)]
     none = (cluster.Account('p', None, 0),)
     for order in (orders.FairTree(), orders.Multifactor(), orders.Synergy()):
@@ -204,7 +204,7 @@ def test_the_larger_comes_first_if_size_counts():
     assert arranged(order, requests) == ['large', 'small']
 
 
-def test_users_come_as_the_priorities_of_synergy_say():
+def test_users_are_ordered_by_priorities_of_synergy():
     accounts = (
         cluster.Account('A', None, 70),
         cluster.Account('B', None, 30),
@@ -312,7 +312,7 @@ def told(order, requests, name, **more):
     return order.factors(requests, snapshot, NOW)[name]
 
 
-def test_uses_are_told_in_times_of_the_share():
+def test_factors_give_use_as_a_multiple_of_the_share():
     requests = [ask('a', 'p'), ask('b', 'p', 'v'), ask('c', 'q')]
     there = {
         'accounts': (cluster.Account('p', None, 1), cluster.Account('q')),
@@ -328,7 +328,7 @@ def test_uses_are_told_in_times_of_the_share():
         assert told(order, requests, 'b', **there)['user_use'] == 0
 
 
-def test_a_project_without_a_share_is_not_told_how_often_it_was_used():
+def test_factors_omit_use_of_a_project_without_a_share():
     requests = [ask('a', 'p'), ask('c', 'q')]
     none = (cluster.Account('p', None, 0),)
     found = told(orders.Distribution(), requests, 'a', accounts=none)
@@ -337,7 +337,7 @@ def test_a_project_without_a_share_is_not_told_how_often_it_was_used():
     assert 'dominant_share' not in lent
 
 
-def test_the_fair_tree_tells_the_rank():
+def test_factors_of_the_fair_tree_give_the_rank():
     requests = [ask('a', 'p'), ask('b', 'q'), ask('c', 'r')]
     history = {'p': np.array([0.5, 0.0]), 'q': np.array([0.2, 0.0])}
     ranks = [
@@ -347,7 +347,7 @@ def test_the_fair_tree_tells_the_rank():
     assert ranks == pytest.approx([1 / 3, 2 / 3, 1])
 
 
-def test_a_sum_is_told_with_its_summands():
+def test_factors_of_multifactor_give_all_summands():
     requests = [ask('a', vcpu=50, at=NOW - 86400.0)]
     order = orders.Multifactor(fair_share=1000, age=700, size=10)
     found = told(order, requests, 'a')
@@ -357,7 +357,7 @@ def test_a_sum_is_told_with_its_summands():
     assert found['priority'] == pytest.approx(1105)
 
 
-def test_projects_are_told_how_far_they_are_ahead():
+def test_factors_of_distribution_give_the_lead_of_a_project():
     requests = [ask('a', 'p', vcpu=10), ask('b', 'q')]
     found = told(orders.DominantShare(), requests, 'a')
     assert found['dominant_share'] == pytest.approx(100)
@@ -382,7 +382,7 @@ def test_granted_use_counts_in_later_cycles():
 @pytest.mark.parametrize(
     ('charge', 'begun'), [(1, 'pqpqpqpq'), (0, 'pppppppp')]
 )
-def test_one_user_is_not_first_in_every_cycle(charge, begun):
+def test_no_user_is_first_in_every_cycle(charge, begun):
     # With a half-life of years the ledger learns nothing in eight cycles.
     waiting = [
         ask(f'{project}{n}', project, at=float(n), memory=1)
@@ -421,10 +421,10 @@ BY_USE = (orders.FairTree(), orders.FairTree(charge=0), orders.Multifactor())
         ({'VCPU': 0.5, 'MEMORY_MB': 0.5}, 'cpus'),
     ],
 )
-def test_classes_count_by_their_weights(order, weights, first):
+def test_resource_classes_count_by_their_weights(order, weights, first):
     requests = [
-        small_cloud.ask('cpus', project='p'),
-        small_cloud.ask('memory', project='q'),
+        small_cloud.waiting_request('cpus', project='p'),
+        small_cloud.waiting_request('memory', project='q'),
     ]
     snapshot = small_cloud.cloud(
         [small_cloud.host('h', vcpu=1000, memory=1_000_000)],

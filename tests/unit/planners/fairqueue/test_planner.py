@@ -13,7 +13,11 @@ from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
 R = reason.Reason
-ask, cloud, host = small_cloud.ask, small_cloud.cloud, small_cloud.host
+ask, cloud, host = (
+    small_cloud.waiting_request,
+    small_cloud.cloud,
+    small_cloud.host,
+)
 
 
 def started(plan):
@@ -102,7 +106,7 @@ def test_room_beyond_the_guaranteed_part_is_shared_in_every_class():
     )
 
 
-def test_more_guaranteed_than_there_is_leaves_nothing_to_share():
+def test_excess_guaranteed_quota_leaves_nothing_to_share():
     snapshot = cloud(
         [host('a')],
         [ask('r', project='q')],
@@ -201,7 +205,7 @@ def test_a_ceiling_binds_its_project_only():
     )
 
 
-def test_the_oldest_is_first_and_ties_go_by_uuid():
+def test_the_oldest_request_is_first_and_ties_are_ordered_by_uuid():
     snapshot = cloud(
         [host('a', vcpu=1)],
         [ask('c', at=1), ask('b', at=1), ask('a', at=2)],
@@ -211,7 +215,7 @@ def test_the_oldest_is_first_and_ties_go_by_uuid():
     assert [plan.waiting[name].position for name in ('c', 'a')] == [1, 2]
 
 
-def test_the_first_that_waits_keeps_hosts_from_younger_ones():
+def test_the_first_waiting_request_blocks_hosts_for_younger_ones():
     hosts = [host('a', used=4), host('b', used=2), host('c', vcpu=2)]
     requests = [
         ask('big', 8, at=1),
@@ -227,7 +231,7 @@ def test_the_first_that_waits_keeps_hosts_from_younger_ones():
     assert why(plan, 'mid') == (R.BEHIND_OTHERS, '', {'before': 1})
 
 
-def test_several_behind_the_first_are_told_so():
+def test_requests_behind_the_first_read_that_reason():
     hosts = [host('a', used=4), host('b', used=8)]
     requests = [ask('big', 8, at=1), ask('x', at=2), ask('y', at=3)]
     plan = planner.plan(cloud(hosts, requests), 9)
@@ -260,7 +264,7 @@ def test_a_project_keeps_room_below_its_ceiling_for_its_first():
     assert why(plan, 'low')[0] is R.BEHIND_OTHERS
 
 
-def test_one_that_can_never_start_keeps_nothing():
+def test_a_request_that_can_never_start_reserves_nothing():
     hosts = [host('a', used=7)]
     requests = [ask('huge', 9, at=1), ask('low', 1, at=2)]
     plan = planner.plan(cloud(hosts, requests), 9)
@@ -268,7 +272,7 @@ def test_one_that_can_never_start_keeps_nothing():
     assert why(plan, 'huge') == (R.TOO_LARGE, 'VCPU', {'asked': 9, 'most': 8})
 
 
-def test_the_same_demand_is_judged_once_and_told_to_all():
+def test_equal_demands_are_judged_once_for_all_requests():
     hosts = [host('a', used=8)]
     plan = planner.plan(cloud(hosts, [ask(n, at=1) for n in 'xyz']), 9)
     assert {plan.waiting[n].why.reason for n in 'xyz'} == {R.NO_ROOM}
@@ -294,7 +298,7 @@ MATCHES = {
 
 
 @pytest.mark.parametrize(('wanted', 'expected'), MATCHES.values(), ids=MATCHES)
-def test_only_hosts_that_match_are_taken(wanted, expected):
+def test_only_matching_hosts_are_used(wanted, expected):
     hosts = [
         host('a', zone='z1'),
         host(
@@ -322,7 +326,7 @@ def test_a_class_that_no_host_has_is_too_large():
     )
 
 
-def test_the_largest_unit_and_the_step_of_a_host_count():
+def test_the_maximum_unit_and_step_size_of_a_host_are_respected():
     snapshot = cloud([host('a')], [ask('r', 4, memory=2)], unit=2)
     assert why(planner.plan(snapshot, 9), 'r') == (
         R.TOO_LARGE,
@@ -344,7 +348,7 @@ def test_a_server_that_needs_nothing_starts_anywhere():
     assert set(started(plan)) == {'r', 's'}
 
 
-def test_several_at_once_start_all_or_none():
+def test_several_servers_of_a_request_start_together_or_not():
     hosts = [host('a', used=5), host('b', used=6)]
     plan = planner.plan(cloud(hosts, [ask('r', 2, count=2)]), 9)
     assert started(plan) == {'r': ('b', 'a')}
@@ -352,7 +356,7 @@ def test_several_at_once_start_all_or_none():
     assert why(plan, 'r') == (R.GROUP_HAS_NO_ROOM, '', {'asked': 3, 'fit': 2})
 
 
-def test_several_at_once_may_be_too_many_for_an_empty_cloud():
+def test_a_request_of_too_many_servers_for_the_cloud_is_named():
     plan = planner.plan(cloud([host('a')], [ask('r', 4, count=3)]), 9)
     assert why(plan, 'r') == (
         R.GROUP_TOO_LARGE,
@@ -393,7 +397,7 @@ def test_an_affine_group_larger_than_a_host_cannot_start():
     )
 
 
-def test_servers_of_a_group_that_wants_apart_lie_apart():
+def test_anti_affine_servers_are_placed_on_different_hosts():
     hosts = [host('a'), host('b', used=1), host('c', used=2)]
     requests = [
         ask('r', count=2, group=APART),
@@ -404,7 +408,7 @@ def test_servers_of_a_group_that_wants_apart_lie_apart():
     assert started(plan) == {'r': ('b', 'a'), 's': ('c',)}
 
 
-def test_hosts_of_members_are_left_out_where_servers_lie_apart():
+def test_anti_affine_servers_avoid_hosts_of_members():
     hosts = [host('a'), host('b')]
     for count, per_host, expected in (
         (1, 1, ('b',)),
@@ -419,7 +423,7 @@ def test_hosts_of_members_are_left_out_where_servers_lie_apart():
         assert started(planner.plan(snapshot, 9)) == {'r': expected}
 
 
-def test_more_servers_apart_than_hosts_cannot_start():
+def test_more_anti_affine_servers_than_hosts_cannot_start():
     requests = [ask('r', count=3, group=APART)]
     snapshot = cloud([host('a'), host('b')], requests)
     assert why(planner.plan(snapshot, 9), 'r') == (
@@ -451,14 +455,14 @@ def test_a_group_waits_as_a_whole_and_keeps_hosts_as_a_whole():
     assert [plan.waiting[n].position for n in ('r', 's', 'low')] == [1, 2, 3]
 
 
-def test_a_group_behind_the_first_is_told_so():
+def test_a_group_behind_the_first_request_reads_that_reason():
     hosts = [host('a', used=4)]
     requests = [ask('big', 8, at=1), ask('r', 1, count=2, at=2)]
     plan = planner.plan(cloud(hosts, requests), 9)
     assert why(plan, 'r')[0] is R.BEHIND_OTHERS
 
 
-def test_groups_of_two_projects_are_two_groups():
+def test_equally_named_groups_of_two_projects_are_separate():
     requests = [
         ask('r', 9, 'p', group=TOGETHER),
         ask('s', 1, 'q', group=TOGETHER),
@@ -519,7 +523,7 @@ def test_an_order_that_fails_is_named_with_its_error():
         planner.plan(snapshot, 9, Fails())
 
 
-def test_another_order_chooses_another_first():
+def test_another_order_puts_another_request_first():
     snapshot = cloud([host('a', vcpu=1)], [ask('r', at=1), ask('s', at=2)])
     assert list(started(planner.plan(snapshot, 9, Youngest()))) == ['s']
 
@@ -529,7 +533,7 @@ def test_a_later_start_of_a_plan_is_seen_by_requests_before():
     snapshot = cloud(hosts, [ask('r', 2, at=1), ask('s', 4, at=2)])
     plan = planner.plan(snapshot, 9)
     assert started(plan) == {'r': ('a',), 's': ('b',)}
-    later = small_cloud.after(snapshot, plan)
+    later = small_cloud.cloud_after_plan(snapshot, plan)
     assert planner.plan(later, 9) == cluster.Plan()
 
 
@@ -541,7 +545,7 @@ class Tells(order.OldestFirst):
         return {'r': {'size': self.number()}}
 
 
-def test_factors_come_with_the_place():
+def test_factors_are_returned_with_the_position():
     snapshot = cloud([host('a', used=8)], [ask('r', at=4), ask('s', at=5)])
     plan = planner.plan(snapshot, 9, Tells(lambda: 3.0))
     assert plan.waiting['r'].factors == {'size': 3.0}

@@ -12,7 +12,11 @@ from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ask, cloud, host = small_cloud.ask, small_cloud.cloud, small_cloud.host
+ask, cloud, host = (
+    small_cloud.waiting_request,
+    small_cloud.cloud,
+    small_cloud.host,
+)
 R = reason.Reason
 APART = request.Group('g', request.Rule.APART)
 TOGETHER = request.Group('g', request.Rule.TOGETHER)

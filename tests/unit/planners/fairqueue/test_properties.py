@@ -57,7 +57,7 @@ groups = st.one_of(
 @st.composite
 def requests(draw):
     return [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'r{n}',
             project=draw(st.sampled_from(PROJECTS)),
             at=float(draw(st.integers(0, 5))),
@@ -169,7 +169,7 @@ def quotas_of(snapshot):
     return quotas.Quotas(
         snapshot.accounts,
         {
-            name: cluster.vector(each.guaranteed, snapshot.classes)
+            name: cluster.amounts_vector(each.guaranteed, snapshot.classes)
             for name, each in snapshot.limits.items()
         },
         snapshot.used,
@@ -184,7 +184,7 @@ def test_no_host_is_filled_beyond_its_capacity(snapshot):
 
 
 def is_within_hosts(snapshot, plan):
-    later = small_cloud.after(snapshot, plan, NOW)
+    later = small_cloud.cloud_after_plan(snapshot, plan, NOW)
     grown = later.inventory.used > snapshot.inventory.used
     full = later.inventory.used > later.inventory.capacity
     assert not (grown & full).any()
@@ -198,7 +198,7 @@ def test_no_project_gets_beyond_its_ceiling_or_the_shared_part(snapshot):
 
 
 def is_within_limits(snapshot, plan):
-    later = small_cloud.after(snapshot, plan, NOW)
+    later = small_cloud.cloud_after_plan(snapshot, plan, NOW)
     before, left = quotas_of(snapshot), quotas_of(later)
     assert (left.left >= np.minimum(before.left, 0)).all()
     for project in PROJECTS:
@@ -215,18 +215,20 @@ def is_within_limits(snapshot, plan):
 
 
 @hypothesis.given(clouds())
-def test_carried_out_a_plan_leaves_nothing_to_be_done(snapshot):
-    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
+def test_a_completed_plan_leaves_nothing_to_plan(snapshot):
+    later = small_cloud.cloud_after_plan(
+        snapshot, planner.plan(snapshot, NOW), NOW
+    )
     assert planner.plan(later, NOW).actions == ()
 
 
 @hypothesis.given(clouds(), st.integers(0, 3), st.sampled_from([0, 97, 200]))
-def test_with_any_backfill_a_state_that_is_planned_stays(
+def test_a_planned_state_is_stable_with_any_backfill(
     snapshot, depth, patience_s
 ):
     backfill = planner.Backfill(depth, patience_s)
     plan = planner.plan(snapshot, NOW, backfill=backfill)
-    later = small_cloud.after(snapshot, plan, NOW)
+    later = small_cloud.cloud_after_plan(snapshot, plan, NOW)
     assert planner.plan(later, NOW, backfill=backfill).actions == ()
 
 
@@ -247,7 +249,7 @@ def test_only_the_first_that_would_fit_in_time_has_a_reservation(snapshot):
 
 
 @hypothesis.given(clouds(), st.randoms(use_true_random=False))
-def test_a_plan_does_not_depend_on_how_things_are_listed(
+def test_a_plan_does_not_depend_on_the_sequence_of_its_inputs(
     snapshot, chance: random.Random
 ):
     listed = list(snapshot.requests)
@@ -271,7 +273,7 @@ def test_a_plan_does_not_depend_on_how_things_are_listed(
 
 
 @hypothesis.given(clouds())
-def test_every_request_has_one_answer(snapshot):
+def test_every_request_starts_or_has_one_reason(snapshot):
     has_answers(snapshot, planner.plan(snapshot, NOW))
 
 
@@ -350,7 +352,7 @@ BY_SHARES = st.sampled_from(
 def contended(draw):
     """Servers of one size ask for a host that cannot hold them all."""
     there = [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'{draw(st.integers(0, 99)):02}-{n}',
             project=draw(st.sampled_from(PROJECTS)),
             at=float(draw(st.integers(0, 5))),

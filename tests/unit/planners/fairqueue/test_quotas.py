@@ -11,7 +11,7 @@ from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
-ask, host = small_cloud.ask, small_cloud.host
+ask, host = small_cloud.waiting_request, small_cloud.host
 
 
 def owner(name, vcpu, parent=None, **more):
@@ -105,7 +105,7 @@ def test_an_owner_comes_before_borrowers_within_the_same_account():
     assert started(plan) == ['p1']
 
 
-def test_two_owners_share_and_neither_takes_the_others_part():
+def test_two_owners_share_without_taking_each_others_quota():
     requests = [ask(f'p{n}', 4, 'p', at=float(n)) for n in range(2)]
     requests.append(ask('q0', 4, 'q', at=5.0))
     accounts = [owner('p', 4), owner('q', 4)]
@@ -136,7 +136,7 @@ def test_two_owners_share_and_neither_takes_the_others_part():
         ),
     ],
 )
-def test_a_project_that_may_not_borrow_more_is_told_and_delays_no_other(
+def test_a_project_at_its_borrowing_limit_waits_and_delays_no_other(
     accounts, used, subject, asked, limit
 ):
     requests = [ask('r', 4, 'p'), ask('other', 4, 'free', at=1.0)]
@@ -148,7 +148,7 @@ def test_a_project_that_may_not_borrow_more_is_told_and_delays_no_other(
     )
 
 
-def test_a_lender_below_an_account_at_its_borrowing_limit_gets_it_back():
+def test_a_lender_gets_room_back_below_a_full_borrowing_limit():
     limited = owner('up', 4, borrowing_limit=(('VCPU', 0),))
     accounts = [
         limited,

@@ -13,7 +13,7 @@ from tests.fixtures import effort
 from tests.unit.planners.fairqueue import cloud_oracle
 
 CLOUDS = 1000
-FIRST = effort.part(600, 16)
+FIRST = effort.count_to_try(600, 16)
 """The same in every run of the tests."""
 
 SEED = 'FAIRNESS_CLOUDS_SEED'
@@ -85,7 +85,7 @@ def test_the_judge_finds_a_planner_that_forgets_a_start():
 
 
 def test_the_judge_finds_a_planner_that_gives_away_reserved_room(monkeypatch):
-    monkeypatch.setattr(planner._Rounds, '_binding', lambda *_: 0)
+    monkeypatch.setattr(planner._Rounds, '_binding_bits', lambda *_: 0)
     faults = judged(range(60))[0]
     texts = ' '.join(text for each in faults.values() for text in each)
     assert 'was promised' in texts

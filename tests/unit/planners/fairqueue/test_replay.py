@@ -21,7 +21,7 @@ def kept(elapsed_s):
 
 
 def past(name, project, asked_at, sent_at, vcpu=1, lasted_s=1000.0, **more):
-    asked = small_cloud.ask(name, vcpu, project, asked_at, **more)
+    asked = small_cloud.waiting_request(name, vcpu, project, asked_at, **more)
     return replay.PastRequest(asked, sent_at, lasted_s)
 
 
@@ -31,7 +31,7 @@ def waits(found, made=FAIR, **shares):
         small_cloud.cloud([small_cloud.host('h1', vcpu=10)]),
         accounts=accounts,
     )
-    steps = replay.waits(found, snapshot, made, kept)
+    steps = replay.replay_waits(found, snapshot, made, kept)
     while True:
         try:
             next(steps)
@@ -92,7 +92,7 @@ def test_every_priority_class_has_the_room_of_its_own():
     assert waits(found, FIFO) == {'p1': 100.0, 'q1': 10.0}
 
 
-def test_use_fades_in_a_replay():
+def test_use_decays_in_a_replay():
     found = [
         past('p1', 'p', 0.0, 0.0, lasted_s=1e5),
         past('q1', 'q', 20000.0, 20000.0, lasted_s=500.0),
@@ -104,5 +104,5 @@ def test_use_fades_in_a_replay():
     assert (told['p2'], told['q2']) == (9.0, 19.0)
 
 
-def test_nothing_is_replayed_of_nothing():
+def test_a_replay_without_requests_is_empty():
     assert waits([]) == {}

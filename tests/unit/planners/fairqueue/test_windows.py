@@ -15,8 +15,8 @@ ACCOUNTS = (cluster.Account('p', windows=(NIGHT,)), cluster.Account('q'))
 def plan_at(hour):
     """The plan at an hour of a day; both requests fit."""
     requests = (
-        small_cloud.ask('night', 8, project='p'),
-        small_cloud.ask('day', 1, project='q'),
+        small_cloud.waiting_request('night', 8, project='p'),
+        small_cloud.waiting_request('day', 1, project='q'),
     )
     snapshot = small_cloud.cloud(
         [small_cloud.host('h', 9)],
@@ -40,14 +40,14 @@ def test_a_request_outside_of_its_window_waits_and_keeps_no_other_back():
     assert waits.reserved is None
 
 
-def test_within_it_starts():
+def test_a_request_within_its_time_window_starts():
     for hour in (20.0, 24.0 + 5.9):
         [first, *_] = plan_at(hour).actions
         assert first.request == 'night'
     assert 'night' in plan_at(24.0 + 6.0).waiting
 
 
-def test_when_it_opens_is_not_another_number_in_every_cycle():
+def test_the_reported_opening_time_of_a_window_is_stable():
     told = {
         dict(plan_at(12 + s / HOUR_S).waiting['night'].why.numbers)['opens_h']
         for s in range(0, 360, 30)

@@ -38,7 +38,7 @@ def given(hosts, servers, **more):
         wanted = small_cloud.demand(
             own.pop('vcpu', 1), own.pop('memory', 100), **own.pop('needs', {})
         )
-        used[rows[host]] += cluster.vector(
+        used[rows[host]] += cluster.amounts_vector(
             dict(wanted.amounts), small_cloud.CLASSES
         )
         running.append(
@@ -72,14 +72,14 @@ def where(found):
 A, B, C = (small_cloud.host(name) for name in 'abc')
 
 
-def test_each_gets_its_part_of_the_price_of_its_host():
+def test_each_server_gets_its_paid_part_of_its_host():
     found = plan(given([A], [('s', 'a', 30.0), ('t', 'a', 10.0)]))
     assert found.prices == {'a': {'VCPU': 40.0}}
     assert found.stands['s'].share == {'VCPU': 6.0}
     assert found.stands['t'].share == {'VCPU': 2.0}
 
 
-def test_the_cheapest_move_that_makes_hosts_as_dear_is_made():
+def test_the_cheapest_move_that_equalizes_prices_is_made():
     servers = [(f's{n}', 'a', 10.0, {'cost': 5.0 - n}) for n in range(4)]
     found = plan(given([A, B], servers))
     assert {each.server for each in found.moves} == {'s2', 's3'}
@@ -87,7 +87,7 @@ def test_the_cheapest_move_that_makes_hosts_as_dear_is_made():
     assert found.cost_mb == 5
 
 
-def test_of_servers_that_are_alike_none_goes_where_another_left():
+def test_identical_servers_do_not_swap_hosts():
     servers = [
         ('s1', 'a', 20.0),
         ('s2', 'b', 10.0),
@@ -108,7 +108,7 @@ def test_a_host_of_twice_the_size_has_twice_the_price():
 @pytest.mark.parametrize(
     ('sold', 'price'), [(('VCPU',), 20.0), (('VCPU', 'MEMORY_MB'), 30.0)]
 )
-def test_of_several_classes_the_dearest_counts(sold, price):
+def test_the_most_expensive_resource_class_decides(sold, price):
     """Three times the CPUs, but no more memory."""
     hosts = [A, small_cloud.host('b', vcpu=24)]
     servers = [(f's{n}', 'a', 10.0) for n in range(8)]
@@ -134,13 +134,13 @@ def test_a_server_that_may_not_move_stays_and_still_pays(kept, rules):
     assert found.level == (2.0, 2.0)
 
 
-def test_a_server_moves_again_once_it_was_held():
+def test_a_server_moves_again_after_its_hold_time():
     servers = [(f's{n}', 'a', 10.0, {'moved_at': 50.0}) for n in range(4)]
     rules = planner.MarketRules(0.0, hold_s=60.0)
     assert plan(given([A, B], servers), rules, now=110.0).moves
 
 
-def test_others_go_around_staying_servers():
+def test_other_servers_move_around_fixed_servers():
     servers = [
         ('s1', 'a', 30.0, {'stays': True}),
         ('s2', 'a', 10.0),
@@ -159,12 +159,12 @@ def test_servers_without_a_bid_stay_and_pay_the_lowest_rate():
     assert found.prices['a'] == {'VCPU': 6.0}
 
 
-def test_nothing_goes_to_a_host_that_takes_nothing():
+def test_no_server_moves_to_a_disabled_host():
     hosts = [A, small_cloud.host('b', takes=False)]
     assert not plan(given(hosts, [('s', 'a', 1.0), ('t', 'a', 1.0)])).moves
 
 
-def test_a_little_better_is_not_worth_a_move():
+def test_a_small_improvement_causes_no_move():
     servers = [
         ('s1', 'a', 10.0),
         ('s2', 'a', 10.0),
@@ -186,24 +186,24 @@ def full(names, memory, *servers):
     return arrays.MarketArrays(made, 0.0, 0.0)
 
 
-def test_two_that_have_to_change_places_go_over_a_third_host():
+def test_two_servers_that_swap_hosts_use_a_third_host():
     field = full('abc', 100, ('s1', 'a'), ('s2', 'b'))
-    waves = move_order.ordered(field, np.array([1, 0]))
-    moves = move_order.named(field, waves)
+    waves = move_order.order_moves(field, np.array([1, 0]))
+    moves = move_order.moves_of_waves(field, waves)
     assert [(m.server, m.source, m.target, m.wave) for m in moves] == [
         ('s1', 'a', 'c', 1),
         ('s2', 'b', 'a', 2),
         ('s1', 'c', 'b', 3),
     ]
-    assert move_order.reached(field, waves).tolist() == [1, 0]
+    assert move_order.hosts_after_waves(field, waves).tolist() == [1, 0]
 
 
 def test_a_server_without_room_on_the_way_stays():
     field = full('ab', 100, ('s1', 'a'), ('s2', 'b'))
-    assert move_order.ordered(field, np.array([1, 0])) == []
+    assert move_order.order_moves(field, np.array([1, 0])) == []
 
 
-def test_a_server_that_finds_no_room_goes_before_the_others():
+def test_a_server_without_room_is_placed_before_others():
     hosts = [small_cloud.host(name, memory=500) for name in 'ab']
     servers = [
         ('s1', 'a', 4.0, {'memory': 200}),
@@ -232,12 +232,12 @@ def test_a_server_for_which_there_is_no_room_in_thought_is_named():
     assert where(found) == {uuid: at for uuid, at, *_ in servers}
 
 
-def test_vcpus_of_a_server_meet_only_if_it_has_more_than_there_are_cores():
+def test_vcpus_of_a_server_share_a_core_only_if_cores_are_few():
     for rates, vcpus in itertools.product(
         itertools.permutations([1.0, 5.0, 90.0]), range(1, 10)
     ):
         servers = [(f's{n}', rate, vcpus) for n, rate in enumerate(rates)]
-        for found in cores.assigned(servers, 4).values():
+        for found in cores.assign_cores(servers, 4).values():
             count = np.bincount(found, minlength=4)
             assert count.sum() == vcpus
             assert count.max() == math.ceil(vcpus / 4)
@@ -246,7 +246,7 @@ def test_vcpus_of_a_server_meet_only_if_it_has_more_than_there_are_cores():
 def test_a_cheap_server_does_not_put_all_it_has_on_the_one_cheap_core():
     """As published both of its VCPUs would go to the third core."""
     servers = [('dear', 100.0, 2), ('cheap', 1.0, 2)]
-    assert cores.assigned(servers, 3) == {'dear': (0, 1), 'cheap': (2, 0)}
+    assert cores.assign_cores(servers, 3) == {'dear': (0, 1), 'cheap': (2, 0)}
 
 
 def test_the_highest_spender_chooses_first_and_others_take_the_cheapest():
@@ -254,19 +254,19 @@ def test_the_highest_spender_chooses_first_and_others_take_the_cheapest():
     dear = [('wide', 200.0, 2), ('four', 120.0, 1)]
     servers = [*dear, ('three', 90.0, 1), ('two', 60.0, 1)]
     both = {'wide': (0, 1), 'four': (0,), 'three': (1,), 'two': (1,)}
-    assert cores.assigned(servers, 2) == both
+    assert cores.assign_cores(servers, 2) == both
     more = {'wide': (0, 1), 'four': (2,), 'three': (3,), 'two': (3,)}
-    assert cores.assigned(servers, 4) == more
+    assert cores.assign_cores(servers, 4) == more
 
 
-def test_cores_are_told_of_hosts_whose_cores_are_known():
+def test_cores_are_assigned_where_they_are_known():
     servers = [('s', 'a', 2.0, {'vcpus': 2}), ('t', 'b', 2.0)]
     found = plan(given([A, B], servers, cores={'a': 4}))
     assert found.stands['s'].cores == (0, 1)
     assert found.stands['t'].cores == ()
 
 
-def test_groups_go_to_hosts_with_the_cheapest_moves_there_are():
+def test_groups_move_to_hosts_by_the_cheapest_moves():
     rates = [35.0, 20.0, 30.0, 35.0, 20.0, 30.0, 5.0, 5.0]
     hosts = [A, B, C]
     servers = [
@@ -274,11 +274,11 @@ def test_groups_go_to_hosts_with_the_cheapest_moves_there_are():
         for n, rate in enumerate(rates)
     ]
     field = arrays.MarketArrays(given(hosts, servers), 0.0, 0.0)
-    counts, homeless = server_groups.grouped(field)
+    counts, homeless = server_groups.group_servers(field)
     assert homeless < 0
-    at = group_hosts.placed(field, counts, 0.0)
+    at = group_hosts.assign_groups(field, counts, 0.0)
     paid = float(field.cost[at != field.at].sum())
-    table = group_hosts.costs(field, counts)
+    table = group_hosts.leaving_costs(field, counts)
     assert paid == min(
         sum(table[row, group] for row, group in enumerate(each))
         for each in itertools.permutations(range(3))
@@ -294,7 +294,7 @@ def test_with_slack_groups_go_to_smaller_hosts_and_less_is_moved():
     assert not loose.moves
 
 
-def test_an_empty_cloud_is_planned():
+def test_a_market_of_an_empty_cloud_has_an_empty_plan():
     found = plan(given([A, B], []))
     assert found.moves == ()
     assert found.level == (0.0, 0.0)

@@ -82,7 +82,7 @@ def after(given, found):
 
 
 def amounts(running):
-    return cluster.vector(dict(running.amounts), small_cloud.CLASSES)
+    return cluster.amounts_vector(dict(running.amounts), small_cloud.CLASSES)
 
 
 @hypothesis.given(markets(), RULES)
@@ -105,7 +105,7 @@ def test_a_second_plan_is_empty(given, rules):
 
 
 @hypothesis.given(markets(), RULES, st.randoms(use_true_random=False))
-def test_the_order_in_which_things_are_told_changes_nothing(
+def test_the_sequence_of_inputs_does_not_change_the_market_plan(
     given, rules, chance: random.Random
 ):
     order = list(range(len(given.cloud.providers)))
@@ -131,7 +131,7 @@ def test_the_order_in_which_things_are_told_changes_nothing(
 
 
 @hypothesis.given(markets(), RULES)
-def test_rates_buy_no_less_on_the_whole_and_all_that_is_sold_is_given(
+def test_moves_lower_the_mean_price_and_allocate_all_sold_capacity(
     given, rules
 ):
     found = planner.plan(given, 0.0, rules)
@@ -156,7 +156,7 @@ def test_rates_buy_no_less_on_the_whole_and_all_that_is_sold_is_given(
 
 
 @hypothesis.given(markets(), RULES)
-def test_a_server_that_must_stay_stays(given, rules):
+def test_a_fixed_server_of_a_market_stays(given, rules):
     found = planner.plan(given, 0.0, rules)
     moved = {each.server for each in found.moves}
     for each in given.cloud.running:

@@ -71,7 +71,7 @@ def follow(seed, rules):
 
 @pytest.mark.repeated
 @pytest.mark.parametrize('seed', range(25))
-def test_moves_are_needed_and_better_and_end(seed):
+def test_all_planned_moves_are_needed_and_improve_the_cloud(seed):
     for each in range(seed * 50, seed * 50 + 50):
         margin = (0.0, 0.02, 0.1)[each % 3]
         slack = (0.0, 0.3)[each % 2]

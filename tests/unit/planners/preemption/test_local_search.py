@@ -52,8 +52,8 @@ def test_a_server_changes_its_host_if_that_costs_less():
     field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field)
     dear = put(field, needs, [0, 1], [0, 1, 2])
-    better = local_search.improved(needs, field, dear)
-    assert victims.wrong(needs, field, better) == ''
+    better = local_search.improve_choices(needs, field, dear)
+    assert victims.choices_fault(needs, field, better) == ''
     assert candidates.price(field, dear) == 11.0
     # Both on the second host have no room: one party of the first leaves.
     assert candidates.price(field, better) == 7.0
@@ -63,14 +63,14 @@ def test_no_host_gets_more_than_its_limit():
     field = full(2, [5.0, 5.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field, limits=([1, 0], None))
     dear = put(field, needs, [0, 1], [0, 1, 2])
-    assert local_search.improved(needs, field, dear) == dear
+    assert local_search.improve_choices(needs, field, dear) == dear
 
 
 def test_a_choice_that_gets_no_cheaper_stays():
     field = full(2, [1.0, 1.0, 1.0, 1.0], [1, 1, 1, 1])
     needs = two(field)
     found = put(field, needs, [0, 1], [0, 1, 2])
-    assert local_search.improved(needs, field, found) == found
+    assert local_search.improve_choices(needs, field, found) == found
 
 
 def test_too_many_servers_stay_as_they_are(monkeypatch):
@@ -78,29 +78,29 @@ def test_too_many_servers_stay_as_they_are(monkeypatch):
     needs = two(field)
     dear = put(field, needs, [0, 1], [0, 1, 2])
     monkeypatch.setattr(local_search, '_MOST', 1)
-    assert local_search.improved(needs, field, dear) == dear
+    assert local_search.improve_choices(needs, field, dear) == dear
 
 
-def test_looks_have_an_end(monkeypatch):
+def test_the_local_search_ends(monkeypatch):
     needs, field = victims_contract.make_case(12, hosts=8, needs=3)
     chosen = published_victims.Chance().choose(needs, field)
     looked = []
-    kept = local_search._Search._evaluated
+    kept = local_search._Search._evaluate_host
     monkeypatch.setattr(local_search, 'LOOKS', 20)
     monkeypatch.setattr(
         local_search._Search,
-        '_evaluated',
+        '_evaluate_host',
         lambda self, *key: looked.append(key) or kept(self, *key),
     )
-    found = local_search.improved(needs, field, chosen)
-    assert victims.wrong(needs, field, found) == ''
+    found = local_search.improve_choices(needs, field, chosen)
+    assert victims.choices_fault(needs, field, found) == ''
     assert len(looked) <= 20 + len(local_search._Search(needs, field).servers)
 
 
 @hypothesis.given(
     st.integers(0, 2**31), st.integers(1, 3), st.sampled_from('ab')
 )
-def test_never_dearer_and_always_room(seed, count, by):
+def test_the_local_search_never_raises_costs_and_keeps_room(seed, count, by):
     needs, field = victims_contract.make_case(seed, needs=count)
     choose = {
         'a': published_victims.Chance(),
@@ -108,8 +108,8 @@ def test_never_dearer_and_always_room(seed, count, by):
     }[by]
     before = choose.choose(needs, field)
     hypothesis.assume(None not in before)
-    after = local_search.improved(needs, field, before)
-    assert victims.wrong(needs, field, after) == ''
+    after = local_search.improve_choices(needs, field, before)
+    assert victims.choices_fault(needs, field, after) == ''
     assert candidates.price(field, after) <= candidates.price(
         field, before
     ) * (1 + 1e-9)

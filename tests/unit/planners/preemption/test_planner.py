@@ -21,7 +21,7 @@ from tests.fixtures import small_cloud
 NOW = 10_000.0
 LENT = request.Band.PREEMPTIBLE
 SOON = planner.PreemptionRules(patience_s=0.0, least_run_s=0.0)
-ask = small_cloud.ask
+ask = small_cloud.waiting_request
 V, R = cluster.Verb, reason.Reason
 
 
@@ -200,12 +200,12 @@ def test_no_member_of_a_group_with_a_new_one_leaves():
         planner.PreemptionRules(0.0, 0.0, per_hour=0),
     ],
 )
-def test_no_server_leaves_before_it_is_time(rules):
+def test_no_server_leaves_before_its_minimum_run_time(rules):
     snapshot = cloud({'a': 8}, [runs('s1', vcpu=8)], [ask('r', 4, 'q')])
     assert made(plan(snapshot, rules)) == {}
 
 
-def test_as_many_leave_in_an_hour_as_may():
+def test_evictions_per_hour_stay_within_the_limit():
     running = [runs(f's{n}', n) for n in 'abc']
     asked = [ask(f'r{n}', 4, 'q', n) for n in range(3)]
     snapshot = cloud(dict.fromkeys('abc', 4), running, asked, evicted=8)
@@ -248,7 +248,7 @@ def test_many_requests_that_cost_too_many_victims_stop_no_other():
     assert sorted(made(plan(snapshot, hourly(10)))) == ['r70']
 
 
-def test_more_than_leave_in_an_hour_do_so_after_a_quiet_hour():
+def test_evictions_continue_after_a_quiet_hour():
     # Others come first.
     found = plan(many(3, 1), hourly(2))
     assert sorted(made(found)) == ['r1']
@@ -268,7 +268,7 @@ def test_no_server_leaves_for_a_project_that_had_room_in_vain():
     assert found.waiting['r0'].why == reason.why(R.ROOM_IN_VAIN, again_h=0.3)
 
 
-def test_a_project_of_a_delay_starts_in_room_that_is_free():
+def test_a_delayed_project_still_starts_in_free_room():
     snapshot = cloud(
         {'a': 8}, [runs('s1')], [ask('r', 4, 'q')], in_vain={'q': NOW + 9}
     )
@@ -320,7 +320,7 @@ def test_a_promised_request_starts_where_there_is_room(others):
     }
     # Who was to leave stays by then.
     after = dataclasses.replace(
-        small_cloud.after(snapshot, found, NOW),
+        small_cloud.cloud_after_plan(snapshot, found, NOW),
         leaving=frozenset(),
         promised={},
     )
@@ -351,7 +351,7 @@ def test_room_promised_to_a_request_that_starts_elsewhere_is_free_at_once():
     }
 
 
-def test_of_a_group_those_start_elsewhere_that_are_apart():
+def test_promised_anti_affine_requests_start_elsewhere_if_apart():
     apart = request.Group('g', request.Rule.APART, 1)
     asked = [ask('r', 8, 'q', count=2, group=apart)]
     running = [runs('s1', 'a', 8), runs('s2', 'b', 8)]
@@ -404,7 +404,7 @@ def test_a_victim_that_waits_again_does_not_take_the_room_back():
     snapshot = cloud({'a': 8}, [], asked, promised={'r': ('a',)})
     found = plan(snapshot)
     assert [each.request for each in found.actions] == ['r']
-    after = small_cloud.after(snapshot, found, NOW)
+    after = small_cloud.cloud_after_plan(snapshot, found, NOW)
     assert plan(after).actions == ()
 
 
@@ -443,7 +443,7 @@ def test_a_preemptible_request_has_the_room_of_users_over_their_share():
 
 
 @pytest.mark.parametrize(('margin', 'leave'), [(1.0, 1), (2.9, 1), (3.0, 0)])
-def test_they_must_be_further_over_it_by_the_margin(margin, leave):
+def test_victims_must_exceed_their_share_by_the_margin(margin, leave):
     running = [runs(f's{n}', n, project='rich') for n in 'abcd']
     # Afterwards they have three times as much.
     asked = [ask('r', 4, 'poor', band=LENT)]
@@ -452,7 +452,7 @@ def test_they_must_be_further_over_it_by_the_margin(margin, leave):
     assert len(made(plan(snapshot, rules))) == leave
 
 
-def test_equal_ones_take_nothing_of_each_other():
+def test_equal_users_never_evict_each_other():
     running = [runs('s1', 'a', project='p'), runs('s2', 'b', project='q')]
     asked = [
         ask('r', 4, 'p', band=LENT),
@@ -541,7 +541,7 @@ def test_the_queue_is_asked_with_its_own_order():
         *((name, np.inf) for name in ('least_run_s', 'margin')),
     ],
 )
-def test_rules_that_cannot_be_are_refused_by_name(name, value):
+def test_impossible_preemption_rules_are_refused_by_name(name, value):
     with pytest.raises(ValueError, match=f'{name} must be .* got'):
         planner.PreemptionRules(**{name: value})
 

@@ -47,7 +47,7 @@ def clouds(draw):
                 )
             )
     asked = [
-        small_cloud.ask(
+        small_cloud.waiting_request(
             f'r{n}',
             draw(st.integers(1, 5)),
             draw(st.sampled_from(PROJECTS)),
@@ -81,7 +81,7 @@ def left_over(snapshot, plan, staying=()):
 
 
 def vector(amounts):
-    return cluster.vector(dict(amounts), small_cloud.CLASSES)
+    return cluster.amounts_vector(dict(amounts), small_cloud.CLASSES)
 
 
 def carried_out(snapshot, plan):
@@ -126,7 +126,7 @@ def plan_of(snapshot):
 
 
 @hypothesis.given(clouds())
-def test_never_more_leave_than_are_needed(snapshot):
+def test_no_plan_evicts_more_servers_than_needed(snapshot):
     plan = plan_of(snapshot)
     assert (left_over(snapshot, plan) >= 0).all()
     gone = {uuid for each in made(plan) for uuid in each.leaving}
@@ -156,7 +156,7 @@ def test_only_preemptible_servers_leave_and_for_one_request_each(snapshot):
 
 
 @hypothesis.given(clouds(), st.randoms(use_true_random=False))
-def test_how_things_are_listed_does_not_matter(snapshot, chance):
+def test_the_sequence_of_listed_inputs_does_not_matter(snapshot, chance):
     def shuffled(items):
         return tuple(chance.sample(list(items), len(items)))
 
@@ -178,7 +178,7 @@ def test_how_things_are_listed_does_not_matter(snapshot, chance):
 
 
 @hypothesis.given(clouds())
-def test_no_servers_take_room_in_turns_for_ever(snapshot):
+def test_servers_do_not_evict_each_other_endlessly(snapshot):
     """Kueue #13662: victims that wait again retook the room, for ever."""
     for _ in range(40):
         plan = plan_of(snapshot)
@@ -199,7 +199,7 @@ asked_parts = st.integers(1, 20).map(lambda n: n / 64)
     asked_parts,
     st.floats(1, 4),
 )
-def test_two_never_take_each_others_room(use, gains, loses, back, margin):
+def test_two_servers_never_evict_each_other(use, gains, loses, back, margin):
     """For the way back, levels would have to be the other way round."""
     names = ['p', 'p/u', 'q', 'q/u']
     use = dict(zip(names, (use[0], use[0], use[1], use[1]), strict=True))
@@ -210,10 +210,10 @@ def test_two_never_take_each_others_room(use, gains, loses, back, margin):
             small_cloud.CLASSES,
             (cluster.Provider('a', 'a'),),
             cluster.Inventory(capacity, capacity * 0, capacity, capacity),
-            tuple(small_cloud.ask(p, project=p) for p in 'pq'),
+            tuple(small_cloud.waiting_request(p, project=p) for p in 'pq'),
             history={n: np.full(2, part) for n, part in use.items()},
         )
-        levels = over_share.Levels(snapshot)
+        levels = over_share.ShareLevels(snapshot)
         return levels.may_leave_for(
             levels.place(place, 'u'),
             np.full(2, asked),
@@ -233,7 +233,7 @@ def test_two_never_take_each_others_room(use, gains, loses, back, margin):
         assert not may(after, 'q', back, 'p', lost)
 
 
-def test_the_clouds_that_are_drawn_need_room():
+def test_random_test_clouds_need_preemption():
     """A strategy that draws nothing worth planning would prove nothing."""
     chance, found = random.Random(1), 0
     for n in range(30):
@@ -241,14 +241,14 @@ def test_the_clouds_that_are_drawn_need_room():
             test_planner.runs(f's{k}', 'a', 2, chance.choice(PROJECTS))
             for k in range(4)
         ]
-        asked = [small_cloud.ask('r', 3, 'x', float(n))]
+        asked = [small_cloud.waiting_request('r', 3, 'x', float(n))]
         snapshot = test_planner.cloud({'a': 8}, running, asked)
         found += len(made(plan_of(snapshot)))
     assert found == 30
 
 
 @hypothesis.given(clouds(), st.data())
-def test_priorities_by_shares_go_round_in_no_circle(snapshot, data):
+def test_priorities_by_shares_have_no_cycle(snapshot, data):
     """Not of two, nor of three or more, in whatever tree they are."""
     above = st.sampled_from([None, 'g', 'h'])
     accounts = [cluster.Account(name) for name in 'gh']
@@ -256,12 +256,12 @@ def test_priorities_by_shares_go_round_in_no_circle(snapshot, data):
         share = data.draw(st.integers(0, 3))
         accounts.append(cluster.Account(name, data.draw(above), share))
     given = dataclasses.replace(snapshot, accounts=tuple(accounts))
-    levels = over_share.Levels(given)
-    parties = pricing.parties(given, levels, NOW, 0.0)
+    levels = over_share.ShareLevels(given)
+    parties = pricing.list_candidates(given, levels, NOW, 0.0)
     if not parties:
         return
     owners = np.array([each.place for each in parties], dtype=np.intp)
-    lost = pricing.lost(given, parties)
+    lost = pricing.lost_parts(given, parties)
     least = lost.min(axis=0)
     takes = {
         place: set(

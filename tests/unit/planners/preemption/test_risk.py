@@ -26,7 +26,7 @@ LATER = planner.PreemptionRules(patience_s=1e9, least_run_s=600.0)
 
 def full(*running, waits=(), **more):
     asked = [
-        small_cloud.ask(f'r{n}', 4, project, band=band)
+        small_cloud.waiting_request(f'r{n}', 4, project, band=band)
         for n, (project, band) in enumerate(waits)
     ]
     snapshot = test_planner.cloud({'a': 8}, running, asked)
@@ -35,7 +35,7 @@ def full(*running, waits=(), **more):
 
 def following(snapshot, most=10, rules=LATER):
     plan = planner.plan(snapshot, NOW, queue.plan, rules=rules)
-    return risk.servers(snapshot, plan, NOW, rules, most)
+    return risk.next_victims(snapshot, plan, NOW, rules, most)
 
 
 def names(found):
@@ -60,7 +60,7 @@ def test_the_cheapest_of_users_over_their_share_comes_first():
     assert found[0].waiting == 1
 
 
-def test_as_many_are_at_risk_as_may_be():
+def test_the_number_of_servers_at_risk_is_bounded():
     snapshot = full(*hoarder(), waits=[NORMAL])
     assert names(following(snapshot, most=1)) == ['new']
     assert following(snapshot, most=0) == []
@@ -87,7 +87,7 @@ def test_a_server_that_leaves_or_began_just_now_is_not_at_risk():
     assert following(gone) == []
 
 
-def test_all_of_a_group_are_or_none():
+def test_all_servers_of_a_group_are_at_risk_or_none():
     running = (
         test_planner.runs('one', 'a', 4, 'p', 900.0, group='g'),
         test_planner.runs('two', 'a', 4, 'p', 900.0, group='g'),
@@ -100,7 +100,7 @@ def test_all_of_a_group_are_or_none():
 @pytest.mark.parametrize(
     ('by_shares', 'found'), [(True, ['new', 'old']), (False, [])]
 )
-def test_for_preemptible_requests_shares_decide(by_shares, found):
+def test_risk_by_preemptible_requests_depends_on_shares(by_shares, found):
     snapshot = full(*hoarder(), waits=[('q', LENT)])
     rules = dataclasses.replace(LATER, by_shares=by_shares)
     assert names(following(snapshot, rules=rules)) == found
@@ -113,10 +113,10 @@ def test_only_preemptible_servers_that_do_not_leave_are_at_risk(
     plan = planner.plan(
         snapshot, NOW, functools.partial(queue.plan), rules=SOON
     )
-    found = risk.servers(snapshot, plan, NOW, SOON, most)
+    found = risk.next_victims(snapshot, plan, NOW, SOON, most)
     assert len(found) <= most
     lent = {each.uuid for each in snapshot.running if each.band is LENT}
     assert set(names(found)) <= lent - snapshot.leaving
     assert all(each.times > 1 and each.waiting for each in found)
     back = dataclasses.replace(snapshot, running=snapshot.running[::-1])
-    assert risk.servers(back, plan, NOW, SOON, most) == found
+    assert risk.next_victims(back, plan, NOW, SOON, most) == found

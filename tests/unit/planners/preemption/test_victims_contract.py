@@ -45,7 +45,7 @@ class TestKueue(victims_contract.VictimsContract):
     victims = plugins.load_victims('kueue')
 
 
-def test_all_that_are_installed_are_described():
+def test_all_installed_victim_policies_are_described():
     told = plugins.describe_victims()
     assert {'least', 'youngest'} <= set(told)
     assert not any(text.startswith('unusable') for text in told.values())
@@ -74,11 +74,11 @@ def test_a_number_out_of_its_range_is_refused(exact):
         plugins.load_victims('least', {'exact': exact})
 
 
-def test_one_after_the_other_costs_hardly_more_than_the_program():
+def test_sequential_choice_costs_hardly_more_than_the_optimum():
     gaps = []
     for seed in range(80):
         needs, field = victims_contract.make_case(seed, needs=2)
-        best = ilp.best(needs, field)
+        best = ilp.cheapest_choices(needs, field)
         greedy = least_cost.Least(exact=0.0).choose(needs, field)
         assert best is not None
         bound = candidates.price(field, best)
@@ -93,7 +93,7 @@ def test_bounds_and_program_agree_for_one_server(seed):
     (need, *_), field = victims_contract.make_case(seed, needs=1)
     piece = candidates.Piece(need.pieces[0].amounts, need.pieces[0].rows)
     need = candidates.Need((piece,), np.ones_like(need.limit), need.may)
-    best = ilp.best([need], field)
+    best = ilp.cheapest_choices([need], field)
     found = least_cost.Least(exact=0.0).choose([need], field)
     assert candidates.price(field, found) == pytest.approx(
         candidates.price(field, best), rel=1e-4

@@ -33,7 +33,7 @@ NORMAL = request.Band.NORMAL
 def cloud(used, *asked, running=()):
     """One host of eight CPUs."""
     wanted = [
-        small_cloud.ask(f"r{n}", vcpu, "p", float(n), band=band)
+        small_cloud.waiting_request(f"r{n}", vcpu, "p", float(n), band=band)
         for n, (vcpu, band) in enumerate(asked)
     ]
     taken = test_planner.runs('taken', 'a', used, 'q', 9.0, NORMAL)
@@ -50,7 +50,7 @@ def started(snapshot, upper):
     ('upper', 'names'),
     [(0.0, ['r0', 'r1']), (0.25, ['r0', 'r1']), (0.26, ['r0']), (0.9, [])],
 )
-def test_preemptible_requests_leave_so_much_free(upper, names):
+def test_preemptible_requests_keep_the_watermark_free(upper, names):
     snapshot = cloud(0, (4, LENT), (2, LENT))
     assert started(snapshot, upper)[0] == names
 
@@ -91,7 +91,7 @@ def lent(name, vcpu, ran_s):
 def leaving(snapshot, lower, **rules):
     plan = watermark.plan(snapshot, NOW, queue.plan, lower)
     when = dataclasses.replace(SOON, **rules)
-    return watermark.leaving(snapshot, plan, NOW, when, lower)
+    return watermark.servers_to_evict(snapshot, plan, NOW, when, lower)
 
 
 RUNNING = (lent('old', 4, 9000.0), lent('new', 2, 900.0), lent('mid', 2, 5e3))
@@ -113,7 +113,7 @@ def test_a_server_that_leaves_already_counts_as_gone():
     assert leaving(full, 0.25) == ()
 
 
-def test_no_more_leave_than_may_in_an_hour():
+def test_hourly_evictions_for_the_watermark_are_bounded():
     full = cloud(8, running=RUNNING)
     assert len(leaving(full, 0.5, per_hour=1)) == 1
     full = dataclasses.replace(full, evicted=1)
@@ -130,16 +130,16 @@ def test_a_told_server_that_is_not_needed_stays():
         cloud(6, running=RUNNING[:2]), leaving=frozenset({'new'})
     )
     plan = cluster.Plan((), {})
-    assert watermark.needless(told, plan, ['new'], 0.25) == ['new']
-    assert watermark.needless(told, plan, ['new'], 0.5) == []
+    assert watermark.unneeded_victims(told, plan, ['new'], 0.25) == ['new']
+    assert watermark.unneeded_victims(told, plan, ['new'], 0.5) == []
 
 
 @pytest.mark.parametrize(
     'wrong', [(0.1, 0.2), (-0.1, -0.2), (1.5, 0.0), (float('nan'), 0.0)]
 )
-def test_marks_that_cannot_be_are_refused(wrong):
+def test_impossible_watermarks_are_refused(wrong):
     with pytest.raises(ValueError, match='expected'):
-        watermark.Marks(*wrong)
+        watermark.WatermarkBounds(*wrong)
 
 
 MARKS = st.sampled_from([0.05, 0.2, 0.5])
@@ -159,7 +159,7 @@ def test_only_normal_requests_go_beyond_the_mark(snapshot, upper):
     normal = [e for e in whole.actions if not known[e.request].is_preemptible]
     assert [e for e in starts if not known[e.request].is_preemptible] == normal
     if any(known[each.request].is_preemptible for each in starts):
-        assert (watermark._spare(snapshot, plan, upper) >= 0).all()
+        assert (watermark._free_beyond(snapshot, plan, upper) >= 0).all()
 
 
 @hypothesis.given(test_properties.clouds(), MARKS)
@@ -167,16 +167,16 @@ def test_no_servers_leave_and_start_in_turns(snapshot, mark):
     """Once all that leave are gone, they wait, and nobody else leaves."""
     plan = functools.partial(watermark.plan, queue=queue.plan, upper=mark)
     first = plan(snapshot, NOW)
-    gone = watermark.leaving(snapshot, first, NOW, SOON, mark)
+    gone = watermark.servers_to_evict(snapshot, first, NOW, SOON, mark)
     lent_ones = {e.uuid for e in snapshot.running if e.band is LENT}
     assert set(gone) <= lent_ones
     then = dataclasses.replace(snapshot, leaving=frozenset(gone))
     again = plan(then, NOW)
-    assert watermark.leaving(then, first, NOW, SOON, mark) == () or (
+    assert watermark.servers_to_evict(then, first, NOW, SOON, mark) == () or (
         len(gone) < len(lent_ones)
     )
-    stay = watermark.needless(then, first, sorted(gone), mark)
+    stay = watermark.unneeded_victims(then, first, sorted(gone), mark)
     # All that leave are needed.
     assert stay == [] or not gone
     if gone:
-        assert np.isfinite(watermark._spare(then, again, mark)).all()
+        assert np.isfinite(watermark._free_beyond(then, again, mark)).all()

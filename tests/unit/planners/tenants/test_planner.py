@@ -11,7 +11,7 @@ from nova_fairness.model import tenants
 from nova_fairness.planners.tenants import planner
 from tests.fixtures import small_cloud
 
-host, lies = small_cloud.host, small_cloud.lies
+host, lies = small_cloud.host, small_cloud.placed_server
 
 
 def cloud(cpus=4.0, **hosts):
@@ -29,7 +29,7 @@ def cloud(cpus=4.0, **hosts):
             )
     listed = [host(name, memory=100_000) for name in hosts]
     return tenants.Tenants(
-        small_cloud.filled(listed, servers),
+        small_cloud.cloud_of_servers(listed, servers),
         wants,
         dict.fromkeys(hosts, cpus),
     )
@@ -54,7 +54,7 @@ def test_a_server_that_lacks_cpus_moves_to_where_there_is_room():
     assert plan.worst == pytest.approx((2 / 3, 1.0))
 
 
-def test_another_moves_if_that_helps_more():
+def test_another_server_moves_if_that_helps_more():
     # u's own would find one CPU on b, and v's four there are no more.
     given = cloud(a=['u4', 'v2'], b=['w2'])
     assert where(planner.plan(given, 0.0)) == {'a1v': 'b'}
@@ -69,7 +69,7 @@ def test_a_server_that_wants_more_than_is_due_is_not_the_worst_off():
     assert plan.worst[0] == 1.0
 
 
-def test_no_server_ends_as_low_as_the_helped_one_was():
+def test_no_server_ends_at_the_former_level_of_the_helped_server():
     # Where u's went, w would have what u has now.
     given = cloud(a=['u4', 'v4'], b=['w4'])
     plan = planner.plan(given, 0.0)
@@ -107,7 +107,7 @@ def test_all_moves_for_an_owner_together_must_reach_the_margin():
     assert len(where(planner.plan(small, 0.0, rules))) >= 2
 
 
-def test_moves_that_come_to_too_little_are_undone():
+def test_moves_with_too_little_total_gain_are_removed():
     given = changed(cloud(a=['u8', 'v8'], b=['w1']), 'a1v', moved_at=0.0)
     given = changed(given, 'b0w', got=1.0, weight=100.0, moved_at=0.0)
     given = dataclasses.replace(given, shares={'v': 0.5})
@@ -128,7 +128,7 @@ def test_a_server_moved_lately_or_hardly_known_stays():
     assert where(planner.plan(later, 4000.0)) == {'a0u': 'b'}
 
 
-def test_hosts_that_told_nothing_are_left_alone():
+def test_hosts_without_reports_are_not_changed():
     given = cloud(a=['u2', 'v4'], b=['w2'])
     for cpus in ({'a': 4.0}, {'b': 4.0}):
         deaf = dataclasses.replace(given, cpus=cpus)
@@ -154,7 +154,7 @@ def test_shares_decide_the_worst_owner():
     assert planner.plan(full, 0.0).worst[0] == pytest.approx(2 / 3)
 
 
-def test_no_more_moves_than_may():
+def test_the_number_of_moves_stays_within_the_limit():
     given = cloud(a=['u2', 'v4'], b=['x2', 'y4'], c=[], d=[])
     assert len(where(planner.plan(given, 0.0))) == 2
     assert (
@@ -173,7 +173,7 @@ def test_moves_found_so_far_count_when_the_effort_is_over():
 @pytest.mark.parametrize(
     'more', [{'wanted': -1.0}, {'got': float('nan')}, {'weight': 0.0}]
 )
-def test_numbers_that_cannot_be_are_named(more):
+def test_impossible_numbers_are_named(more):
     numbers = {'wanted': 1.0, 'got': 1.0, 'weight': 1.0, **more}
     [name] = more
     with pytest.raises(exception.BadSnapshot, match=name):

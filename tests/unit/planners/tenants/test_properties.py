@@ -70,7 +70,7 @@ def lived(given):
 
 
 def carried_out(given, plan):
-    cloud = small_cloud.moved(given.cloud, plan.plan.moves)
+    cloud = small_cloud.cloud_after_moves(given.cloud, plan.plan.moves)
     return lived(dataclasses.replace(given, cloud=cloud))
 
 
@@ -86,16 +86,16 @@ rules = st.builds(
     price=st.sampled_from([0.0, 0.0005, 0.1]),
     most=st.none(),
     at_once=st.builds(
-        moving.waves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
+        moving.waves_module.MoveConcurrency,
+        st.integers(1, 4),
+        st.integers(1, 2),
     ),
 )
 
 
-@hypothesis.settings(deadline=None, max_examples=effort.part(300))
+@hypothesis.settings(deadline=None, max_examples=effort.count_to_try(300))
 @hypothesis.given(clouds(), rules)
-def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
-    given, rules
-):
+def test_a_completed_plan_respects_all_bounds_and_needs_no_other(given, rules):
     plan = planner.plan(given, 0.0, rules)
     # Room for each in its turn is checked while they move.
     later = carried_out(given, plan)
@@ -103,9 +103,9 @@ def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
     assert planner.plan(later, 0.0, rules).plan.moves == ()
 
 
-@hypothesis.settings(deadline=None, max_examples=effort.part(300))
+@hypothesis.settings(deadline=None, max_examples=effort.count_to_try(300))
 @hypothesis.given(clouds(), rules)
-def test_levels_only_grow_from_the_lowest_up(given, rules):
+def test_moves_raise_levels_from_the_lowest_upwards(given, rules):
     plan = planner.plan(given, 0.0, rules)
     before, after = levels(given), levels(carried_out(given, plan))
     if not plan.plan.moves:
@@ -124,7 +124,7 @@ def test_levels_only_grow_from_the_lowest_up(given, rules):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(clouds(), st.integers(1, 3))
-def test_no_more_move_than_may_and_none_that_is_hardly_known(given, most):
+def test_moves_stay_within_the_limit_and_skip_unknown_servers(given, most):
     plan = planner.plan(given, 0.0, planner.TenantRules(most=most))
     assert len(plan.plan.moves) <= most
     for each in plan.plan.moves:
@@ -134,7 +134,7 @@ def test_no_more_move_than_may_and_none_that_is_hardly_known(given, most):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(clouds(), rules, st.randoms(use_true_random=False))
-def test_a_plan_does_not_depend_on_how_things_are_listed(
+def test_a_plan_does_not_depend_on_the_sequence_of_its_inputs(
     given, rules, chance: random.Random
 ):
     servers = list(given.cloud.running)

@@ -33,7 +33,7 @@ def given(seed):
 
 @pytest.mark.repeated
 @pytest.mark.parametrize('part', range(20))
-def test_moves_are_needed_and_better_and_end(part):
+def test_all_planned_moves_are_needed_and_improve_the_cloud(part):
     rules = planner.TenantRules(most=None)
     for seed in range(part * 50, part * 50 + 50):
         made = given(seed)

@@ -23,7 +23,7 @@ S, C = model.MoveState, model.PlanCause
         (S.SKIPPED, C.ELSEWHERE, False),
     ],
 )
-def test_a_move_is_in_vain_once_another_leaves_its_server(
+def test_a_move_is_vain_after_another_move_of_the_host_failed(
     state, cause, is_in_vain
 ):
     first = small_plan.move('s1', 'h1', state, cause)
@@ -38,7 +38,7 @@ def test_a_move_is_in_vain_once_another_leaves_its_server(
     assert not goal.is_in_vain(plan, other)
 
 
-def test_a_move_off_a_host_that_stays_in_use_is_never_in_vain():
+def test_a_move_from_a_host_that_stays_in_use_is_never_vain():
     first = small_plan.move('s1', 'h1', S.FAILED, C.REFUSED)
     second = small_plan.move('s2', 'h1')
     plan = small_plan.plan(model.Goal.CONSOLIDATE, [first, second])

@@ -56,7 +56,7 @@ def test_servers_whose_moves_failed_stay_on_their_host():
     assert empty.EmptyHostGoal.kept(plan) == {'s1', 's2'}
 
 
-def test_no_host_is_emptied_that_no_operator_named():
+def test_only_hosts_named_by_an_operator_are_emptied():
     assert empty.EmptyHostGoal().drafts(None) == ()
 
 
@@ -125,7 +125,7 @@ def test_a_plan_names_staying_servers_and_reasons(crowded):
     assert crowded.plan() == plan
 
 
-def test_a_host_that_is_half_empty_stays_closed_until_it_is_let_go(crowded):
+def test_a_partly_emptied_host_stays_disabled_until_released(crowded):
     uuid = crowded.moving.empty('h1').uuid
     plan = crowded.go(6)
     assert (plan.uuid, plan.state, plan.cause) == (
@@ -150,7 +150,7 @@ def test_a_host_that_is_half_empty_stays_closed_until_it_is_let_go(crowded):
     assert asked in crowded.at()
 
 
-def test_names_of_many_that_stay_find_room_in_every_database(crowded):
+def test_many_staying_servers_fit_into_the_database_column(crowded):
     for n in range(90):
         uuid = crowded.lies(f'kept{n}', 'h1', 1, locked=True)
         crowded.fake.servers[uuid]['name'] = '\N{OX}' * 255
@@ -163,7 +163,7 @@ def test_names_of_many_that_stay_find_room_in_every_database(crowded):
     assert len(plan.text.encode()) < 2**16
 
 
-def test_a_host_that_gets_empty_at_last_is_disabled(crowded):
+def test_a_host_that_becomes_empty_later_is_disabled(crowded):
     uuid = crowded.moving.empty('h1').uuid
     crowded.go(6)
     for server in crowded.servers[1:3]:
@@ -175,7 +175,7 @@ def test_a_host_that_gets_empty_at_last_is_disabled(crowded):
     assert crowded.service_of('h1')['status'] == 'disabled'
 
 
-def test_a_move_that_fails_leaves_its_host_half_empty(crowded):
+def test_a_failed_move_leaves_its_host_partly_emptied(crowded):
     for server in crowded.servers[1:3]:
         crowded.fake.remove(server)
     crowded.lies('small2', 'h1', 1)
@@ -191,7 +191,7 @@ def test_a_move_that_fails_leaves_its_host_half_empty(crowded):
     assert crowded.servers[0] in plan.text
 
 
-def test_a_host_is_emptied_once_more_in_place_of_the_plan_that_did_half(
+def test_a_new_plan_replaces_the_plan_that_emptied_a_host_partly(
     crowded,
 ):
     first = crowded.moving.empty('h1').uuid
@@ -204,7 +204,7 @@ def test_a_host_is_emptied_once_more_in_place_of_the_plan_that_did_half(
     assert (ended.state, ended.cause) == (S.STOPPED, C.REPLACED)
 
 
-def test_nothing_that_can_move_is_refused_with_reasons(crowded):
+def test_emptying_a_host_without_movable_servers_is_refused(crowded):
     crowded.fake.remove(crowded.servers[0])
     look(crowded)
     with pytest.raises(exception.IllegalStep) as refused:

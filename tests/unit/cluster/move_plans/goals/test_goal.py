@@ -23,7 +23,7 @@ from nova_fairness.planners.consolidation import rules
 from nova_fairness.planners.consolidation import waves
 from nova_fairness.planners.tenants import planner as tenants_planner
 
-AT_ONCE = waves.AtOnce(10, 11)
+AT_ONCE = waves.MoveConcurrency(10, 11)
 BOUNDS = rules.ConsolidationRules(
     depth=displacement.Depth(tight=14),
     at_once=AT_ONCE,
@@ -96,7 +96,7 @@ def test_a_goal_has_the_bounds_that_operators_chose(made):
         ('empty', True, True),
     ],
 )
-def test_some_goals_alone_close_hosts(name, closes, holds):
+def test_only_some_goals_disable_hosts(name, closes, holds):
     assert (model.Goal(name) in registry.CLOSING) is closes
     assert (model.Goal(name) in registry.HOLDING) is holds
 
@@ -118,18 +118,20 @@ APART = {
     list(itertools.combinations(NAMES, 2)),
     ids='-'.join,
 )
-def test_two_goals_go_together_unless_one_moves_servers_back(names):
+def test_goals_that_reverse_moves_of_each_other_are_refused(names):
     options = configured({'goals': list(names)})
     if frozenset(names) in APART:
         with pytest.raises(
             exception.ConfigurationError, match=' beside '.join(names)
         ):
-            registry.chosen(options)
+            registry.configured_goals(options)
     else:
-        found = [each.name.value for each in registry.chosen(options)]
+        found = [
+            each.name.value for each in registry.configured_goals(options)
+        ]
         assert found == list(names)
 
 
-def test_an_operator_chooses_no_goal_that_is_asked_for():
+def test_goals_on_request_cannot_be_configured():
     with pytest.raises(ValueError, match='empty'):
         configured({'goals': ['empty']})

@@ -100,7 +100,7 @@ def test_no_server_is_helped_again_before_agents_saw_its_moves(cloud):
     assert len(cloud.asked()) > count
 
 
-def test_no_server_is_helped_by_a_look_from_before_a_move_ended(cloud):
+def test_help_ignores_observations_from_before_the_last_move(cloud):
     cloud.fake.migrates_at_once = False
     helped(cloud, range(3))
     cloud.go(3)
@@ -118,7 +118,7 @@ def test_no_server_is_helped_by_a_look_from_before_a_move_ended(cloud):
     assert (plan.goal, plan.state) == (G.HELP, S.DONE)
 
 
-def test_no_host_is_judged_on_which_something_runs_that_no_agent_saw(cloud):
+def test_help_ignores_hosts_with_servers_unknown_to_agents(cloud):
     helped(cloud, range(3))
     cloud.lies('new', 'h2', 4, user='u3')
     assert cloud.go(5) is None

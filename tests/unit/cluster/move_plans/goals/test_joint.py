@@ -108,7 +108,7 @@ def test_no_other_module_knows_a_goal_by_name():
         f'import {GOALS}.rescue',
     ],
 )
-def test_a_goal_that_is_named_elsewhere_is_found(source):
+def test_the_check_finds_a_goal_named_in_another_module(source):
     assert faults(source, f'{PLACE}.outcome') != []
     assert faults(source, f'{GOALS}.balance') == []
 

@@ -13,7 +13,7 @@ S = test_plan_controller.S
 G = test_plan_controller.G
 
 
-def test_a_rate_buys_as_much_on_every_host(cloud):
+def test_market_moves_make_a_rate_buy_equally_much_on_every_host(cloud):
     test_plan_controller.drafted(cloud, market.MarketGoal())
     cloud.hosts('h1', 'h2', vcpu=16)
     pays = {'fairness:group': 'web'}
@@ -39,7 +39,7 @@ def test_a_rate_buys_as_much_on_every_host(cloud):
     assert len(cloud.world.store.plans.newest_plans()) == 1
 
 
-def test_nothing_is_traded_where_a_rule_of_a_server_group_binds(cloud):
+def test_market_moves_skip_servers_of_binding_groups(cloud):
     test_plan_controller.drafted(cloud, market.MarketGoal())
     cloud.hosts('h1', 'h2', vcpu=16)
     pays = {'fairness:group': 'web'}

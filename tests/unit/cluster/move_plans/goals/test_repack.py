@@ -12,7 +12,7 @@ S = test_plan_controller.S
 G = test_plan_controller.G
 
 
-def test_all_is_repacked_once_in_a_while(cloud):
+def test_all_servers_are_repacked_at_intervals(cloud):
     """Some of it waits on the host that is emptied."""
     test_plan_controller.drafted(cloud, repack.RepackGoal(every_s=1000.0))
     cloud.hosts('h1', 'h2', 'h3', vcpu=6)

@@ -19,7 +19,7 @@ M = test_plan_controller.M
 G = test_plan_controller.G
 
 
-def test_a_request_that_does_not_fit_is_rescued(cloud):
+def test_a_rescue_plan_makes_room_for_a_request_that_fits_nowhere(cloud):
     cloud.rules = dataclasses.replace(
         cloud.rules, goals=test_plan_controller.chosen(G.RESCUE)
     )
@@ -43,7 +43,7 @@ def test_a_request_that_does_not_fit_is_rescued(cloud):
 PLAN = small_plan.plan(G.RESCUE, subject='r1')
 
 
-def test_a_rescue_is_of_use_as_long_as_its_request_waits():
+def test_a_rescue_plan_stays_useful_while_its_request_waits():
     assert rescue.RescueGoal.is_of_use(PLAN, {'r1': None, 'r2': None})
     assert not rescue.RescueGoal.is_of_use(PLAN, {'r2': None})
 
@@ -58,7 +58,7 @@ def test_a_rescue_is_of_use_as_long_as_its_request_waits():
         ('r2', test_service.S.ACTIVE, 0),
     ],
 )
-def test_a_rescue_served_its_own_request_once_that_starts(uuid, state, count):
+def test_a_rescue_plan_succeeds_when_its_request_starts(uuid, state, count):
     request = types.SimpleNamespace(uuid=uuid, state=state)
     found = [types.SimpleNamespace(request=request)]
     assert rescue.RescueGoal.served(PLAN, found) == count
