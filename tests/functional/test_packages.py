@@ -8,6 +8,7 @@ overlay in a mount namespace of its own. There the commands of the install
 guide are run as they are written.
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -15,6 +16,9 @@ import textwrap
 import zipfile
 
 import pytest
+
+from fairness_lab.testbed.nodes import processes
+from tests.fixtures.nova_cloud import boards
 
 # Nova is downloaded and packed, which takes minutes.
 pytestmark = [
@@ -47,20 +51,31 @@ exec chroot {place}/root bash -euo pipefail -c "$1"
 """
 
 
+PLAIN = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C.UTF-8'}
+"""Environment in the copy."""
+
+
 @pytest.fixture
-def copy(packages, tmp_path):
-    """Runs a script in a copy of this machine."""
+def enters(packages, tmp_path):
+    """The beginning of commands that run a script in a copy of this machine;
+    they become the shell of the script."""
     place = tmp_path / 'machine'
     place.mkdir()
     enter = ENTER.format(place=place, packages=packages, built=BUILT)
+    return ['unshare', '--mount', 'bash', '-c', enter, 'enter']
+
+
+@pytest.fixture
+def copy(enters):
+    """Runs a script in a copy of this machine."""
 
     def run(script):
         return subprocess.run(
-            ['unshare', '--mount', 'bash', '-c', enter, 'enter', script],
+            [*enters, script],
             capture_output=True,
             text=True,
             check=False,
-            env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C.UTF-8'},
+            env=PLAIN,
         )
 
     return run
@@ -235,6 +250,83 @@ END
     assert '/project/fairness_starts/flavors/' in done.stdout, said
     assert 'templates FairnessProxy' in done.stdout, said
     assert 'nothing is left' in done.stdout, said
+
+
+SITE = """
+import os
+DEBUG = True
+ALLOWED_HOSTS = ['127.0.0.1']
+OPENSTACK_KEYSTONE_URL = os.environ.get('KEYSTONE', '')
+CACHES = {'default': {
+    'BACKEND': 'django.core.cache.backends.locmem.LocMemCache',
+    'OPTIONS': {'MAX_ENTRIES': 100000}}}
+SESSION_ENGINE = 'django.contrib.sessions.backends.cache'
+"""
+"""Settings of Debian's Horizon; it keeps sessions in itself."""
+
+STARTS = """\
+#!/bin/sh
+# Becomes the Horizon of the copy: KEYSTONE STATE PLACE.
+exec nsenter --target {pid} --mount --root \\
+    --wd=/usr/share/openstack-dashboard \\
+    env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 KEYSTONE="$1" \\
+    python3 manage.py runserver --noreload "$3"
+"""
+READY, INSTALLS_S = 'Horizon is ready', 900
+
+
+@pytest.fixture
+def horizon_of_debian(enters, tmp_path):
+    """A program that becomes Debian's Horizon with the package."""
+    [install, *_] = section('On Debian', PAGES)
+    script = f"""\
+        cd /clone
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update
+        {install} -y --no-install-recommends
+        cat >>/etc/openstack-dashboard/local_settings.py <<'END'
+{SITE}
+END
+        echo {READY}
+        exec sleep infinity
+        """
+    log, program = tmp_path / 'log', tmp_path / 'horizon'
+    with log.open('w') as out:
+        running = subprocess.Popen(
+            [*enters, script], env=PLAIN, stdout=out, stderr=out
+        )
+    try:
+        processes.wait_until(
+            lambda: READY in log.read_text() or running.poll() is not None,
+            INSTALLS_S,
+            1,
+        )
+        assert running.poll() is None, log.read_text()[-5000:]
+        program.write_text(STARTS.format(pid=running.pid))
+        program.chmod(0o755)
+        yield program
+    finally:
+        running.kill()
+        running.wait()
+
+
+# Debian's Horizon and all that it needs are downloaded.
+@pytest.mark.slow
+def test_a_browser_reads_the_pages_in_the_horizon_of_debian(horizon_of_debian):
+    tests = 'tests/integration/dashboard'
+    done = subprocess.run(
+        [
+            *(boards.PYTHON, '-m', 'pytest', '-q', '-p', 'no:cacheprovider'),
+            *(f'{tests}/test_pages.py', f'{tests}/test_launch.py'),
+        ],
+        cwd=TOP,
+        env={**os.environ, 'FAIRNESS_DASHBOARD_HORIZON': horizon_of_debian},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert int(re.search(r'^(\d+) passed', done.stdout, re.MULTILINE)[1]) >= 15
 
 
 def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):

@@ -33,6 +33,7 @@ def act_on(cloud, user, request, action):
     return cloud.users[user].ask('POST', 'compute', path, {action: None})
 
 
+@pytest.mark.each_release
 def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
     asked = filling.ask_for_servers(cloud, 'waits', REQUESTS)
     filling.await_told(cloud, asked, 'position', [*range(1, REQUESTS + 1)])
@@ -59,6 +60,7 @@ def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
     filling.await_told(cloud, asked, 'state', ['ended'] * REQUESTS)
 
 
+@pytest.mark.each_release
 def test_users_read_why_they_wait_and_cancel_it(cloud, full):
     [mine, other] = (
         filling.boot(cloud, 'alice', 'mine'),
@@ -214,6 +216,7 @@ def waits_for(cloud, server):
     return found[0] if found else {}
 
 
+@pytest.mark.each_release
 def test_a_shelved_server_waits_until_there_is_room_for_it(cloud, full):
     server = full[0]
     cloud.act(server, 'shelve')
@@ -318,6 +321,7 @@ def test_an_evacuation_goes_on_and_counts_on_both_hosts_until_it_is_over(
         cloud.delete([waits])
 
 
+@pytest.mark.each_release
 def test_servers_of_one_request_start_together(cloud, full):
     about = {
         'name': 'both',
