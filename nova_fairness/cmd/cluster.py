@@ -15,6 +15,7 @@ backend.init_backend(backend.BackendType.THREADING)
 from collections.abc import Iterator  # noqa: E402
 import contextlib  # noqa: E402
 import functools  # noqa: E402
+import os  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
 import threading  # noqa: E402
@@ -123,7 +124,12 @@ class ConductorSender(dispatcher.Sender):
 
 def _upgrade(conf: cfg.ConfigOpts) -> None:
     engine = database.open_engine(conf.fairness_cluster.database)
-    schema.upgrade_tables(engine)
+    # A new file of SQLite will hold requests of all users.
+    before = os.umask(0o077)
+    try:
+        schema.upgrade_tables(engine)
+    finally:
+        os.umask(before)
     sys.stdout.write(
         plain.lines(f'database: revision {schema.current_revision(engine)}\n')
     )

@@ -279,7 +279,7 @@ def _find_levels(
         total = nodes.total(got)
         over = np.log(total / nodes.supply)
         size = np.abs(over)
-        if size.max() < _FILLED:
+        if size.max(initial=0.0) < _FILLED:
             return level, rates
         high = np.where(over > 0, np.minimum(high, level), high)
         low = np.where(over < 0, np.maximum(low, level), low)

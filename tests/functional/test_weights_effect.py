@@ -34,7 +34,7 @@ def test_the_effect_check_passes_where_shares_take_effect(hierarchy):
     process = start_check()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, out + err
-    assert out.splitlines()[0].startswith('heavy: asked 25%, got ')
+    assert out.splitlines()[0].startswith('heavy: expected 25%, got ')
     assert out.endswith(': CPU weights work\n')
     assert not (hierarchy.top / status_effect.NAME).exists()
 

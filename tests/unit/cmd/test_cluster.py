@@ -3,6 +3,7 @@
 """What the command line of the cluster service says."""
 
 import pathlib
+import stat
 import sys
 import threading
 import types
@@ -50,6 +51,8 @@ def test_tables_are_upgraded(tmp_path, capsys):
     assert cluster.main([*given, 'upgrade']) == 0
     newest = schema.known_revisions()[0]
     assert f'revision {newest}' in capsys.readouterr().out
+    mode = (tmp_path / 'store.sqlite').stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
 
 
 def test_the_file_that_the_page_names_is_read(tmp_path, capsys, monkeypatch):

@@ -339,6 +339,22 @@ def test_a_search_goes_back_some_stages_after_much(gone, come, stays):
     assert (begin.stage == before.at.stage) is stays
 
 
+@pytest.mark.parametrize('seed', range(12))
+def test_a_search_continues_if_only_users_of_idle_nodes_changed(seed):
+    chance, search = np.random.default_rng(seed), None
+    for _ in range(4):
+        wanted = {
+            (0, 0): chance.uniform(0.5, 3),
+            (0, 1): chance.uniform(0.5, 3),
+            (1, 2): 10 ** chance.uniform(-9, 0),
+            (1, 1): 0.1,
+        }
+        known = make(METRICS['dominant share'], wanted, [1, 4])
+        steps = int(chance.integers(1, 4))
+        search = decide_foresight.search_division(known, RATIO, search, steps)
+        assert np.isfinite(search.end.log).all()
+
+
 @pytest.mark.parametrize('metric', ['dominant share', 'asset'])
 @pytest.mark.parametrize('weighs', ['users', 'cells'])
 def test_a_staying_user_is_known_by_name_when_a_node_goes(metric, weighs):
