@@ -343,8 +343,8 @@ class DesiredState:
         if not self._replaces(kept, before):
             raise exception.ReportRefused(
                 'older',
-                f'epoch {kept.epoch} of {kept.origin} is there again, after '
-                f'epoch {before.epoch} of {before.origin}',
+                f'epoch {kept.epoch} of {kept.origin} is older than epoch '
+                f'{before.epoch} of {before.origin}, which was stored before',
             )
 
     def _set_problem(self, problem: str) -> None:

@@ -115,8 +115,8 @@ class Keyring:
         """
         if not self._pair.signing_key:
             raise errors.KeysError(
-                f'the key of {self.name} cannot sign: keys of controllers '
-                'can, which nova-fairness-keys makes or rotates now'
+                f'the key of {self.name} cannot sign: make or rotate a '
+                'key of a controller with nova-fairness-keys'
             )
         return signing.sign(self._pair.signing_key, message)
 
