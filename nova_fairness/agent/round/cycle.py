@@ -186,7 +186,10 @@ class Cycle:
             enforces=self._enforces,
         )
         errors += (*self._parts.applier.problems(), *failures)
-        errors += (*self._throttle(seen, measured, decided), *self._pin(seen))
+        errors += (
+            *self._throttle(seen, measured, decided),
+            *self._apply_pinning(seen),
+        )
         return round_model.Round(
             number=self._number,
             started_s=started_s,
@@ -274,7 +277,7 @@ class Cycle:
         return _Readings(
             sample,
             self._pressure(sample, errors),
-            self._parts.applier.present([item.key for item in vms], kinds),
+            self._parts.applier.read_values([item.key for item in vms], kinds),
             exempt,
             self._best_effort(vms) - exempt,
         )
@@ -322,7 +325,7 @@ class Cycle:
             seen.exempt,
         )
 
-    def _pin(self, seen: _Readings) -> tuple[str, ...]:
+    def _apply_pinning(self, seen: _Readings) -> tuple[str, ...]:
         """Pin vCPUs to cores by the spending rates of their VMs, if
         configured.
         """

@@ -288,10 +288,10 @@ def _request_groups_by_project(
         if each.state is request_model.State.WAITING:
             own = each.group.uuid if each.group else each.uuid
             units.setdefault((each.project, own), []).append(each.uuid)
-    found: dict[str, list[tuple[str, ...]]] = {}
+    by_project: dict[str, list[tuple[str, ...]]] = {}
     for (project, _), uuids in units.items():
-        found.setdefault(project, []).append(tuple(uuids))
-    return found
+        by_project.setdefault(project, []).append(tuple(uuids))
+    return by_project
 
 
 def _waiting_uuids(snapshot: Snapshot) -> list[str]:

@@ -56,18 +56,18 @@ class Sealer:
             for key in keys
         ]
 
-    def opaque_name(self, *parts: str) -> str:
+    def pseudonym(self, *parts: str) -> str:
         """Return a name that reveals nothing about its parts without the key.
 
         Equal parts have equal names until the last key of the file changes.
         """
         # A new key comes first; the last key, and so names, change when it is
         # removed.
-        return self.opaque_names(*parts)[-1]
+        return self.pseudonyms(*parts)[-1]
 
-    def opaque_names(self, *parts: str) -> list[str]:
+    def pseudonyms(self, *parts: str) -> list[str]:
         """Return one opaque name for each key of the file; see
-        :meth:`opaque_name`.
+        :meth:`pseudonym`.
 
         A name can be verified while the file has its key.
         """

@@ -199,13 +199,13 @@ class World:
             ),
             chores=self.chores,
             limits={},
-            closing=lambda: closing(store),
+            closed_hosts=lambda: closing(store),
             falls_back=True,
-            past_end=True,
-            binds=self.binds,
-            patience=evictor.EvictionTimeouts(),
-            ends=at_end or time_limits.TimeLimitOptions(),
-            making=self.making,
+            accepts_expired=True,
+            binds_hosts=self.binds,
+            eviction_timeouts=evictor.EvictionTimeouts(),
+            time_limit_options=at_end or time_limits.TimeLimitOptions(),
+            preemption_options=self.making,
         )
 
     def chores(self, store, nova, leaves):

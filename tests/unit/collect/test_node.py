@@ -196,8 +196,7 @@ def test_an_assumed_bandwidth_is_logged(host, caplog):
         host.read()
     assert (
         'disk bandwidth: assumed from the class of each disk: sda is '
-        'rotational'
-        in caplog.text
+        'rotational' in caplog.text
     )
     assert '1000 Mbit/s assumed' in caplog.text
 

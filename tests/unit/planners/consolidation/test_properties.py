@@ -105,7 +105,7 @@ rules = st.builds(
     rules_module.ConsolidationRules,
     rule=st.sampled_from(list(weighers.RULES.values())),
     depth=st.builds(displacement.Depth, st.integers(1, 3), st.integers(1, 3)),
-    at_once=st.builds(
+    concurrency=st.builds(
         waves_module.MoveConcurrency, st.integers(1, 4), st.integers(1, 2)
     ),
     dearest_mb=st.sampled_from([None, None, 300]),
@@ -160,13 +160,13 @@ def test_simultaneous_moves_stay_within_the_limit(goal, snapshot, rules):
     plan = GOALS[goal](snapshot, rules)
     waves = collections.Counter(each.wave for each in plan.moves)
     assert sorted(waves) == list(range(1, len(waves) + 1))
-    assert max(waves.values(), default=0) <= rules.at_once.cloud
+    assert max(waves.values(), default=0) <= rules.concurrency.cloud
     ends = collections.Counter(
         (each.wave, host)
         for each in plan.moves
         for host in (each.source, each.target)
     )
-    assert max(ends.values(), default=0) <= rules.at_once.host
+    assert max(ends.values(), default=0) <= rules.concurrency.host
 
 
 @hypothesis.settings(deadline=None)

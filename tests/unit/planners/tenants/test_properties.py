@@ -85,7 +85,7 @@ rules = st.builds(
     margin=st.sampled_from([0.0, 0.02, 0.05, 0.2]),
     price=st.sampled_from([0.0, 0.0005, 0.1]),
     most=st.none(),
-    at_once=st.builds(
+    concurrency=st.builds(
         moving.waves_module.MoveConcurrency,
         st.integers(1, 4),
         st.integers(1, 2),
