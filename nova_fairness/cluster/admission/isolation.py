@@ -380,9 +380,9 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
             for uuid, hosts in snapshot.promised.items()
             if gone.isdisjoint(hosts)
         },
-        members={
+        member_hosts={
             group: tuple(host for host in hosts if host not in names)
-            for group, hosts in snapshot.members.items()
+            for group, hosts in snapshot.member_hosts.items()
         },
     )
 

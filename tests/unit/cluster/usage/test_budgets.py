@@ -134,7 +134,9 @@ def test_the_next_month_begins_at_zero(world, process):
     assert hours_left(process) == pytest.approx(0.0, abs=0.01)
 
 
-def test_a_month_pays_for_its_own_use(world, process):
+def test_a_monthly_budget_is_charged_for_use_in_that_month_only(
+    world, process
+):
     world.now = MONTH_S - HOUR_S
     process.cycle()
     start(world, process, 'r1')

@@ -241,13 +241,13 @@ def test_a_rescued_request_fits_afterwards(
         group=group,
         demand=small_cloud.demand(vcpu, 100, zone=zone),
     )
-    snapshot = dataclasses.replace(snapshot, members=members(snapshot))
+    snapshot = dataclasses.replace(snapshot, member_hosts=members(snapshot))
     plan = planner.rescue(snapshot, asked, rules)
     if plan is None:
         assert not fits(snapshot, asked)
         return
     later = small_cloud.cloud_after_moves(snapshot, plan.moves)
-    later = dataclasses.replace(later, members=members(later))
+    later = dataclasses.replace(later, member_hosts=members(later))
     assert not breaks(later, places(snapshot))
     assert fits(later, asked)
     assert rules.dearest_mb is None or plan.cost_mb <= rules.dearest_mb

@@ -59,11 +59,11 @@ def divided_cloud(given):
     got, _ = filling.fill(
         np.array([given.cpus.get(name, 0.0) for name in names]),
         np.array([names[each.host] for each in listed], np.intp),
-        np.array([each.wanted for each in wants]),
+        np.array([each.wanted_cpus for each in wants]),
         np.array([each.weight for each in wants]),
     )
     new = {
-        each.uuid: dataclasses.replace(want, got=float(one))
+        each.uuid: dataclasses.replace(want, used_cpus=float(one))
         for each, want, one in zip(listed, wants, got, strict=True)
     }
     return dataclasses.replace(given, wants={**given.wants, **new})
