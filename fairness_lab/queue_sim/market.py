@@ -41,7 +41,7 @@ _ORDER, _WHICH, _RATE = range(3)
 _DRAWN = 200
 _CHANGES = 100
 _RULES = planner.MarketRules(margin=0.0)
-"""Every better plan is carried out, as it was published."""
+"""Every better plan is carried out, as in the publication."""
 
 _NEW = 1e-6
 """Cost of moving what has no node yet: it starts where the plan says."""
@@ -162,7 +162,7 @@ MAPPINGS: Mapping[str, Callable[[Floats], list[int]]] = {
     'published search': assign_greedily,
     'best for these groups': assign_optimally,
 }
-"""Ways to choose the group of each node, by name."""
+"""Rules that choose the group of each node, by name."""
 
 OURS = 'this planner'
 
@@ -311,9 +311,11 @@ def _price_level(servers: Sequence[MarketServer], nodes: EqualNodes) -> float:
 def _migrate_servers(
     servers: Sequence[MarketServer], nodes: EqualNodes, name: str
 ) -> tuple[list[MarketServer], int]:
-    """Servers on their new nodes, and how many that had one changed it.
+    """Move the servers to the nodes that a rule chooses.
 
-    :param name: of :data:`MAPPINGS`, or :data:`OURS`.
+    :param name: rule: a key of :data:`MAPPINGS`, or :data:`OURS`.
+    :returns: the servers on their new nodes, and the number of servers that
+        moved from one node to another.
     """
     if name == OURS:
         plan = planner.plan(market_state(servers, nodes), 0.0, _RULES)

@@ -213,11 +213,13 @@ def simulate_period(
 
 
 MoveChoice = Callable[[DrawnServers, Rows, SimulatedPeriod], Rows]
-"""Where servers lie afterwards, (n,), by where they lie and what was seen."""
+"""Returns the nodes of servers after the moves, (n,), for their nodes before
+and the observations of a period.
+"""
 
 
 def no_moves(_cloud: DrawnServers, at: Rows, _seen: SimulatedPeriod) -> Rows:
-    """No moves: weights alone."""
+    """Move no server: only weights help owners."""
     return at
 
 
@@ -280,7 +282,7 @@ MOVE_CHOICES: Mapping[str, MoveChoice] = {
     'for tenants': move_for_tenants,
     'for tenants, by one round': move_for_tenants_by_last_round,
 }
-"""Ways to choose who moves, by name."""
+"""Rules that choose the servers to move, by name."""
 
 
 def run(seed: int, name: str) -> tuple[list[Floats], int]:
@@ -302,10 +304,10 @@ def run(seed: int, name: str) -> tuple[list[Floats], int]:
 
 
 def tables(seed: int, count: int = SEEDS) -> dict[str, list[Row]]:
-    """Results of the ways to choose, on average over clouds.
+    """Compare the rules of :data:`MOVE_CHOICES`, on average over clouds.
 
-    :param seed: of the first cloud.
-    :param count: of clouds.
+    :param seed: seed of the first cloud.
+    :param count: number of clouds.
     """
     rows = []
     for name in MOVE_CHOICES:

@@ -397,7 +397,7 @@ class TestInDoubt:
 
     @pytest.fixture(params=['before', 'after', 'confirmed'])
     def doubtful(self, world, request):
-        """A request of which Nova shows nothing; whether it was sent."""
+        """A request that may have been sent: Nova does not list its server."""
         server, one = world.post('r1'), world.process()
         with pytest.MonkeyPatch.context() as patched:
             if request.param != 'confirmed':

@@ -48,7 +48,7 @@ def clouds(draw):
 
 
 def divided_cloud(given):
-    """The cloud once its hosts have divided what they have."""
+    """The cloud after each host has divided its CPUs among its servers."""
     names = {each.name: n for n, each in enumerate(given.cloud.providers)}
     listed = [
         each
