@@ -167,28 +167,28 @@ class Cycle:
         self._number += 1
         started_s, wall_s = self._clock(), self._wall_clock()
         errors: list[str] = []
-        seen = self._collect(errors)
+        readings = self._collect(errors)
         used = self._parts.measurement.usage(
-            seen.sample, self._settings.decay_factor
+            readings.sample, self._settings.decay_factor
         )
         measured = decided = None
         try:
             if used is not None:
-                measured = self._measure(used, seen)
-                decided = self._decide(measured, seen)
+                measured = self._measure(used, readings)
+                decided = self._decide(measured, readings)
         except exception.PluginMisbehaved as error:
             errors.append(str(error))
         applied, tally, failures = self._application.apply(
-            seen.sample.incarnations,
-            seen.present,
+            readings.sample.incarnations,
+            readings.present,
             decided,
             self._settings,
             enforces=self._enforces,
         )
         errors += (*self._parts.applier.problems(), *failures)
         errors += (
-            *self._throttle(seen, measured, decided),
-            *self._apply_pinning(seen),
+            *self._throttle(readings, measured, decided),
+            *self._apply_pinning(readings),
         )
         return round_model.Round(
             number=self._number,
@@ -199,7 +199,7 @@ class Cycle:
             policy=self._settings.policy,
             enforced=self._enforces,
             node=self._parts.node,
-            sample=seen.sample,
+            sample=readings.sample,
             measured=measured,
             decided=decided,
             applied=applied,
@@ -210,13 +210,13 @@ class Cycle:
             paused=self.paused,
             chosen_by=self.chosen_by,
             paused_by=self.paused_by,
-            **self._control_and_vm_states(used, seen, measured, decided),
+            **self._control_and_vm_states(used, readings, measured, decided),
         )
 
     def _control_and_vm_states(
         self,
         used: usage_model.Usage | None,
-        seen: _Readings,
+        readings: _Readings,
         measured: round_model.MeasuredRound | None,
         decided: round_model.DecidedRound | None,
     ) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class Cycle:
         proof, idling = self._parts.proof, self._parts.idling
         told: dict[str, Any] = {}
         if used is not None and proof is not None:
-            told['effect'] = proof.check_interval(used, seen.present)
+            told['effect'] = proof.check_interval(used, readings.present)
         if used is not None and idling is not None:
             told['idle_since'] = idling.add(used)
         if used is not None and self._parts.lacking is not None:
@@ -306,7 +306,7 @@ class Cycle:
 
     def _throttle(
         self,
-        seen: _Readings,
+        readings: _Readings,
         measured: round_model.MeasuredRound | None,
         decided: round_model.DecidedRound | None,
     ) -> tuple[str, ...]:
@@ -318,14 +318,14 @@ class Cycle:
         if not steers or measured is None or decided is None:
             return parts.throttling.stop()
         return parts.throttling.apply(
-            seen.pressure,
+            readings.pressure,
             parts.pressure.newest,
             measured.usage,
             decided.weights[:, resources.CONTROLS.index(disk)],
-            seen.exempt,
+            readings.exempt,
         )
 
-    def _apply_pinning(self, seen: _Readings) -> tuple[str, ...]:
+    def _apply_pinning(self, readings: _Readings) -> tuple[str, ...]:
         """Pin vCPUs to cores by the spending rates of their VMs, if
         configured.
         """
@@ -339,10 +339,10 @@ class Cycle:
         )
         if not steers or not settings.pin_vcpus:
             return pinning.stop()
-        left_alone = seen.exempt | seen.best_effort
+        left_alone = readings.exempt | readings.best_effort
         vms = [
             each
-            for each in seen.sample.incarnations
+            for each in readings.sample.incarnations
             if each.key not in left_alone
         ]
         rates = self._parts.measurement.rates(
@@ -362,18 +362,18 @@ class Cycle:
             LOG.warning('%s', text)
 
     def _measure(
-        self, used: usage_model.Usage, seen: _Readings
+        self, used: usage_model.Usage, readings: _Readings
     ) -> round_model.MeasuredRound:
         return self._parts.measurement.measure(
             used,
             self._plugins.metric,
             self._settings,
             self._number,
-            seen.best_effort,
+            readings.best_effort,
         )
 
     def _decide(
-        self, measured: round_model.MeasuredRound, seen: _Readings
+        self, measured: round_model.MeasuredRound, readings: _Readings
     ) -> round_model.DecidedRound:
         now_s = self._clock()
         elapsed_s = (
@@ -382,14 +382,16 @@ class Cycle:
             else now_s - self._decided_s
         )
         ask = decision.DecisionInput(
-            present=seen.present,
-            held=self._application.own_values(seen.present),
-            exempt=seen.exempt,
+            present=readings.present,
+            held=self._application.own_values(readings.present),
+            exempt=readings.exempt,
             elapsed_s=elapsed_s,
-            pressure=seen.pressure
-            and pressure_measure.without_vms(seen.pressure, seen.best_effort),
+            pressure=readings.pressure
+            and pressure_measure.without_vms(
+                readings.pressure, readings.best_effort
+            ),
             preferences=self._parts.preferences(),
-            best_effort=seen.best_effort,
+            best_effort=readings.best_effort,
             metric=self._plugins.metric if self._uses_safety_net else None,
         )
         decided = self._parts.decision.decide(

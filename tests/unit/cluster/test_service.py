@@ -731,7 +731,7 @@ def test_requests_run_only_on_their_planned_hosts(world):
     assert {*others} == kept - {*world.hosts('late')}
 
 
-def test_servers_lie_where_they_were_planned_if_that_binds(world):
+def test_servers_run_on_the_planned_hosts_if_nova_must_use_them(world):
     for name in ('h2', 'h3'):
         world.cloud.add_host(name, 4)
     world.binds = True

@@ -421,7 +421,7 @@ def test_preemptible_servers_are_counted_for_no_project(cloud, reader):
     assert dict(running[band].amounts)['VCPU'] == 2
 
 
-def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
+def test_members_of_groups_count_on_their_hosts(cloud, reader):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1})
     cloud.groups['g'] = ['s1', 'gone']
@@ -728,7 +728,7 @@ def test_a_server_that_cannot_be_read_stays_as_it_was(cloud):
     assert not other.servers['s1'].is_settled
 
 
-def test_usages_of_a_project_that_cannot_be_read_void_no_other(cloud):
+def test_unreadable_usages_of_a_project_hide_no_others(cloud):
     cloud.add_server('s1', 'evil')
     cloud.add_server('s2', 'victim')
     cloud.build('s2', 'h1', {'VCPU': 1, 'MEMORY_MB': 1})

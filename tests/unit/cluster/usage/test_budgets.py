@@ -205,7 +205,7 @@ def test_a_refused_extension_tells_nothing_of_accounts_above(world):
     assert 'physics' not in said
 
 
-def test_a_waiting_request_is_extended_and_pays_later(world, process):
+def test_an_extended_waiting_request_is_charged_later(world, process):
     budget(world, 0.0)
     server = start(world, process, 'r1')
     process.extend(server, HOUR_S)

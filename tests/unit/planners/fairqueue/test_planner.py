@@ -369,7 +369,7 @@ def test_a_request_of_too_many_servers_for_the_cloud_is_named():
     )
 
 
-def test_servers_of_an_affine_group_lie_on_one_host():
+def test_servers_of_an_affine_group_are_on_one_host():
     hosts = [host('a', used=5), host('b'), host('c', used=6)]
     requests = [
         ask('r', 2, count=2, group=TOGETHER),
