@@ -263,7 +263,7 @@ def measure(
 def main() -> int:
     """Measure what was asked for, keep it, and say what costs more."""
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('commit', help='what to compare this checkout with')
+    parser.add_argument('commit', help='commit that is compared with this one')
     parser.add_argument('--only', nargs='+', choices=PARTS, default=PARTS)
     parser.add_argument('--times', type=int)
     parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
