@@ -29,7 +29,7 @@ database writes each at least twice.
 """
 
 _OPAQUE_DIGITS = 40
-"""Length of an opaque name in hexadecimal digits (160 bits): two names are
+"""Length of a pseudonym in hexadecimal digits (160 bits): two names are
 never equal by chance.
 """
 
@@ -66,7 +66,7 @@ class Sealer:
         return self.pseudonyms(*parts)[-1]
 
     def pseudonyms(self, *parts: str) -> list[str]:
-        """Return one opaque name for each key of the file; see
+        """Return one pseudonym for each key of the file; see
         :meth:`pseudonym`.
 
         A name can be verified while the file has its key.

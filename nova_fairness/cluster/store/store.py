@@ -108,7 +108,7 @@ class Store:
         return self._sealer.pseudonym(*parts)
 
     def pseudonyms(self, *parts: str) -> list[str]:
-        """Return one opaque name for each key; see
+        """Return one pseudonym for each key; see
         :meth:`.Sealer.pseudonyms`.
         """
         return self._sealer.pseudonyms(*parts)

@@ -384,7 +384,9 @@ def some_rounds(agent, fake_parts, count):
 def test_weights_of_rounds_enter_the_history(agent, fake_parts):
     done = some_rounds(agent, fake_parts, 3)
     (sample,) = agent._previewer._samples
-    assert sample.rates.keys() == {item.key for item in done.incarnations}
+    assert sample.use_and_want.keys() == {
+        item.key for item in done.incarnations
+    }
     (entry,) = agent._history.entries_of('a-1', done.wall_s)
     assert (entry.weights == done.decided.weights[0]).all()
 
