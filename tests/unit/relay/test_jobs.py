@@ -151,7 +151,7 @@ def test_messages_are_counted_by_their_outcome():
     sorter.process(found, delivery(_unique_id=7))
     sorter.settle(found)
     keeper = jobs.Keeper('', PLACES, stopped, FakeStore(False))
-    keeper.do(found, delivery())
+    keeper.process(found, delivery())
     with contextlib.suppress(exception.BrokerAway):
         keeper.settle(FakeLink())
     counts = jobs.count_outcomes([sorter, keeper])
