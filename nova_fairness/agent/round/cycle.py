@@ -167,29 +167,26 @@ class Cycle:
         self._number += 1
         started_s, wall_s = self._clock(), self._wall_clock()
         errors: list[str] = []
-        readings = self._collect(errors)
+        seen = self._collect(errors)
         used = self._parts.measurement.usage(
-            readings.sample, self._settings.decay_factor
+            seen.sample, self._settings.decay_factor
         )
         measured = decided = None
         try:
             if used is not None:
-                measured = self._measure(used, readings)
-                decided = self._decide(measured, readings)
+                measured = self._measure(used, seen)
+                decided = self._decide(measured, seen)
         except exception.PluginMisbehaved as error:
             errors.append(str(error))
         applied, tally, failures = self._application.apply(
-            readings.sample.incarnations,
-            readings.present,
+            seen.sample.incarnations,
+            seen.present,
             decided,
             self._settings,
             enforces=self._enforces,
         )
         errors += (*self._parts.applier.problems(), *failures)
-        errors += (
-            *self._throttle(readings, measured, decided),
-            *self._apply_pinning(readings),
-        )
+        errors += self._throttle(seen, measured, decided) + self._pin_vms(seen)
         return round_model.Round(
             number=self._number,
             started_s=started_s,
@@ -199,7 +196,7 @@ class Cycle:
             policy=self._settings.policy,
             enforced=self._enforces,
             node=self._parts.node,
-            sample=readings.sample,
+            sample=seen.sample,
             measured=measured,
             decided=decided,
             applied=applied,
@@ -210,7 +207,7 @@ class Cycle:
             paused=self.paused,
             chosen_by=self.chosen_by,
             paused_by=self.paused_by,
-            **self._control_and_vm_states(used, readings, measured, decided),
+            **self._control_and_vm_states(used, seen, measured, decided),
         )
 
     def _control_and_vm_states(
@@ -325,7 +322,7 @@ class Cycle:
             readings.exempt,
         )
 
-    def _apply_pinning(self, readings: _Readings) -> tuple[str, ...]:
+    def _pin_vms(self, readings: _Readings) -> tuple[str, ...]:
         """Pin vCPUs to cores by the spending rates of their VMs, if
         configured.
         """

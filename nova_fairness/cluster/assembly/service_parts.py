@@ -112,9 +112,8 @@ def build_collaborators(
         room, nova, chosen.limits, accounts.present, chosen.closed_hosts
     )
     reader.falls_back = chosen.falls_back
-    leaves = evictions.build_evictor(
-        chosen.eviction_timeouts, store, nova, room, cloud, now
-    )
+    timeouts = chosen.eviction_timeouts
+    leaves = evictions.build_evictor(timeouts, store, nova, room, cloud, now)
     accepted = tokens.TokenValidator(
         cloud.keystone, accept_expired=chosen.accepts_expired
     )
@@ -135,9 +134,7 @@ def build_collaborators(
         ),
         nova=nova,
         ends=time_limits.TimeLimits(
-            leaves,
-            chosen.time_limit_options,
-            chosen.eviction_timeouts.notice_s,
+            leaves, chosen.time_limit_options, timeouts.notice_s
         ),
         chores=chosen.chores(store, nova, leaves),
         leaving=leaves,
