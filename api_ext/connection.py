@@ -31,7 +31,9 @@ LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 
 
-class _Process(Generic[T]):
+class _ProcessEntry(Generic[T]):
+    """The lock and the object of one process."""
+
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.made: T | None = None
@@ -51,7 +53,7 @@ class PerProcess(Generic[T]):
     ) -> None:
         self._make = make
         self._process_id = process_id
-        self._processes: dict[int, _Process[T]] = {}
+        self._entries: dict[int, _ProcessEntry[T]] = {}
 
     def __call__(self) -> T:
         """Return the object of this process, and create it on the first call.
@@ -62,13 +64,13 @@ class PerProcess(Generic[T]):
         # Each process has its own lock: a lock that is held during a fork
         # would stay locked in the child. The object of a parent is kept,
         # because closing it here would close it there.
-        process = self._processes.setdefault(self._process_id(), _Process())
-        with process.lock:
-            if process.made is None:
-                process.made = self._made()
-            return process.made
+        entry = self._entries.setdefault(self._process_id(), _ProcessEntry())
+        with entry.lock:
+            if entry.made is None:
+                entry.made = self._create()
+            return entry.made
 
-    def _made(self) -> T:
+    def _create(self) -> T:
         try:
             return self._make()
         except Exception as error:  # drivers raise what they like

@@ -2,7 +2,7 @@
 
 """Costs of rounds, exchange and simulator beside those of another commit.
 
-Makes a tree of that commit with an environment of its own. Scripts of this
+Makes a checkout of that commit with an environment of its own. Scripts of this
 folder run there and here by turns, each with its own tree's code. Rounds, and
 agents, share a node and its guests. Run as root, alone on the machine::
 
@@ -46,7 +46,7 @@ Figures = dict[str, float]
 
 
 @dataclasses.dataclass(frozen=True)
-class Tree:
+class Checkout:
     """A checkout and the interpreter that has its packages."""
 
     root: pathlib.Path
@@ -55,56 +55,56 @@ class Tree:
     @property
     def commit(self) -> str:
         """Which commit it is of, and whether something was changed since."""
-        return _print_command_error(
+        return _output_of(
             *('git', '-C', str(self.root), 'describe', '--always', '--dirty'),
             *('--abbrev=40', '--exclude=*'),
         )
 
-    def command(self, name: str) -> list[str]:
-        """Words that run a benchmark; older trees have no folders."""
+    def benchmark_command(self, name: str) -> list[str]:
+        """Words that run a benchmark; older checkouts have no folders."""
         (path,) = self.root.glob(f'benchmarks/**/{name}.py')
         return ['env', f'PYTHONPATH={self.root}', self.python, str(path)]
 
-    def script(self, name: str, *arguments: str) -> str:
-        """Run a benchmark of this tree and return its output."""
+    def run_benchmark(self, name: str, *arguments: str) -> str:
+        """Run a benchmark of this checkout and return its output."""
         one_thread = dict.fromkeys(
             ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'), '1'
         )
-        return _print_command_error(
-            *self.command(name), *arguments, env={**os.environ, **one_thread}
+        return _output_of(
+            *self.benchmark_command(name),
+            *arguments,
+            env={**os.environ, **one_thread},
         )
 
 
-def _print_command_error(
-    *command: str, env: dict[str, str] | None = None
-) -> str:
+def _output_of(*command: str, env: dict[str, str] | None = None) -> str:
     return subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, env=env
     ).stdout.strip()
 
 
 @contextlib.contextmanager
-def tree_of(commit: str) -> Iterator[Tree]:
-    """A tree of a commit; it sees the packages that this program sees."""
+def checkout_of(commit: str) -> Iterator[Checkout]:
+    """A checkout of a commit; it sees the packages that this program sees."""
     with tempfile.TemporaryDirectory(dir='/var/tmp') as directory:
         root = pathlib.Path(directory, 'tree')
         git = ('git', '-C', str(ROOT), 'worktree')
-        _print_command_error(*git, 'add', '--detach', str(root), commit)
+        _output_of(*git, 'add', '--detach', str(root), commit)
         try:
-            yield Tree(root, _environment(root))
+            yield Checkout(root, _environment(root))
         finally:
-            _print_command_error(*git, 'remove', '--force', str(root))
+            _output_of(*git, 'remove', '--force', str(root))
 
 
 def _environment(root: pathlib.Path) -> str:
-    _print_command_error(
+    _output_of(
         sys.executable, '-m', 'venv', '--without-pip', str(root / '.venv')
     )
     python = str(root / '.venv/bin/python')
     seen = [path for path in sys.path if path.endswith('-packages')]
     (own,) = (root / '.venv').glob('lib/python*/site-packages')
     (own / 'seen.pth').write_text('\n'.join(seen))
-    _print_command_error(
+    _output_of(
         *(sys.executable, '-m', 'pip', '--python', python, 'install', '-q'),
         *('--no-deps', '-e', str(root)),
         env={**os.environ, 'PBR_VERSION': '0.0.1.dev0'},
@@ -112,23 +112,25 @@ def _environment(root: pathlib.Path) -> str:
     return python
 
 
-def cost_of_simulator(tree: Tree) -> Figures:
+def cost_of_simulator(checkout: Checkout) -> Figures:
     """Cost of a simulation."""
     found = {}
     for nodes, policy in SIMULATED:
-        row = json.loads(tree.script('simulator', '--one', str(nodes), policy))
+        row = json.loads(
+            checkout.run_benchmark('simulator', '--one', str(nodes), policy)
+        )
         for name in ('simulate_cpu_s', 'peak_mib'):
             found[f'{policy} {nodes} {name}'] = row[name]
     return found
 
 
-def cost_of_mesh(tree: Tree) -> Figures:
+def cost_of_mesh(checkout: Checkout) -> Figures:
     """Cost of a round for nodes that exchange their reports.
 
     Memory is not measured: many nodes share a process here, unlike agents.
     """
     with tempfile.NamedTemporaryFile() as file:
-        tree.script('mesh', *MESH, '--out', file.name)
+        checkout.run_benchmark('mesh', *MESH, '--out', file.name)
         rows = json.loads(pathlib.Path(file.name).read_text())['rows']
     return {
         f'{row["kind"]} cpu_ms_per_node_round': row['cpu_ms_per_node_round']
@@ -156,39 +158,41 @@ def memory_of_agent(agent: dict[str, float]) -> Figures:
 
 @contextlib.contextmanager
 def measure_trees_in_turn(
-    measured: Callable[[Tree], Figures],
-) -> Iterator[Callable[[Tree], Figures]]:
+    measured: Callable[[Checkout], Figures],
+) -> Iterator[Callable[[Checkout], Figures]]:
     """Measurement that needs nothing in common."""
     yield measured
 
 
 @contextlib.contextmanager
-def rounds_on_one_node() -> Iterator[Callable[[Tree], Figures]]:
-    """Rounds of all trees with the same guests."""
+def rounds_on_one_node() -> Iterator[Callable[[Checkout], Figures]]:
+    """Rounds of all checkouts with the same guests."""
     with node_cycle.one_node() as (node, where):
         node_cycle.start_guests(node, 0, VMS, where)
-        yield lambda tree: cost_of_rounds(
+        yield lambda checkout: cost_of_rounds(
             node_cycle.run_inner_half(
                 node,
                 *('--vms', str(VMS), '--rounds', str(ROUNDS)),
-                command=tree.command('node_cycle_rounds'),
+                command=checkout.benchmark_command('node_cycle_rounds'),
             )['rows']
         )
 
 
 @contextlib.contextmanager
-def agents_on_one_node() -> Iterator[Callable[[Tree], Figures]]:
-    """Agents of all trees with the same guests."""
+def agents_on_one_node() -> Iterator[Callable[[Checkout], Figures]]:
+    """Agents of all checkouts with the same guests."""
     with node_cycle.one_node() as (node, where):
         node_cycle.start_guests(node, 0, VMS, where)
-        yield lambda tree: memory_of_agent(
-            node_cycle.agent_cost(node, WINDOW_S, where, python=tree.python)
+        yield lambda checkout: memory_of_agent(
+            node_cycle.agent_cost(
+                node, WINDOW_S, where, python=checkout.python
+            )
         )
 
 
 PARTS: dict[
     str, Callable[[], contextlib.AbstractContextManager[
-        Callable[[Tree], Figures]]]
+        Callable[[Checkout], Figures]]]
 ] = {
     'simulator': lambda: measure_trees_in_turn(cost_of_simulator),
     'mesh': lambda: measure_trees_in_turn(cost_of_mesh),
@@ -232,15 +236,15 @@ def compare_figures(
 
 
 def measure(
-    part: str, then: Tree, here: Tree, times: int
+    part: str, then: Checkout, here: Checkout, times: int
 ) -> dict[str, object]:
     """Run one part so many times at both commits, in turn."""
     runs = []
     with PARTS[part]() as measured:
         for turn in range(times):
             # Each is the first in every second turn.
-            trees = (then, here) if turn % 2 else (here, then)
-            found = {tree: measured(tree) for tree in trees}
+            checkouts = (then, here) if turn % 2 else (here, then)
+            found = {checkout: measured(checkout) for checkout in checkouts}
             runs.append((found[then], found[here]))
             print(part, json.dumps(runs[-1]), flush=True)
     return {
@@ -259,14 +263,14 @@ def measure(
 def main() -> int:
     """Measure what was asked for, keep it, and say what costs more."""
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('commit', help='what to compare this tree with')
+    parser.add_argument('commit', help='commit that is compared with this one')
     parser.add_argument('--only', nargs='+', choices=PARTS, default=PARTS)
     parser.add_argument('--times', type=int)
     parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
     options = parser.parse_args()
     known = json.loads(options.out.read_text()) if options.out.exists() else {}
-    here, worse = Tree(ROOT, sys.executable), False
-    with tree_of(options.commit) as then:
+    here, worse = Checkout(ROOT, sys.executable), False
+    with checkout_of(options.commit) as then:
         for part in options.only:
             times = options.times or TIMES[part]
             known[part] = measure(part, then, here, times)

@@ -25,7 +25,7 @@ class StatusView(pages.FairnessView):
 
     template_name = 'fairness/board.html'
     page_title = gettext_lazy('Status of Fair Sharing')
-    orders: ClassVar[pages.Orders] = {
+    actions: ClassVar[pages.Actions] = {
         'pause': lambda api, form: api.act_on_host(form['host'], 'pause'),
         'resume': lambda api, form: api.act_on_host(form['host'], 'resume'),
     }
@@ -38,7 +38,7 @@ class StatusView(pages.FairnessView):
         listed, more = hosts.content or ([], '')
         known = self.directory.with_names(status.content or {})
         return {
-            'trouble': status.trouble,
+            'problem': status.problem,
             'status': known,
             'seen': parts.parse_time(known.get('seen_at')),
             'since': parts.parse_time(known.get('leads_since')),
@@ -59,7 +59,7 @@ class StatusView(pages.FairnessView):
                 for each in known.get('shares', ())
             ],
             'hosts': [each.to_dict() for each in listed],
-            'hosts_trouble': hosts.trouble,
+            'hosts_problem': hosts.problem,
             'more': more,
         }
 

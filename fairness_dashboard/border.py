@@ -47,7 +47,7 @@ class BorderView(pages.FairnessView):
 
     template_name = 'fairness/border.html'
     page_title = gettext_lazy('Border between Batch and Cloud')
-    orders: ClassVar[pages.Orders] = {
+    actions: ClassVar[pages.Actions] = {
         'move': lambda api, form: _act(api, form, 'move'),
         'cancel': lambda api, form: _act(api, form, 'cancel'),
     }
@@ -68,7 +68,7 @@ class BorderView(pages.FairnessView):
         )
         known = self.directory.with_names(border.content or {})
         return {
-            'trouble': border.trouble,
+            'problem': border.problem,
             'seen': parts.parse_time(known.get('seen_at')),
             'border': known,
             'states': _state_counts(known.get('states') or {}),
@@ -77,11 +77,11 @@ class BorderView(pages.FairnessView):
                 _host_row(self.directory.with_names(each.to_dict()))
                 for each in listed
             ],
-            'hosts_trouble': hosts.trouble if border.content else '',
+            'hosts_problem': hosts.problem if border.content else '',
             'more': more,
             'shown': shown.content
             and _host_details(shown.content, self.directory),
-            'shown_trouble': shown.trouble,
+            'shown_problem': shown.problem,
         }
 
 
@@ -165,20 +165,24 @@ def _host_details(
     ]
     return {
         **_host_row(names.with_names(host)),
-        'work': _with_times(work, 'gone_at'),
-        'history': _with_times(
+        'work': _add_time_texts(work, 'gone_at'),
+        'history': _add_time_texts(
             map(names.with_names, host.get('history') or ()), 'at'
         ),
     }
 
 
-def _with_times(
-    items: Iterable[Mapping[str, Any]], key: str
+def _add_time_texts(
+    items: Iterable[Mapping[str, Any]], time_key: str
 ) -> list[dict[str, Any]]:
+    """Add the parsed time of each entry, and its number of cores as a text.
+
+    :param time_key: key of the time in an entry.
+    """
     return [
         {
             **each,
-            'when': parts.parse_time(each.get(key)),
+            'when': parts.parse_time(each.get(time_key)),
             'cores_text': parts.format_number(each.get('cores')),
         }
         for each in items

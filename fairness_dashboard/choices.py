@@ -25,7 +25,7 @@ class ChoicesView(pages.FairnessView):
 
     template_name = 'fairness/choices.html'
     page_title = gettext_lazy('Metric and Policy')
-    orders: ClassVar[pages.Orders] = {
+    actions: ClassVar[pages.Actions] = {
         'set-metric': lambda api, form: api.act_on_host(
             'all', 'set-metric', {'name': form['name']}
         ),
@@ -46,7 +46,7 @@ class ChoicesView(pages.FairnessView):
             else parts.PagePart()
         )
         return {
-            'trouble': plugins.trouble,
+            'problem': plugins.problem,
             'kinds': [
                 {
                     'title': title,
@@ -71,7 +71,7 @@ class ChoicesView(pages.FairnessView):
                 }
                 for each in (preview.content or {}).get('metrics') or ()
             ],
-            'preview_trouble': preview.trouble,
+            'preview_problem': preview.problem,
         }
 
 

@@ -67,7 +67,7 @@ class EvictionsView(pages.FairnessView):
             for request, each in leaving[:LEAVING]
         ]
         return {
-            'trouble': now.trouble,
+            'problem': now.problem,
             'leaving': rows,
             'is_cut': len(leaving) > LEAVING,
             'most': LEAVING,
@@ -75,7 +75,7 @@ class EvictionsView(pages.FairnessView):
                 _preemption_row(each.to_dict(), self.directory)
                 for each in listed
             ],
-            'past_trouble': past.trouble,
+            'past_problem': past.problem,
             'more': more,
         }
 
@@ -108,7 +108,7 @@ class EvictionsView(pages.FairnessView):
             'project_id': request.project_id,
             'at': parts.parse_time(leave.get('leaves_at')),
             'told': [metadata[each] for each in _TOLD if each in metadata],
-            'told_trouble': found.trouble,
+            'told_problem': found.problem,
         }
 
 

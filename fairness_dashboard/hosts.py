@@ -54,7 +54,7 @@ class HostsView(pages.FairnessView):
             'hosts': [self._host_row(each.to_dict()) for each in listed],
             'host': name,
             'more': more,
-            'trouble': found.trouble,
+            'problem': found.problem,
         }
 
     def _host_row(self, host: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class HostsView(pages.FairnessView):
             'users': _user_rows(
                 forecast, str(preview.get('entity')), self.directory
             ),
-            'trouble': found.trouble or forecast.get('problem'),
+            'problem': found.problem or forecast.get('problem'),
         }
 
 

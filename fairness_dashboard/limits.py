@@ -11,7 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from fairness_dashboard import share_orders
+from fairness_dashboard import share_changes
 
 _HOUR_S = 3600.0
 _AMOUNT = re.compile(r'([A-Z0-9_]{1,255})=(\d{1,16})', re.ASCII)
@@ -145,11 +145,11 @@ def _preview_limits(api: Any, form: Mapping[str, str]) -> str:
     found = api.set_limits(
         form['account'], dry_run=True, **_changed_limits(form)
     )
-    return share_orders.describe_preview(found['dry_run'])
+    return share_changes.describe_preview(found['dry_run'])
 
 
-ORDERS: Mapping[str, Callable[[Any, Mapping[str, str]], Any]] = {
-    **share_orders.ORDERS,
+ACTIONS: Mapping[str, Callable[[Any, Mapping[str, str]], Any]] = {
+    **share_changes.ACTIONS,
     'set-limits': _set_limits,
     'preview-limits': _preview_limits,
 }

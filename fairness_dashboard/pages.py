@@ -20,7 +20,7 @@ from fairness_dashboard import connection
 from fairness_dashboard import directory
 from fairness_dashboard import parts
 
-Orders = Mapping[str, Callable[[Any, Any], Any]]
+Actions = Mapping[str, Callable[[Any, Any], Any]]
 """Calls by the name of the button; they get the interface and the form. A text
 that one gives is shown."""
 
@@ -62,10 +62,10 @@ class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
     """A page.
 
     Subclasses define ``template_name``, ``page_title``, the values of the
-    template (:meth:`content`) and the actions of its forms (:attr:`orders`).
+    template (:meth:`content`) and the actions of its forms (:attr:`actions`).
     """
 
-    orders: ClassVar[Orders] = {}
+    actions: ClassVar[Actions] = {}
 
     @abc.abstractmethod
     def content(self, **names: str) -> dict[str, Any]:
@@ -96,11 +96,11 @@ class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
     def post(self, request: Any, *args: Any, **names: str) -> Any:
         """Execute the action of a form, and show its result."""
         form = {**request.POST.dict(), **names}
-        order = self.orders.get(form.get('order', ''))
-        if order is None:
+        action = self.actions.get(form.get('order', ''))
+        if action is None:
             messages.error(request, _('There is no such action.'))
         else:
-            self._execute(lambda: order(self.api, form))
+            self._execute(lambda: action(self.api, form))
         return shortcuts.redirect(request.get_full_path())
 
     def _execute(self, call: Callable[[], Any]) -> None:
@@ -112,8 +112,8 @@ class FairnessView(views.HorizonTemplateView, abc.ABC):  # type: ignore[misc]
         if found.status == parts.FORBIDDEN:
             words = _('Your roles do not allow you to do this.')
             messages.error(self.request, words)
-        elif found.trouble:
-            messages.error(self.request, found.trouble)
+        elif found.problem:
+            messages.error(self.request, found.problem)
         else:
             told = found.content
             is_text = isinstance(told, str)

@@ -52,11 +52,12 @@ RESOURCES: Mapping[str, Any] = {
 class PagePart:
     """Content of a part, or the cause why it is missing.
 
+    :ivar problem: cause why the content is missing; empty if it is there.
     :ivar status: HTTP status of a refusal; 0 without an answer.
     """
 
     content: Any = None
-    trouble: str = ''
+    problem: str = ''
     status: int = 200
 
 

@@ -41,7 +41,7 @@ class PlansView(pages.FairnessView):
                 for each in listed
             ],
             'more': more,
-            'trouble': found.trouble,
+            'problem': found.problem,
         }
 
 
@@ -50,7 +50,7 @@ class PlanView(pages.FairnessView):
 
     template_name = 'fairness/plan.html'
     page_title = gettext_lazy('Migration Plan')
-    orders: ClassVar[pages.Orders] = {
+    actions: ClassVar[pages.Actions] = {
         'approve': lambda api, form: api.approve_plan(form['uuid']),
         'stop': lambda api, form: api.stop_plan(form['uuid']),
     }
@@ -86,7 +86,7 @@ class PlanView(pages.FairnessView):
             ],
             'can_approve': plan.get('state') == 'proposed',
             'can_stop': plan.get('state') in _OPEN,
-            'trouble': found.trouble,
+            'problem': found.problem,
         }
 
 

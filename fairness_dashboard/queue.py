@@ -26,7 +26,7 @@ class QueueView(pages.FairnessView):
 
     template_name = 'fairness/queue.html'
     page_title = gettext_lazy('Queue')
-    orders: ClassVar[pages.Orders] = {
+    actions: ClassVar[pages.Actions] = {
         'first': lambda api, form: api.put_request_first(form['uuid']),
         'unfirst': lambda api, form: api.put_request_back(form['uuid']),
         'hold': lambda api, form: api.hold_request(
@@ -56,7 +56,7 @@ class QueueView(pages.FairnessView):
                 for each in listed
             ],
             'more': more,
-            'trouble': found.trouble,
+            'problem': found.problem,
         }
 
     def _listed(self, **query: Any) -> Any:

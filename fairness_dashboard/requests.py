@@ -48,7 +48,7 @@ class RequestsView(pages.FairnessView):
 
     template_name = 'fairness/requests.html'
     page_title = gettext_lazy('My Requests')
-    orders: ClassVar[pages.Orders] = {
+    actions: ClassVar[pages.Actions] = {
         'cancel': lambda api, form: api.cancel_request(form['uuid']),
     }
 
@@ -67,7 +67,7 @@ class RequestsView(pages.FairnessView):
             ],
             'more': more,
             'is_all': is_all,
-            'trouble': found.trouble,
+            'problem': found.problem,
         }
 
     def _listed(self, **query: Any) -> Any:
@@ -79,7 +79,7 @@ class RequestView(pages.FairnessView):
 
     template_name = 'fairness/request.html'
     page_title = gettext_lazy('Request')
-    orders: ClassVar[pages.Orders] = {
+    actions: ClassVar[pages.Actions] = {
         'cancel': lambda api, form: api.cancel_request(form['uuid']),
         'hold': lambda api, form: api.hold_request(form['uuid']),
         'unhold': lambda api, form: api.unhold_request(form['uuid']),
@@ -96,7 +96,7 @@ class RequestView(pages.FairnessView):
         known = found.content and request_row(found.content, self.directory)
         return {
             'asked_for': known,
-            'trouble': found.trouble,
+            'problem': found.problem,
             'events': [
                 {
                     **self.directory.with_names(each),

@@ -55,7 +55,7 @@ class ServersView(pages.FairnessView):
             self._server_row(each, requests.get(each.id, {}))
             for each in listed[:SERVERS]
         ]
-        return {'servers': rows, 'more': more, 'trouble': found.trouble}
+        return {'servers': rows, 'more': more, 'problem': found.problem}
 
     def _server_row(
         self, server: Any, request: Mapping[str, Any]
@@ -71,7 +71,7 @@ class ServersView(pages.FairnessView):
             'status': server.status,
             'summary': summary,
             'advice': advice,
-            'trouble': found.trouble,
+            'problem': found.problem,
             'resources': _resource_rows(known),
             'weights': _weight_rows(known),
             'request': self.directory.with_names(request),

@@ -105,7 +105,7 @@ class ShareView(pages.FairnessView):
 
     template_name = 'fairness/share.html'
     page_title = gettext_lazy('My Share')
-    orders: ClassVar[pages.Orders] = limits.ORDERS
+    actions: ClassVar[pages.Actions] = limits.ACTIONS
 
     def content(self, **names: str) -> dict[str, Any]:
         """Return the share tree and the limits."""
@@ -116,11 +116,11 @@ class ShareView(pages.FairnessView):
             'accounts': account_rows(
                 shares.content or (), self._title, limited
             ),
-            'trouble': shares.trouble,
+            'problem': shares.problem,
             'budgets': limit_rows(limited, self._title),
-            'budgets_trouble': found.trouble,
+            'budgets_problem': found.problem,
             'is_edited': self._manages(),
-            'has_limits': not found.trouble,
+            'has_limits': not found.problem,
             # Its own share is set above it.
             'fixed': str(self.request.user.project_id),
         }

@@ -38,7 +38,7 @@ class CapacityView(pages.FairnessView):
         capacity = parts.read(self.api.get_capacity)
         known = capacity.content or {}
         return {
-            'trouble': capacity.trouble,
+            'problem': capacity.problem,
             'capacity': known,
             'seen': parts.parse_time(known.get('seen_at')),
             'flavors': [*_flavor_rows(self.api, known)],
@@ -63,9 +63,9 @@ class FlavorCapacityView(views.View):  # type: ignore[misc]  # no types
         """Return for each flavor whether a server starts now."""
         api = connection.fairness_client(request)
         capacity = parts.read(api.get_capacity)
-        if capacity.trouble:
+        if capacity.problem:
             return http.JsonResponse(
-                {'trouble': capacity.trouble},
+                {'problem': capacity.problem},
                 status=capacity.status or parts.AWAY,
             )
         flavors = [

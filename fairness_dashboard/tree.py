@@ -30,7 +30,7 @@ class TreeView(pages.FairnessView):
 
     template_name = 'fairness/tree.html'
     page_title = gettext_lazy('Share Tree')
-    orders: ClassVar[pages.Orders] = limits.ORDERS
+    actions: ClassVar[pages.Actions] = limits.ACTIONS
 
     def content(self, **names: str) -> dict[str, Any]:
         """Return a page of accounts."""
@@ -50,10 +50,10 @@ class TreeView(pages.FairnessView):
                 self.directory.account,
                 limited.content or (),
             ),
-            'has_limits': not limited.trouble,
-            'limits_trouble': limited.trouble,
+            'has_limits': not limited.problem,
+            'limits_problem': limited.problem,
             'more': more,
-            'trouble': found.trouble,
+            'problem': found.problem,
         }
 
 

@@ -74,7 +74,7 @@ class WriteRefused(ApplyError):
     """The kernel or the operating system refused one write."""
 
 
-class GuestNotWritten(ApplyError):
+class GuestFileNotWritten(ApplyError):
     """A guest's agent did not write a file."""
 
 

@@ -52,17 +52,18 @@ _REQUESTS: parts.Schema = {
     'Requests that wait for more than free capacity are last',
 }
 
-_SPANS: parts.Schema = parts.record(
+_WAIT_PERCENTILES: parts.Schema = parts.record(
     {f'p{part}': parts.NUMBER for part in waits.PERCENTILES}
 )
 
 _WAITS: parts.Schema = {
     'requests_count': parts.COUNT,
     'before': parts.describe(
-        _SPANS, 'Percentiles of the waits without the change, seconds'
+        _WAIT_PERCENTILES,
+        'Percentiles of the waits without the change, seconds',
     ),
     'after': parts.describe(
-        _SPANS, 'Percentiles of the waits with the change, seconds'
+        _WAIT_PERCENTILES, 'Percentiles of the waits with the change, seconds'
     ),
 }
 

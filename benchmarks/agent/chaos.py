@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument(
         '--once',
         action='store_true',
-        help='each fault once, not in ten other orders too',
+        help='run each fault once, without the ten other orders',
     )
     options = parser.parse_args()
     chosen = ['-m', 'not slow'] if options.once else []

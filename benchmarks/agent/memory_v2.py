@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument('--light-rate', type=int, default=4000)
     parser.add_argument('--heavy-rate', type=int, default=20000)
     parser.add_argument(
-        '--redraw', action='store_true', help='draw what is in --out again'
+        '--redraw', action='store_true', help='draw the figures of --out again'
     )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -87,11 +87,12 @@ def shares(
 def measure_contended(
     run: traffic.TrafficFlows, flows: list[traffic.Flow], seconds: float
 ) -> tuple[list[float], int]:
-    """Measure both guests, again where they did not fill the link.
+    """Measure both guests; measure again if they did not fill the link.
 
-    A machine that is short of CPU time for the senders divides nothing.
+    Guests that do not fill the link do not compete for it. This happens if the
+    machine has too little CPU time for the senders.
 
-    :returns: Mbit/s of each, and how often it was measured.
+    :returns: Mbit/s of each guest, and the number of measurements.
     """
     found: list[list[float]] = []
     while len(found) < TRIES:

@@ -236,7 +236,10 @@ def main() -> int:
     parser.add_argument('--vms', type=int, nargs='+', default=[1, 10, 50, 100])
     parser.add_argument('--rounds', type=int, default=30)
     parser.add_argument(
-        '--window', type=float, default=120.0, help='seconds, for the agent'
+        '--window',
+        type=float,
+        default=120.0,
+        help='seconds for which the agent is measured',
     )
     options = parser.parse_args()
     result = {

@@ -514,11 +514,15 @@ def main() -> None:
     parser = recorded.parser(__doc__)
     parser.add_argument('--nodes', type=int, nargs='*', default=[1000, 5000])
     parser.add_argument(
-        '--kinds', choices=KINDS, nargs='*', default=KINDS, help='of clouds'
+        '--kinds',
+        choices=KINDS,
+        nargs='*',
+        default=KINDS,
+        help='kinds of clouds',
     )
     parser.add_argument('--small', type=int, nargs='*', default=[4, 10, 30])
     parser.add_argument('--rounds', type=int, default=60)
-    parser.add_argument('--seeds', type=int, default=3, help='how many')
+    parser.add_argument('--seeds', type=int, default=3, help='number of seeds')
     options = parser.parse_args()
     seeds = range(1, options.seeds + 1)
     found: dict[str, Any] = {'seeds': list(seeds), 'rounds': options.rounds}

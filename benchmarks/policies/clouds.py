@@ -450,18 +450,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--count', type=int, default=500, help='of each kind')
     parser.add_argument(
-        '--seed', type=int, default=12, help='of what is drawn'
+        '--count', type=int, default=500, help='clouds of each kind'
     )
     parser.add_argument(
-        '--fresh', action='store_true', help='draw with a new seed'
+        '--seed', type=int, default=12, help='seed of the random clouds'
+    )
+    parser.add_argument('--fresh', action='store_true', help='use a new seed')
+    parser.add_argument(
+        '--only', choices=list(KINDS), nargs='+', help='only these kinds'
     )
     parser.add_argument(
-        '--only', choices=list(KINDS), nargs='+', help='these kinds'
-    )
-    parser.add_argument(
-        '--remedies', type=pathlib.Path, help='of clouds in this clouds.json'
+        '--remedies',
+        type=pathlib.Path,
+        help='compute remedies of the clouds in this clouds.json',
     )
     parser.add_argument('--processes', type=int, default=2)
     options = parser.parse_args()

@@ -194,13 +194,13 @@ def main() -> None:
     parser.add_argument('--out', type=pathlib.Path, required=True)
     parser.add_argument('--count', type=int, default=100)
     parser.add_argument(
-        '--seed', type=int, default=12, help='of what is drawn'
+        '--seed', type=int, default=12, help='seed of the random clouds'
     )
+    parser.add_argument('--fresh', action='store_true', help='use a new seed')
     parser.add_argument(
-        '--fresh', action='store_true', help='draw with a new seed'
-    )
-    parser.add_argument(
-        '--worse', type=pathlib.Path, help='of clouds in this exempt.json'
+        '--worse',
+        type=pathlib.Path,
+        help='explain the worse clouds of this exempt.json',
     )
     parser.add_argument('--processes', type=int, default=2)
     options = parser.parse_args()

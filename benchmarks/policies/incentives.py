@@ -249,9 +249,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--count', type=int, default=30, help='of each')
     parser.add_argument(
-        '--seed', type=int, default=12, help='of what is drawn'
+        '--count', type=int, default=30, help='clouds of each kind'
+    )
+    parser.add_argument(
+        '--seed', type=int, default=12, help='seed of the random clouds'
     )
     parser.add_argument(
         '--max-weight-ratio', type=float, default=defaults.MAX_WEIGHT_RATIO

@@ -60,12 +60,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('what', choices=list(KINDS))
     parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--only', default='', help='part of names')
+    parser.add_argument(
+        '--only', default='', help='run only names with this text'
+    )
     parser.add_argument('--sizes', type=int, nargs='+', default=graphs.SIZES)
     parser.add_argument(
         '--more',
         action='store_true',
-        help='keep what was found, and run only what is missing',
+        help='keep earlier results; run only the missing ones',
     )
     options = parser.parse_args()
     KINDS[options.what](options)

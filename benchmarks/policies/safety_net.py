@@ -455,12 +455,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--count', type=int, default=20, help='of each kind')
-    parser.add_argument('--faulty', type=int, default=15, help='of each fault')
+    parser.add_argument(
+        '--count', type=int, default=20, help='clouds of each kind'
+    )
+    parser.add_argument(
+        '--faulty', type=int, default=15, help='clouds of each fault'
+    )
     parser.add_argument('--seed', type=int, default=31)
-    parser.add_argument('--fresh', action='store_true', help='another seed')
+    parser.add_argument('--fresh', action='store_true', help='use a new seed')
     parser.add_argument('--processes', type=int, default=2)
-    parser.add_argument('--cost', action='store_true', help='of an agent')
+    parser.add_argument(
+        '--cost', action='store_true', help='measure the cost of an agent'
+    )
     options = parser.parse_args()
     if options.cost:
         runs.write(options.out / 'cost.json', cost())

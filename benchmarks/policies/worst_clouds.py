@@ -409,13 +409,15 @@ def main() -> None:
     )
     parser.add_argument('--out', type=pathlib.Path, required=True)
     parser.add_argument('--cases', action='store_true')
-    parser.add_argument('--families', type=int, default=0, help='of each')
+    parser.add_argument(
+        '--families', type=int, default=0, help='clouds of each family'
+    )
     parser.add_argument('--only', choices=sorted(FAMILIES))
     parser.add_argument(
-        '--minutes', type=float, default=0.0, help='CPU minutes of search'
+        '--minutes', type=float, default=0.0, help='CPU minutes of the search'
     )
     parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--fresh', action='store_true', help='another seed')
+    parser.add_argument('--fresh', action='store_true', help='use a new seed')
     parser.add_argument('--processes', type=int, default=2)
     options = parser.parse_args()
     seed = secrets.randbelow(2**31) if options.fresh else options.seed

@@ -40,7 +40,7 @@ _ALL = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class JobPart:
+class JobOnHost:
     """Cores that one job uses on one host.
 
     :ivar job: number of the job.
@@ -102,10 +102,10 @@ class BatchSide:
         self._counted_until_s = 0.0
         self._next_job = 0
         self._pending: list[int] = []
-        self._running: dict[int, list[JobPart]] = {}
+        self._running: dict[int, list[JobOnHost]] = {}
         self._ends: list[tuple[float, int]] = []
-        self._by_host: dict[int, dict[int, JobPart]] = collections.defaultdict(
-            dict
+        self._by_host: dict[int, dict[int, JobOnHost]] = (
+            collections.defaultdict(dict)
         )
         self._changed = False
         self.started_s = np.full(len(jobs.stream), np.nan)
@@ -284,7 +284,7 @@ class BatchSide:
         cores = self._cores_per_part(n)
         counts = collections.Counter(rows.tolist())
         parts = [
-            JobPart(n, row, cores * count, limit_at)
+            JobOnHost(n, row, cores * count, limit_at)
             for row, count in sorted(counts.items())
         ]
         for part in parts:

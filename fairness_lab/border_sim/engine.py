@@ -95,8 +95,8 @@ class BorderRun:
     def moments(self, every_s: float = 0.0) -> Iterator[BorderMoment]:
         """Simulate cycle by cycle; yield the state of both sides.
 
-        :param every_s: between two moments that are told, the first and the
-            last one among them.
+        :param every_s: seconds between two states that are yielded. The first
+            and the last state are always yielded.
         """
         next_s = 0.0
         cycle_s = self._world.cloud.cycle_s

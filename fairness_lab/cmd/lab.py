@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         '--out',
         type=pathlib.Path,
         metavar='DIR',
-        help='where to write the comparison (default: into B)',
+        help='directory for the comparison (default: B)',
     )
     comparing.set_defaults(do=_compare)
     return parser
@@ -118,7 +118,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         '--duration',
         type=_seconds,
         metavar='SECONDS',
-        help='length of the load; its steps and events move in proportion',
+        help='length of the load in seconds; the times of its steps and events'
+        ' change in proportion',
     )
     parser.add_argument(
         '--no-agents', action='store_true', help='run without agents'
@@ -126,10 +127,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--full',
         action='store_true',
-        help='ten times as long as the scenario says',
+        help='run ten times as long as the scenario states',
     )
     parser.add_argument(
-        '--out', type=pathlib.Path, metavar='DIR', help='new directory'
+        '--out',
+        type=pathlib.Path,
+        metavar='DIR',
+        help='new directory for the results (default: results/NAME-TIME)',
     )
     _add_machine(parser)
     parser.set_defaults(do=_run)
@@ -148,17 +152,17 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
         type=_weight,
         metavar='TIMES',
         default=groups.WEIGHT,
-        help='CPU time of nodes and guests, in times what any other program '
-        'of this machine gets where both want it, 1 to 100 (default: '
-        '%(default)g); choose less to work on the machine meanwhile: the more '
-        'others run, the smaller the nodes are then',
+        help='CPU weight of all nodes and guests together, relative to any '
+        'other program of this machine, 1 to 100 (default: %(default)g); '
+        'choose a smaller weight to work on the machine meanwhile: other '
+        'programs then make the nodes smaller',
     )
     parser.add_argument(
         '--cache',
         type=pathlib.Path,
         metavar='DIR',
         default=image.default_cache(),
-        help="where the guests' image is kept (default: %(default)s)",
+        help="directory for the guests' image (default: %(default)s)",
     )
 
 

@@ -49,24 +49,28 @@ def parser(commands: Commands) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    adding = result.add_subparsers(required=True, metavar='COMMAND')
+    subparsers = result.add_subparsers(required=True, metavar='COMMAND')
     for name, (text, add) in _COMMANDS.items():
-        command = adding.add_parser(name, help=text)
+        command = subparsers.add_parser(name, help=text)
         add(command)
         command.set_defaults(do=commands[name])
-    _add_cluster(adding.add_parser('cluster', help=_CLUSTER), commands)
+    _add_cluster_commands(
+        subparsers.add_parser('cluster', help=_CLUSTER), commands
+    )
     return result
 
 
-def _add_cluster(parser: argparse.ArgumentParser, commands: Commands) -> None:
-    adding = parser.add_subparsers(required=True, metavar='COMMAND')
+def _add_cluster_commands(
+    parser: argparse.ArgumentParser, commands: Commands
+) -> None:
+    subparsers = parser.add_subparsers(required=True, metavar='COMMAND')
     for name, (text, add) in _CLUSTER_COMMANDS.items():
-        command = adding.add_parser(name, help=text)
+        command = subparsers.add_parser(name, help=text)
         add(command)
         command.set_defaults(do=commands[f'cluster {name}'])
 
 
-def _add_cluster_run(parser: argparse.ArgumentParser) -> None:
+def _add_cluster_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'scenario', help='name of a scenario, or path of a YAML file'
     )
@@ -79,15 +83,15 @@ def _add_cluster_run(parser: argparse.ArgumentParser) -> None:
         metavar='NAME',
         help='rule that chooses the servers to evict (default: %(default)s)',
     )
-    _add_drawn(parser)
-    _add_out(parser)
+    _add_scenario_overrides(parser)
+    _add_out_option(parser)
 
 
-def _add_nothing(_parser: argparse.ArgumentParser) -> None:
+def _add_no_options(_parser: argparse.ArgumentParser) -> None:
     """Leave a command without options."""
 
 
-def _add_run(parser: argparse.ArgumentParser) -> None:
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'scenario', help='name of a scenario, or path of a YAML file'
     )
@@ -95,102 +99,111 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--policy', help='policy of the agents, or a reference'
     )
-    _add_common(parser)
-    _add_tables(parser)
+    _add_common_options(parser)
+    _add_table_options(parser)
     parser.add_argument(
-        '--no-report', action='store_true', help='draw no pictures'
+        '--no-report',
+        action='store_true',
+        help='write no page with pictures',
     )
 
 
-def _add_compare(parser: argparse.ArgumentParser) -> None:
-    _add_many(parser)
-    _add_common(parser)
-    _add_tables(parser)
+def _add_compare_options(parser: argparse.ArgumentParser) -> None:
+    _add_many_runs_options(parser)
+    _add_common_options(parser)
+    _add_table_options(parser)
 
 
-def _add_sweep(parser: argparse.ArgumentParser) -> None:
-    _add_many(parser)
-    _add_common(parser)
+def _add_sweep_options(parser: argparse.ArgumentParser) -> None:
+    _add_many_runs_options(parser)
+    _add_common_options(parser)
     parser.add_argument(
         '--vary',
         action='append',
         required=True,
-        type=_varied,
+        type=_parse_variation,
         metavar='KEY=VALUE,VALUE...',
         help='key of the scenario (such as reports.loss), or policy.NAME for '
-        'a number of the policy; given several times: all combinations',
+        'a number of the policy; repeated: all combinations are run',
     )
 
 
-def _add_scenarios(parser: argparse.ArgumentParser) -> None:
+def _add_scenarios_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'scenarios',
         nargs='*',
         metavar='SCENARIO',
-        help='names or paths (default: the standard set)',
+        help='names of scenarios, or paths of YAML files (default: the'
+        ' standard set)',
     )
 
 
-def _add_many(parser: argparse.ArgumentParser) -> None:
-    _add_scenarios(parser)
+def _add_many_runs_options(parser: argparse.ArgumentParser) -> None:
+    _add_scenarios_argument(parser)
     parser.add_argument(
-        '--metrics', type=_words, default=[], metavar='NAME,NAME...'
+        '--metrics',
+        type=_split_words,
+        default=[],
+        metavar='NAME,NAME...',
+        help='metrics of the agents',
     )
     parser.add_argument(
         '--policies',
-        type=_words,
+        type=_split_words,
         default=[],
         metavar='NAME,NAME...',
         help='policies of the agents, or references',
     )
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
+def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--rounds',
-        type=_positive,
-        help='number of rounds, replaces the duration',
+        type=_parse_positive,
+        help='number of rounds; replaces the duration of the scenario',
     )
-    _add_drawn(parser)
+    _add_scenario_overrides(parser)
     parser.add_argument(
         '--share',
         default=ideal.DOMINANT,
-        help='which share is compared with the ideal: %(default)s (default), '
-        'asset or the name of a resource',
+        help='share that is compared with the ideal: %(default)s (default),'
+        ' asset, or the name of a resource',
     )
-    _add_out(parser)
+    _add_out_option(parser)
 
 
-def _add_reproduce(parser: argparse.ArgumentParser) -> None:
+def _add_reproduce_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'names',
         nargs='*',
         metavar='NAME',
-        help='claims, or documents whose claims are meant (default: all)',
+        help='claims to reproduce, or documents with such claims (default:'
+        ' all)',
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        '--list', action='store_true', help='only list them, and run nothing'
+        '--list', action='store_true', help='list the claims; run nothing'
     )
-    _add_out(what, is_required=False)
+    _add_out_option(what, is_required=False)
     parser.add_argument(
         '--within',
-        type=_positive,
+        type=_parse_positive,
         default=900,
         metavar='SECONDS',
-        help='what would take longer is not run (default: %(default)s)',
+        help='do not run claims that take longer than this (default:'
+        ' %(default)s)',
     )
     parser.add_argument(
         '--seeds',
-        type=_positive,
+        type=_parse_positive,
         default=1,
         metavar='N',
-        help='also run the seeds that come next, N in all, and tell how far'
-        ' numbers spread (default: %(default)s)',
+        help='run N consecutive seeds, and show the spread of each number'
+        ' (default: %(default)s)',
     )
 
 
-def _add_new(parser: argparse.ArgumentParser) -> None:
+def _add_new_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'kind', choices=list(packages.KINDS), help='kind of the plugin'
     )
@@ -207,11 +220,11 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
-    _add_scenarios(parser)
+def _add_cluster_compare_options(parser: argparse.ArgumentParser) -> None:
+    _add_scenarios_argument(parser)
     parser.add_argument(
         '--orders',
-        type=_words,
+        type=_split_words,
         default=[],
         metavar='NAME,NAME...',
         help='orders of the queue, each with parameters if needed, such as'
@@ -219,7 +232,7 @@ def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--victims',
-        type=_words,
+        type=_split_words,
         default=[],
         metavar='NAME,NAME...',
         help='rules that choose the servers to evict (default:'
@@ -227,23 +240,23 @@ def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--seeds',
-        type=_positive,
+        type=_parse_positive,
         default=1,
         metavar='N',
-        help='also run the seeds that come next, N in all, and write means,'
-        ' their spread and 95 %% intervals of differences from the first'
-        ' order to spread.json (default: %(default)s)',
+        help='run N consecutive seeds; spread.json then has the means, their'
+        ' spread, and 95 %% intervals of the differences from the first order'
+        ' (default: %(default)s)',
     )
-    _add_drawn(parser)
-    _add_out(parser)
+    _add_scenario_overrides(parser)
+    _add_out_option(parser)
 
 
-def _add_cluster_attack(parser: argparse.ArgumentParser) -> None:
+def _add_attack_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'scenario',
         nargs='?',
         default='rivals',
-        help='whose first user attacks (default: %(default)s)',
+        help='scenario; its first user attacks (default: %(default)s)',
     )
     parser.add_argument(
         '--order', required=True, metavar='NAME', help=_ORDER_HELP
@@ -252,24 +265,24 @@ def _add_cluster_attack(parser: argparse.ArgumentParser) -> None:
         '--attack',
         action='append',
         choices=list(attacks.ATTACKS),
-        help='what is tried; may be given again (default: all)',
+        help='attack to simulate; can be repeated (default: all)',
     )
     parser.add_argument(
         '--count',
-        type=_positive,
+        type=_parse_positive,
         default=1,
-        help='clouds of one seed after the other (default: %(default)s)',
+        help='number of clouds, with consecutive seeds (default: %(default)s)',
     )
-    _add_drawn(parser)
-    _add_out(parser)
+    _add_scenario_overrides(parser)
+    _add_out_option(parser)
 
 
-def _add_cluster_market(parser: argparse.ArgumentParser) -> None:
-    _add_seed(parser)
-    _add_out(parser)
+def _add_market_options(parser: argparse.ArgumentParser) -> None:
+    _add_seed_option(parser)
+    _add_out_option(parser)
 
 
-def _add_cluster_pack(parser: argparse.ArgumentParser) -> None:
+def _add_pack_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'experiment',
         nargs='*',
@@ -282,31 +295,31 @@ def _add_cluster_pack(parser: argparse.ArgumentParser) -> None:
         '--trace',
         type=pathlib.Path,
         metavar='FILE',
-        help="pack the VMs of a trace with the schema of Azure's for packing"
-        ' instead',
+        help="pack the VMs of this trace instead of an experiment's VMs; its"
+        " schema must be that of Azure's packing trace",
     )
     parser.add_argument(
         '--hosts',
-        type=_positive,
+        type=_parse_positive,
         default=200,
-        help='that there are for the trace (default: %(default)s)',
+        help='number of hosts for the VMs of --trace (default: %(default)s)',
     )
-    _add_seed(parser)
-    _add_out(parser)
+    _add_seed_option(parser)
+    _add_out_option(parser)
 
 
-def _add_cluster_tenants(parser: argparse.ArgumentParser) -> None:
+def _add_tenants_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--count',
-        type=_positive,
+        type=_parse_positive,
         default=tenant_moves.SEEDS,
-        help='clouds of one seed after the other (default: %(default)s)',
+        help='number of clouds, with consecutive seeds (default: %(default)s)',
     )
-    _add_seed(parser)
-    _add_out(parser)
+    _add_seed_option(parser)
+    _add_out_option(parser)
 
 
-def _add_cluster_border(parser: argparse.ArgumentParser) -> None:
+def _add_border_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'scenario',
         nargs='?',
@@ -318,36 +331,39 @@ def _add_cluster_border(parser: argparse.ArgumentParser) -> None:
         '--mover',
         action='append',
         choices=runs.MOVERS,
-        help='what moves the border; may be given again (default: all)',
+        help='rule that moves hosts between batch and cloud; can be repeated'
+        ' (default: all)',
     )
-    _add_drawn(parser)
-    _add_out(parser)
+    _add_scenario_overrides(parser)
+    _add_out_option(parser)
 
 
-def _add_seed(parser: argparse.ArgumentParser) -> None:
+def _add_seed_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--seed',
-        type=_natural,
+        type=_parse_natural,
         default=1,
-        help='of all that is drawn at random (default: %(default)s)',
+        help='seed of all random numbers (default: %(default)s)',
     )
 
 
-def _add_drawn(parser: argparse.ArgumentParser) -> None:
+def _add_scenario_overrides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--seed', type=_natural, help='of all that is drawn at random'
+        '--seed',
+        type=_parse_natural,
+        help='seed of all random numbers (default: that of the scenario)',
     )
     parser.add_argument(
         '--set',
         action='append',
         default=[],
-        type=_setting,
+        type=_parse_setting,
         metavar='KEY=VALUE',
         help='value for a key of the scenario, such as reports.loss=0.1',
     )
 
 
-def _add_out(
+def _add_out_option(
     parser: argparse._ActionsContainer, *, is_required: bool = True
 ) -> None:
     parser.add_argument(
@@ -355,11 +371,12 @@ def _add_out(
         type=pathlib.Path,
         required=is_required,
         metavar='DIR',
-        help='new directory; appears whole or not at all',
+        help='new directory for the results; it must not exist, and it is'
+        ' created only if the run succeeds',
     )
 
 
-def _add_tables(parser: argparse.ArgumentParser) -> None:
+def _add_table_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--format',
         choices=sorted(files.TABLES),
@@ -367,31 +384,31 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
         help='format of the tables (default: %(default)s)',
     )
     parser.add_argument(
-        '--detail', action='store_true', help='write a table of all VMs too'
+        '--detail', action='store_true', help='also write a table of all VMs'
     )
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [word for word in text.split(',') if word]
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _parse_setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition('=')
     if not (key and equals and value):
         raise argparse.ArgumentTypeError(f'expected KEY=VALUE, got {text!r}')
     return key, value
 
 
-def _varied(text: str) -> tuple[str, list[str]]:
-    key, value = _setting(text)
-    values = _words(value)
+def _parse_variation(text: str) -> tuple[str, list[str]]:
+    key, value = _parse_setting(text)
+    values = _split_words(value)
     if key.startswith(batches.POLICY):
         for number in values:
-            _number(number)
+            _parse_number(number)
     return key, values
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
@@ -400,7 +417,7 @@ def _number(text: str) -> float:
         ) from None
 
 
-def _at_least(lowest: int) -> Callable[[str], int]:
+def _whole_number_parser(lowest: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and int(text) >= lowest):
             raise argparse.ArgumentTypeError(
@@ -411,8 +428,8 @@ def _at_least(lowest: int) -> Callable[[str], int]:
     return read
 
 
-_positive = _at_least(1)
-_natural = _at_least(0)
+_parse_positive = _whole_number_parser(1)
+_parse_natural = _whole_number_parser(0)
 
 
 _COMMANDS: Mapping[
@@ -420,28 +437,37 @@ _COMMANDS: Mapping[
 ] = {
     'list': (
         'list scenarios, metrics, policies and references',
-        _add_nothing,
+        _add_no_options,
     ),
-    'run': ('run a scenario', _add_run),
-    'compare': ('run several, side by side', _add_compare),
-    'sweep': ('run with many settings', _add_sweep),
-    'reproduce': ('make numbers of the manual again', _add_reproduce),
-    'new': ('create a package with a plugin of your own', _add_new),
+    'run': ('run a scenario', _add_run_options),
+    'compare': (
+        'run several scenarios, and compare them',
+        _add_compare_options,
+    ),
+    'sweep': ('run with each of many settings', _add_sweep_options),
+    'reproduce': ('reproduce numbers of the manual', _add_reproduce_options),
+    'new': ('create a package with a plugin of your own', _add_new_options),
 }
-_CLUSTER = 'requests that wait: orders of the queue on simulated clouds'
+_CLUSTER = 'simulate queues of requests, and other work of the service'
 
 _CLUSTER_COMMANDS: Mapping[
     str, tuple[str, Callable[[argparse.ArgumentParser], None]]
 ] = {
-    'list': ('list scenarios and orders', _add_nothing),
-    'run': ('run a scenario', _add_cluster_run),
-    'compare': ('run orders side by side', _add_cluster_compare),
-    'attack': ('say what attacks gain', _add_cluster_attack),
-    'market': ('say what a market of rates moves', _add_cluster_market),
-    'pack': ('pack servers on few hosts', _add_cluster_pack),
-    'tenants': ('move servers for who lacks CPUs', _add_cluster_tenants),
+    'list': ('list scenarios and orders', _add_no_options),
+    'run': ('run a scenario', _add_cluster_run_options),
+    'compare': ('compare orders of the queue', _add_cluster_compare_options),
+    'attack': ('show the gain of attacks', _add_attack_options),
+    'market': (
+        'show the migrations for a market of rates',
+        _add_market_options,
+    ),
+    'pack': ('pack servers on few hosts', _add_pack_options),
+    'tenants': (
+        'move servers for the users who lack CPUs',
+        _add_tenants_options,
+    ),
     'border': (
-        'move hosts between batch and cloud, and compare who moves them',
-        _add_cluster_border,
+        'move hosts between batch and cloud, and compare the rules for that',
+        _add_border_options,
     ),
 }

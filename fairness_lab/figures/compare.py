@@ -50,8 +50,8 @@ def compare(
         )
     )
     picture = runs.comparison(*sides)
-    report.write_whole(out_dir / PICTURE, picture)
-    report.write_whole(out_dir / COMPARISON, report.to_json(content))
+    report.write_atomically(out_dir / PICTURE, picture)
+    report.write_atomically(out_dir / COMPARISON, report.to_json(content))
     return table(content)
 
 

@@ -52,13 +52,13 @@ def write(recording_dir: pathlib.Path, out_dir: pathlib.Path) -> pathlib.Path:
     )
     picture = runs.run(side)
     if result['disk']:
-        write_whole(out_dir / DISK_PICTURE, runs.disks(side))
+        write_atomically(out_dir / DISK_PICTURE, runs.disks(side))
     if result['network']:
-        write_whole(out_dir / NETWORK_PICTURE, runs.network(side))
+        write_atomically(out_dir / NETWORK_PICTURE, runs.network(side))
     path = out_dir / RESULT
-    write_whole(out_dir / SERIES, series.to_csv(line).encode())
-    write_whole(out_dir / PICTURE, picture)
-    write_whole(path, to_json(result))
+    write_atomically(out_dir / SERIES, series.to_csv(line).encode())
+    write_atomically(out_dir / PICTURE, picture)
+    write_atomically(path, to_json(result))
     return path
 
 
@@ -67,7 +67,7 @@ def to_json(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=1, allow_nan=False) + '\n').encode()
 
 
-def write_whole(path: pathlib.Path, content: bytes) -> None:
+def write_atomically(path: pathlib.Path, content: bytes) -> None:
     """Write a file whole or not at all.
 
     :raises LabError: if it cannot be written.

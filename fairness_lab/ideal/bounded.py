@@ -110,12 +110,14 @@ def divide_within_ratio(
 ) -> BoundedDivision:
     """Find the best division that weights within a ratio can reach.
 
-    :param ratio: of the largest to the smallest weight, >= 1.
+    :param ratio: largest weight of a node divided by the smallest, >= 1.
     :param counts: as in :func:`.filling.raise_users`.
-    :param clear: difference of shares below which two are equal, relative.
-    :returns: for more than :data:`_MOST` columns the parts of the free ideal,
-        which weights may not reach.
-    :raises SolverFailed: if turns do not end, and there is no guess.
+    :param clear: relative difference of two shares; shares that differ by
+        less count as equal.
+    :returns: the best division; for more than :data:`_MOST` columns the free
+        ideal, which weights may not reach.
+    :raises SolverFailed: if the iteration does not converge, and the division
+        of the default policy is not known either.
     """
     rows, cells = columns_module.capacity_limits(found, wishes.capacity)
     program = filling.program_of(
@@ -168,7 +170,7 @@ def program_around(
     progress: Floats,
     ratio: float,
 ) -> program_module.IdealProgram:
-    """The program in which each VM stays within or at the bounds as now.
+    """Return the program in which no VM changes its bounds.
 
     :param progress: (c,) of the columns now, which weights gave them.
     :param ratio: of the largest to the smallest weight, >= 1.
@@ -201,7 +203,7 @@ def _settle_sides(
     """Solve again until no VM changes its bounds.
 
     :returns: (u, r) parts of the quotas.
-    :raises SolverFailed: if turns do not end.
+    :raises SolverFailed: if the iteration does not converge.
     """
     cells = len(bounds.watched)
     for _ in range(_MOST_TURNS):

@@ -48,11 +48,13 @@ class Wishes:
 class Columns:
     """Columns of a linear program, and their uses at a progress of 1.
 
-    :ivar node: (c,).
-    :ivar user: (c,).
-    :ivar column: (k,) of each use.
-    :ivar resource: (k,) of each use.
-    :ivar amount: (k,) > 0, of each use.
+    A *use* is the use of one resource by the VMs of a column.
+
+    :ivar node: (c,) node of each column.
+    :ivar user: (c,) user of each column.
+    :ivar column: (k,) column of each use.
+    :ivar resource: (k,) resource of each use.
+    :ivar amount: (k,) amount of each use, > 0.
     :ivar size: (k,) > 0: what the kernel weighs the column by.
     :ivar scarce: (k,) whether all VMs together want more of it on the
         column's node than there is.
@@ -152,7 +154,13 @@ def progress(wishes: Wishes, received: Floats) -> Floats:
 def _column_of_uses(
     wishes: Wishes, vm: Places, resource: Places, *, alike: bool
 ) -> tuple[Places, Places]:
-    """Number the columns of uses: (k,) column of each, and first uses."""
+    """Assign each pair of VM and resource to a column.
+
+    Pairs of one user, node and resource have the same column.
+
+    :param alike: join only VMs that want the same per unit of their size.
+    :returns: (k,) column of each pair, and (c,) first pair of each column.
+    """
     keys = [wishes.node[vm], wishes.user[vm], resource]
     if alike:
         per_unit = wishes.demand[vm, resource] / wishes.size[vm, resource]

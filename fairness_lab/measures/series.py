@@ -46,10 +46,10 @@ class SeriesWriter:
 
     def see(self, moment: model.RoundMoment) -> None:
         """Write a round."""
-        self._users.add(self._user_rows(moment))
-        self._nodes.add(self._node_rows(moment))
+        self._users.add(self._user_columns(moment))
+        self._nodes.add(self._node_columns(moment))
         if self._vms is not None:
-            self._vms.add(self._vm_rows(moment))
+            self._vms.add(self._vm_columns(moment))
 
     def result(self) -> Mapping[str, Any]:
         """Close the files; the result gets no entry."""
@@ -58,7 +58,9 @@ class SeriesWriter:
                 table.close()
         return {}
 
-    def _user_rows(self, moment: model.RoundMoment) -> dict[str, files.Column]:
+    def _user_columns(
+        self, moment: model.RoundMoment
+    ) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         user = self._cloud.user_of_vm[rows]
         count = len(self._cloud.users)
@@ -70,7 +72,9 @@ class SeriesWriter:
             **_sums_by_group(user, rows, moment, count),
         }
 
-    def _node_rows(self, moment: model.RoundMoment) -> dict[str, files.Column]:
+    def _node_columns(
+        self, moment: model.RoundMoment
+    ) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         node = moment.node[rows]
         count = len(self._cloud.nodes)
@@ -87,7 +91,9 @@ class SeriesWriter:
             **capacity,
         }
 
-    def _vm_rows(self, moment: model.RoundMoment) -> dict[str, files.Column]:
+    def _vm_columns(
+        self, moment: model.RoundMoment
+    ) -> dict[str, files.Column]:
         rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         cloud = self._cloud
         weights = {

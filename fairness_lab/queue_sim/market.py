@@ -41,7 +41,7 @@ _ORDER, _WHICH, _RATE = range(3)
 _DRAWN = 200
 _CHANGES = 100
 _RULES = planner.MarketRules(margin=0.0)
-"""Every better plan is carried out, as it was published."""
+"""Every better plan is carried out, as in the publication."""
 
 _NEW = 1e-6
 """Cost of moving what has no node yet: it starts where the plan says."""
@@ -65,7 +65,7 @@ class MarketServer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EqualNodes:
-    """Nodes that are all alike.
+    """Equal nodes.
 
     :ivar count: of them.
     :ivar cores: of each.
@@ -82,7 +82,9 @@ TESTBED = EqualNodes(10, 8)
 def group_servers(
     servers: Sequence[MarketServer], nodes: int
 ) -> list[list[int]]:
-    """Phase 1 as published: numbers of the servers of each group."""
+    """Group servers by the published phase 1; return the servers of each
+    group.
+    """
     groups: list[list[int]] = [[] for _ in range(nodes)]
     prices = [0.0] * nodes
     for n in sorted(range(len(servers)), key=lambda n: -servers[n].rate):
@@ -93,7 +95,7 @@ def group_servers(
 
 
 def leaving_servers(servers: Sequence[MarketServer], groups: Groups) -> Floats:
-    """(p, g) servers that leave each node if a group comes there."""
+    """Count the servers that leave each node for each group, (p, g)."""
     found = np.zeros((len(groups), len(groups)))
     for g, group in enumerate(groups):
         for n, each in enumerate(servers):
@@ -103,12 +105,12 @@ def leaving_servers(servers: Sequence[MarketServer], groups: Groups) -> Floats:
 
 
 def assign_in_order(migrations: Floats) -> list[int]:
-    """The first group goes to the first node, and so on."""
+    """Assign the first group to the first node, and so on."""
     return list(range(len(migrations)))
 
 
 def assign_greedily(migrations: Floats) -> list[int]:
-    """Phase 3 as published (figure 3): the group of each node.
+    """Return the group of each node by the published phase 3 (figure 3).
 
     Where the pseudo code runs out of groups, a node takes any that is left.
     """
@@ -142,7 +144,7 @@ def _takes_next_best(
     node: int,
     other: int,
 ) -> bool:
-    """Whether the node that has a group takes its next best one instead."""
+    """Check whether the node of a group takes its next best group instead."""
 
     def cost(row: int, step: int) -> float:
         place = min(rank[row] + step, len(ranked) - 1)
@@ -152,7 +154,7 @@ def _takes_next_best(
 
 
 def assign_optimally(migrations: Floats) -> list[int]:
-    """The assignment with the fewest migrations of these very groups."""
+    """Return the assignment of these groups with the fewest migrations."""
     found: list[int] = programs.assign(migrations).tolist()
     return found
 
@@ -162,7 +164,7 @@ MAPPINGS: Mapping[str, Callable[[Floats], list[int]]] = {
     'published search': assign_greedily,
     'best for these groups': assign_optimally,
 }
-"""Ways to choose the group of each node, by name."""
+"""Rules that choose the group of each node, by name."""
 
 OURS = 'this planner'
 
@@ -170,7 +172,7 @@ OURS = 'this planner'
 def market_state(
     servers: Sequence[MarketServer], nodes: EqualNodes
 ) -> market.MarketState:
-    """The market of servers; number ``n`` has the UUID ``server-n``."""
+    """Build the market of servers; server ``n`` has the UUID ``server-n``."""
     names = [f'node-{n:02}' for n in range(nodes.count)]
     capacity = np.array([_MEMORY_MIB * 1000, nodes.cores * _RATIO])
     capacity = np.tile(capacity, (nodes.count, 1))
@@ -229,7 +231,7 @@ def example() -> list[Row]:
 
 
 def two_rounds(order: Sequence[int]) -> list[MarketServer]:
-    """Servers of the four classes; the first ten have nodes, one each.
+    """Build servers of the four classes; the first ten have one node each.
 
     :param order: class of each, 0 to 3.
     """
@@ -244,7 +246,7 @@ IN_TURN = (0, 1, 2, 3) * 5
 
 
 def migrations(seed: int) -> list[Row]:
-    """Migrations when the second ten of twenty servers come.
+    """Count the migrations when ten servers join ten others.
 
     :param seed: of the orders that are drawn, >= 0.
     """
@@ -267,7 +269,7 @@ def migrations(seed: int) -> list[Row]:
 
 
 def changes(seed: int) -> list[Row]:
-    """Migrations while rates change, one server after the other.
+    """Count the migrations while rates change, one server after the other.
 
     Twenty servers run on ten nodes; a hundred times one of them gets a rate
     that is drawn of the four.
@@ -300,7 +302,9 @@ def changes(seed: int) -> list[Row]:
 
 
 def _price_level(servers: Sequence[MarketServer], nodes: EqualNodes) -> float:
-    """Mean price at which currency is spent; 1 if all nodes cost as much."""
+    """Return the mean price at which currency is spent; 1 if all nodes have
+    one price.
+    """
     prices = np.zeros(nodes.count)
     rates = np.array([each.rate for each in servers])
     np.add.at(prices, [each.at for each in servers], rates)
@@ -311,9 +315,11 @@ def _price_level(servers: Sequence[MarketServer], nodes: EqualNodes) -> float:
 def _migrate_servers(
     servers: Sequence[MarketServer], nodes: EqualNodes, name: str
 ) -> tuple[list[MarketServer], int]:
-    """Servers on their new nodes, and how many that had one changed it.
+    """Move the servers to the nodes that a rule chooses.
 
-    :param name: of :data:`MAPPINGS`, or :data:`OURS`.
+    :param name: rule: a key of :data:`MAPPINGS`, or :data:`OURS`.
+    :returns: the servers on their new nodes, and the number of servers that
+        moved from one node to another.
     """
     if name == OURS:
         plan = planner.plan(market_state(servers, nodes), 0.0, _RULES)
@@ -339,7 +345,7 @@ def _migrate_servers(
 
 
 def _shuffled_classes(seed: int, n: int) -> list[int]:
-    """Classes of twenty servers, five of each, in an order that is drawn."""
+    """Return the classes of twenty servers, five of each, in random order."""
     size = len(IN_TURN)
     keys = chance.uniform(seed, _ORDER, n * size + np.arange(size))
     found: list[int] = (np.argsort(keys, kind='stable') % 4).tolist()
@@ -347,7 +353,7 @@ def _shuffled_classes(seed: int, n: int) -> list[int]:
 
 
 def tables(seed: int) -> dict[str, list[Row]]:
-    """All that is told of the market, by name of its table."""
+    """Return all tables of the market by name."""
     return {
         'example': example(),
         'migrations': migrations(seed),

@@ -139,7 +139,7 @@ class Packing:
         self._rules = rules.ConsolidationRules(
             rule=self._rule,
             depth=strategy.depth,
-            at_once=waves.MoveConcurrency(1000, 1000),
+            concurrency=waves.MoveConcurrency(1000, 1000),
         )
         self.outcome = PackingOutcome([])
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How others choose victims, as plugins to compare those of the queue with.
+"""Published rules that choose victims, as plugins for comparisons.
 
-Each is written down from what its authors say; on a cloud of hosts, and as far
-as it can be done without their faults: none kills before it is known that the
-request then fits.
+Each rule follows the description of its authors, for a cloud of hosts. One
+fault of the originals is left out: no rule here evicts a server before it is
+known that the request then fits. A *party* is a candidate: a server that may
+be evicted, or several that leave together.
 """
 
 import abc
@@ -28,7 +29,7 @@ _HOUR_S = 3600.0
 
 
 class _HostByHost(victims.OneByOne):
-    """Chooses among hosts on which parties could make room."""
+    """Chooses a host, and then candidates on this host."""
 
     def one(
         self,
@@ -37,7 +38,7 @@ class _HostByHost(victims.OneByOne):
         may: candidates.Marks,
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Gather hosts, and let the strategy choose."""
+        """List the hosts that could have room, and let the rule choose."""
         able = _victims_by_host(piece, rows, may, pool)
         return self.among(piece, able, pool) if able else None
 
@@ -48,17 +49,18 @@ class _HostByHost(victims.OneByOne):
         able: dict[int, list[int]],
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Choose a host and parties on it.
+        """Choose a host, and candidates on it.
 
-        :param able: parties by host, of hosts that would have room without.
+        :param able: candidates by host. Each host would have room without its
+            candidates.
         """
 
 
 @dataclasses.dataclass(frozen=True)
 class Chance(_HostByHost):
-    """Aardvark's default: any host, any parties on it until there is room.
+    """Aardvark's default: a random host, and random candidates on it.
 
-    :ivar seed: of what is drawn, >= 0.
+    :ivar seed: seed of the random choices, >= 0.
     """
 
     description = 'Any host, and any servers on it until there is room.'
@@ -75,7 +77,7 @@ class Chance(_HostByHost):
         able: dict[int, list[int]],
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Draw a host, then parties."""
+        """Draw a host, then candidates until there is room."""
         # What is left of the cloud makes the draws differ, and repeatable.
         key = f'{self.seed:.0f}/{pool.here.sum()}/{pool.field.now:.0f}'
         row = min(able, key=lambda each: _random_stream(key, 'host', each))
@@ -86,12 +88,12 @@ class Chance(_HostByHost):
 
 
 def _random_stream(*words: object) -> bytes:
-    """Draws by chance, but the same ones of the same words."""
+    """Return random bytes; equal words give equal bytes."""
     return hashlib.sha256('/'.join(map(str, words)).encode()).digest()
 
 
 class Strict(_HostByHost):
-    """Aardvark's strict: of all combinations the one with the least left over.
+    """Aardvark's strict: the combination that leaves the least room unused.
 
     Memory first, then CPUs, then disk. All servers of a host are combined, as
     long as they have at most :data:`_MOST_SUMS` different sums.
@@ -125,7 +127,7 @@ class Strict(_HostByHost):
         parties: Sequence[int],
         pool: candidates.FreeCapacity,
     ) -> list[int]:
-        """Parties in the order in which they are combined."""
+        """Return the candidates in the order in which they are combined."""
         return sorted(parties)
 
     def rank(
@@ -135,7 +137,7 @@ class Strict(_HostByHost):
         parties: Sequence[int],
         pool: candidates.FreeCapacity,
     ) -> tuple[float, ...]:
-        """The least comes first: what is left over, class by class."""
+        """Return the unused room, class by class; the least is best."""
         field = pool.field
         entries = np.isin(field.party, parties) & (field.row == row)
         left = pool.free[:, row] + field.amounts[entries].sum(axis=0)
@@ -143,7 +145,7 @@ class Strict(_HostByHost):
 
 
 class StrictTime(Strict):
-    """Aardvark's strict_time: the same, the oldest of every size first."""
+    """Aardvark's strict_time: as strict, the oldest of every size first."""
 
     description = 'The oldest servers that leave the least room over.'
 
@@ -153,7 +155,9 @@ class StrictTime(Strict):
         parties: Sequence[int],
         pool: candidates.FreeCapacity,
     ) -> list[int]:
-        """The oldest, of every size as many as would be enough alone."""
+        """Return the oldest candidates of each size, as many as are enough
+        alone.
+        """
         field = pool.field
         kept: list[int] = []
         sizes: dict[tuple[int, ...], int] = {}
@@ -171,10 +175,11 @@ class StrictTime(Strict):
 
 
 class Opie(_HostByHost):
-    """OPIE's ranks: few preemptible servers, and those that paid their hour.
+    """OPIE's ranks: hosts with few preemptible servers whose hours are new.
 
-    Both weighers count alike, each between 0 and 1 as Nova makes them. OPIE
-    then ends any one server; here any follow until there is room.
+    Both weighers count alike, each from 0 to 1, as in Nova. OPIE then ends one
+    server of the host; here servers of the host are evicted until there is
+    room.
     """
 
     description = (
@@ -187,7 +192,7 @@ class Opie(_HostByHost):
         able: dict[int, list[int]],
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Weigh hosts."""
+        """Choose the host with the largest weight."""
         field, hosts = pool.field, sorted(able)
         count = np.array([float(len(able[row])) for row in hosts])
         begun_s = np.array(
@@ -204,8 +209,8 @@ class Opie(_HostByHost):
 class Kueue(victims.OneByOne):
     """Kueue's fair sharing: the owner with the highest share loses first.
 
-    Each time the newest of that owner; at the end those who are not needed
-    are put back, the last one first (KEP-1714).
+    Its newest server is the next victim. At the end the victims that are not
+    needed are put back, the last one first (KEP-1714).
     """
 
     description = (
@@ -220,15 +225,16 @@ class Kueue(victims.OneByOne):
         may: candidates.Marks,
         pool: candidates.FreeCapacity,
     ) -> victims.Found | None:
-        """Take them out in turns."""
+        """Choose victims one by one until the request fits."""
         return youngest.first_fit(
-            piece, rows, self._turns(may, pool.field), pool
+            piece, rows, self._order(may, pool.field), pool
         )
 
     @staticmethod
-    def _turns(
+    def _order(
         may: candidates.Marks, field: candidates.VictimCandidates
     ) -> Iterator[int]:
+        """Yield candidates in the order in which they become victims."""
         queues: dict[int, list[int]] = {}
         order = sorted(
             np.flatnonzero(may).tolist(), key=lambda v: (field.since[v], v)
@@ -251,7 +257,9 @@ def _victims_by_host(
     may: candidates.Marks,
     pool: candidates.FreeCapacity,
 ) -> dict[int, list[int]]:
-    """Hosts that would have room without their parties, and the parties."""
+    """Return the candidates of each host that would have room without
+    them.
+    """
     field, entries = pool.field, pool.entries(piece, rows, may)
     row = field.row[entries]
     return {
@@ -266,7 +274,7 @@ def _until_fits(
     order: Sequence[int],
     pool: candidates.FreeCapacity,
 ) -> list[int]:
-    """Parties in their order until one server fits on the host."""
+    """Return the first candidates without which one server fits."""
     tried, left = pool.copy(), []
     only = np.arange(tried.free.shape[1]) == row
     for v in order:
@@ -283,10 +291,10 @@ def _combinations(
     parties: Sequence[int],
     pool: candidates.FreeCapacity,
 ) -> Iterator[list[int]]:
-    """Combinations of parties without which one server fits.
+    """Yield combinations of candidates without which one server fits.
 
-    Of combinations with the same amounts there is one. No party is added to a
-    combination that is large enough.
+    Of combinations with the same amounts only one is yielded. No candidate is
+    added to a combination that is large enough.
     """
     field, asked = pool.field, piece.amounts > 0
     free = pool.free[:, row]
@@ -308,7 +316,7 @@ def _combinations(
 
 
 def _normalised(weights: candidates.Floats) -> candidates.Floats:
-    """From 0 to 1, as Nova's weighers do it."""
+    """Scale weights to 0..1, as Nova's weighers do."""
     low, high = weights.min(), weights.max()
     if high == low:
         return np.zeros(len(weights))

@@ -287,16 +287,16 @@ def _read_fraction(value: yaml.YamlValue) -> float:
 def _read_watermarks(section: yaml.Section) -> watermark.WatermarkBounds:
     upper = section.take('kept_free', _read_fraction, 0.0)
     lower = section.take(
-        'freed', lambda each: _read_freed_fraction(each, upper), 0.0
+        'freed', lambda each: _read_lower_watermark(each, upper), 0.0
     )
     return watermark.WatermarkBounds(upper, lower)
 
 
-def _read_freed_fraction(value: yaml.YamlValue, kept_free: float) -> float:
-    part = value.number()
-    if part > kept_free:
-        raise value.wrong(f'a number from 0 to kept_free, {kept_free:g}')
-    return part
+def _read_lower_watermark(value: yaml.YamlValue, upper: float) -> float:
+    fraction = value.number()
+    if fraction > upper:
+        raise value.wrong(f'a number from 0 to kept_free, {upper:g}')
+    return fraction
 
 
 def _read_active_periods(

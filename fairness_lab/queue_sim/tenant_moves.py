@@ -68,7 +68,7 @@ class DrawnServers:
 
     @classmethod
     def drawn(cls, seed: int) -> tuple['DrawnServers', Rows]:
-        """A cloud, and (n,) the nodes on which servers lie at first."""
+        """Draw a cloud, and the first node of each server, (n,)."""
         rows = np.arange(SERVERS)
 
         def pick(key: int, count: int) -> Rows:
@@ -84,7 +84,7 @@ class DrawnServers:
         return cls(owner, vcpus, on, seed), at
 
     def wanted(self, first: int) -> Floats:
-        """(k, n) CPUs that each server wants in each burst.
+        """Return the CPUs that each server wants in each burst, (k, n).
 
         :param first: number of the first burst.
         """
@@ -136,7 +136,7 @@ class DrawnServers:
         return story.cloud()
 
     def snapshot(self, at: Rows) -> cluster.ClusterSnapshot:
-        """The cloud as planners see it."""
+        """Return the snapshot of the cloud for planners."""
         names = [f'node-{n:02}' for n in range(NODES)]
         capacity = np.tile([MEMORY_MIB, CPUS * RATIO], (NODES, 1))
         used = np.zeros_like(capacity)
@@ -181,7 +181,7 @@ class SimulatedPeriod:
     last_round: Floats
 
     def levels(self, cloud: DrawnServers) -> Floats:
-        """(u,) fraction that owners received of their entitled amounts."""
+        """Return the part of the entitled amount that each owner got, (u,)."""
         wanted, got = (
             np.bincount(cloud.owner, each, OWNERS).astype(np.float64)
             for each in (self.wanted, self.received)
@@ -213,11 +213,13 @@ def simulate_period(
 
 
 MoveChoice = Callable[[DrawnServers, Rows, SimulatedPeriod], Rows]
-"""Where servers lie afterwards, (n,), by where they lie and what was seen."""
+"""Returns the nodes of servers after the moves, (n,), for their nodes before
+and the observations of a period.
+"""
 
 
 def no_moves(_cloud: DrawnServers, at: Rows, _seen: SimulatedPeriod) -> Rows:
-    """No moves: weights alone."""
+    """Move no server: only weights help owners."""
     return at
 
 
@@ -269,7 +271,7 @@ def move_for_tenants(
 def move_for_tenants_by_last_round(
     cloud: DrawnServers, at: Rows, seen: SimulatedPeriod
 ) -> Rows:
-    """Move servers as the planner would if it knew only the last round."""
+    """Move servers as the planner, with the data of the last round only."""
     wanted, got = seen.last_round
     return _plan_and_move(cloud, at, wanted, got, seen.weight)
 
@@ -280,11 +282,11 @@ MOVE_CHOICES: Mapping[str, MoveChoice] = {
     'for tenants': move_for_tenants,
     'for tenants, by one round': move_for_tenants_by_last_round,
 }
-"""Ways to choose who moves, by name."""
+"""Rules that choose the servers to move, by name."""
 
 
 def run(seed: int, name: str) -> tuple[list[Floats], int]:
-    """Levels of owners in each spell, and the number of moves.
+    """Simulate a run; return levels of owners in each spell, and the moves.
 
     :param seed: of the cloud.
     :param name: of :data:`MOVE_CHOICES`.
@@ -302,10 +304,10 @@ def run(seed: int, name: str) -> tuple[list[Floats], int]:
 
 
 def tables(seed: int, count: int = SEEDS) -> dict[str, list[Row]]:
-    """Results of the ways to choose, on average over clouds.
+    """Compare the rules of :data:`MOVE_CHOICES`, on average over clouds.
 
-    :param seed: of the first cloud.
-    :param count: of clouds.
+    :param seed: seed of the first cloud.
+    :param count: number of clouds.
     """
     rows = []
     for name in MOVE_CHOICES:

@@ -139,7 +139,7 @@ def _measure_of_waits(
     return measure
 
 
-def _lone_phases(result: Result) -> list[Mapping[str, Any]]:
+def _single_vm_phases(result: Result) -> list[Mapping[str, Any]]:
     return [
         entry
         for entry in result['lone']
@@ -369,7 +369,7 @@ KINDS: Mapping[str, ExpectationKind] = {
         'part of the CPU that a lone busy VM with the lowest weight gets',
         _measure_of_run(
             lambda result: min(
-                (entry['cpu_part'] for entry in _lone_phases(result)),
+                (entry['cpu_part'] for entry in _single_vm_phases(result)),
                 default=None,
             )
         ),
@@ -380,7 +380,7 @@ KINDS: Mapping[str, ExpectationKind] = {
             lambda result: max(
                 (
                     entry['highest_weight'] / entry['lowest_weight']
-                    for entry in _lone_phases(result)
+                    for entry in _single_vm_phases(result)
                     if entry['lowest_weight']
                 ),
                 default=None,

@@ -142,7 +142,7 @@ def windows(line: timeline.Timeline) -> Iterator[Json]:
         }
 
 
-def lone_phases(line: timeline.Timeline) -> Iterator[Json]:
+def single_vm_phases(line: timeline.Timeline) -> Iterator[Json]:
     """Yield the phases in which one VM alone wants its whole node."""
     for from_s, to_s in line.pieces_of_constant_demand(0.0, line.duration_s):
         if to_s - from_s < SHORTEST_WINDOW_S:
@@ -152,10 +152,10 @@ def lone_phases(line: timeline.Timeline) -> Iterator[Json]:
         for node, cpus in line.capacity.items():
             busy = [vm for vm in line.vms_on(node, middle_s) if demand[vm] > 0]
             if len(busy) == 1 and demand[busy[0]] >= cpus:
-                yield _lone_entry(line, busy[0], cpus, from_s, to_s)
+                yield _single_vm_phase(line, busy[0], cpus, from_s, to_s)
 
 
-def _lone_entry(
+def _single_vm_phase(
     line: timeline.Timeline, vm: str, cpus: float, from_s: float, to_s: float
 ) -> Json:
     start_s = from_s + (to_s - from_s) / 4

@@ -105,7 +105,7 @@ def build(recording: recording_module.Recording) -> Json:
         ],
         'windows': list(phases.windows(line)),
         'healings': list(peers.healing_results(line)),
-        'lone': list(phases.lone_phases(line)),
+        'lone': list(phases.single_vm_phases(line)),
         'uncontended': phases.uncontended_work(line),
         'network': list(network_windows.windows(line)),
         'disk': disk_result.disk_use(line, from_s, to_s),

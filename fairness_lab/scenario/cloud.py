@@ -52,17 +52,18 @@ class VmChanges:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Loops:
-    """How VMs get work; see :mod:`fairness_lab.node_sim.loops`.
+    """Open or closed loop of each VM; see :mod:`fairness_lab.node_sim.loops`.
 
-    :ivar open: (n,) whether it comes at a rate of its own.
-    :ivar threads: (n,) vCPUs of a VM that work at once, >= 1.
+    :ivar open: (n,) whether work arrives at a rate of its own (open loop).
+    :ivar threads: (n,) number of threads that can run at the same time, each
+        on a vCPU, >= 1.
     """
 
     open: resources.Mask
     threads: Scalars
 
     def of_rows(self, rows: Indices) -> 'Loops':
-        """The loops of some VMs."""
+        """Return the loops of some VMs."""
         return Loops(self.open[rows], self.threads[rows])
 
 

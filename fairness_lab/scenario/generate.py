@@ -34,11 +34,11 @@ _SMALLEST_LEVEL = 0.05
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Track:
-    """A number per VM that changes from time to time.
+    """A number of each VM that changes from time to time.
 
-    :ivar vm: (k,) ascending.
-    :ivar round: (k,) ascending within a VM.
-    :ivar value: (k,) from then on.
+    :ivar vm: (k,) VM of each change, ascending.
+    :ivar round: (k,) round of each change, ascending for each VM.
+    :ivar value: (k,) number from this round on.
     """
 
     vm: Indices
@@ -47,12 +47,12 @@ class Track:
 
     @classmethod
     def of(cls, vm: Indices, when: Indices, value: Scalars) -> 'Track':
-        """Sort by VM and time."""
+        """Create a track of unsorted values; sort them by VM and round."""
         order = np.lexsort([when, vm])
         return cls(vm[order], when[order], value[order])
 
     def at(self, vm: Indices, when: Indices) -> Scalars:
-        """Value of some VMs in some rounds."""
+        """Return the numbers of some VMs in some rounds."""
         longest = int(max(self.round.max(), when.max(initial=0))) + 1
         keys = self.vm * longest + self.round
         places = np.searchsorted(keys, vm * longest + when, 'right') - 1

@@ -47,7 +47,7 @@ class YamlValue:
 
     def wrong(self, expected: str) -> exception.FairnessError:
         """Error that says where and what was expected."""
-        return self.file.wrong(
+        return self.file.node_error(
             self.node,
             f'{self.what}: expected {expected}, got {self._shown()}',
         )
@@ -190,7 +190,7 @@ class Section:
         """
         self._known.append(key)
         if key not in self._entries:
-            raise self.value.file.wrong(
+            raise self.value.file.node_error(
                 self.value.node,
                 f'{self.value.what}: expected the key {key}, which is missing',
             )
@@ -203,7 +203,7 @@ class Section:
         """
         for key in keys:
             if key in self._entries:
-                raise self.value.file.wrong(
+                raise self.value.file.node_error(
                     self._keys[key],
                     f'{self.value.what}: expected no key {key}, which only'
                     f' {program} understands',
@@ -219,7 +219,7 @@ class Section:
                 continue
             near = difflib.get_close_matches(name, self._known, 1)
             hint = f' (did you mean {near[0]}?)' if near else ''
-            raise self.value.file.wrong(
+            raise self.value.file.node_error(
                 self._keys[name],
                 f'{self.value.what}: unknown key {name}{hint}, expected one of'
                 f' {", ".join(self._known)}',
@@ -237,7 +237,7 @@ def load(path: pathlib.Path) -> YamlValue:
     :raises BadScenario: if it cannot be read or is no YAML.
     """
     file = yaml_file.YamlFile(path, exception.BadScenario)
-    return YamlValue(file, file.root(), 'scenario')
+    return YamlValue(file, file.read_root(), 'scenario')
 
 
 def override(whole: YamlValue, key: str, text: str) -> None:

@@ -76,7 +76,7 @@ class Applier:
         for item in self._selected_controls(kinds):
             item.observe(vms)
 
-    def present(
+    def read_values(
         self, keys: Sequence[str], kinds: Kinds = resources.CONTROLS
     ) -> allocation.Allocation:
         """Read the controls of the given VMs.

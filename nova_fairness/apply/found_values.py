@@ -185,7 +185,7 @@ class FoundValues:
         if content.get('boot_id') != self._boot_id:
             return _Record({})
         return _Record(
-            _parse_found(content.get('found')),
+            _parse_found_values(content.get('found')),
             _checked_integer(content.get('lost_before')),
         )
 
@@ -259,7 +259,7 @@ def _format_record(record: _Record, boot_id: str) -> str:
     return json.dumps(content, sort_keys=True, indent=1) + '\n'
 
 
-def _parse_found(found: object) -> dict[allocation.Knob, int]:
+def _parse_found_values(found: object) -> dict[allocation.Knob, int]:
     """Parse the values by incarnation and control.
 
     :raises ValueError, TypeError: if they have another form.

@@ -38,8 +38,8 @@ class GuestAgents:
         :param uuid: of the VM.
         :param path: in the guest, in an existing directory.
         :param text: of the file, at most some kilobytes.
-        :raises GuestNotWritten: if the guest has no agent, or the agent does
-            not answer or refuses.
+        :raises GuestFileNotWritten: if the guest has no agent, or the
+            agent does not answer or refuses.
         """
         content = base64.b64encode(text.encode()).decode()
         try:
@@ -55,7 +55,7 @@ class GuestAgents:
                 finally:
                     self._send_command(domain, 'close', handle=file)
         except libvirt.libvirtError as error:
-            raise exception.GuestNotWritten(str(error)) from error
+            raise exception.GuestFileNotWritten(str(error)) from error
 
     def _send_command(
         self, domain: libvirt.virDomain, command: str, **arguments: Any
@@ -68,7 +68,7 @@ class GuestAgents:
         try:
             return json.loads(told)['return']
         except exception.UNREADABLE as error:
-            raise exception.GuestNotWritten(
+            raise exception.GuestFileNotWritten(
                 f'guest agent: invalid answer {told!r:.60} to '
                 f'guest-file-{command}'
             ) from error

@@ -59,7 +59,8 @@ _CONNECTION_ERRORS = (OSError, comm.PrivsepTimeout)
 class PrivilegedClient:
     """Calls the entry points of one helper process.
 
-    :param context: of the entry points; one of :data:`KEPT`.
+    :param context: privilege context of the entry points; its name is a key
+        of :data:`KEPT`.
     """
 
     def __init__(self, context: priv_context.PrivContext) -> None:

@@ -123,8 +123,8 @@ class Condor(system.BatchSystem):
 def parse_snapshot(slots: str, jobs: str) -> border.SideSnapshot:
     """Parse the slots and jobs of HTCondor.
 
-    A host with a slot that cannot be read has no place. A job that cannot be
-    read has no known end, and does not count as waiting.
+    A host with a slot that cannot be read is left out of the result. A job
+    that cannot be read has no known end, and does not count as waiting.
 
     :param slots: output of ``condor_status -json``.
     :param jobs: output of ``condor_q -json``, read after the slots.

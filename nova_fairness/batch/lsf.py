@@ -107,8 +107,8 @@ def parse_snapshot(
     """Parse the hosts and jobs of LSF.
 
     A host or a job whose record cannot be read is set aside, and named. Such a
-    host has no place. Such a job does not count as waiting; on hosts where it
-    may run, the number of used slots that the host reports counts.
+    host is left out of the result. Such a job does not count as waiting; on
+    hosts where it may run, the host's own number of used slots counts.
 
     :param hosts: output of ``bhosts -o ... -json``.
     :param comments: output of ``bhosts -l``.

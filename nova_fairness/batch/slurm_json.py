@@ -89,8 +89,9 @@ def parse_snapshot(nodes: str, jobs: str, now: float) -> border.SideSnapshot:
     """Parse the nodes and jobs of Slurm.
 
     A node or a job whose entry cannot be read is set aside, and named. Such a
-    node has no place. Such a job does not count as waiting; on nodes where it
-    may run, the number of used CPUs that the node reports counts.
+    node is left out of the result. Such a job does not count as waiting; on
+    nodes where it may run, the number of used CPUs that the node reports
+    counts.
 
     :param nodes: JSON of all nodes.
     :param jobs: JSON of all jobs, read after the nodes.

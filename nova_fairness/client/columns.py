@@ -186,14 +186,14 @@ class Named(columns.FormattableColumn):  # type: ignore[type-arg]
         """Format each ID with its name, one per line."""
         value = self._value or ()
         listed = [value] if isinstance(value, str) else value
-        return '\n'.join(self._named(str(each)) for each in listed)
+        return '\n'.join(self._with_name(str(each)) for each in listed)
 
-    def _named(self, given: str) -> str:
-        known = [self.names.get(each) for each in given.split('/')]
+    def _with_name(self, uuid: str) -> str:
+        known = [self.names.get(each) for each in uuid.split('/')]
         if not any(known):
-            return given
-        whole = naming.account(given, self.names.get)
-        return whole if self.is_short and all(known) else f'{whole} ({given})'
+            return uuid
+        whole = naming.account(uuid, self.names.get)
+        return whole if self.is_short and all(known) else f'{whole} ({uuid})'
 
 
 class PastWaits(columns.FormattableColumn):  # type: ignore[type-arg]
@@ -215,17 +215,16 @@ class PastWaits(columns.FormattableColumn):  # type: ignore[type-arg]
         """
         if not self._value:
             return ''
-        change = _wait_change(self._value)
+        change = _format_wait_change(self._value)
         lines = [f'all since {self._value.get("since")}: {change}']
         for each in self._value.get('projects') or ():
-            given = str(each.get('project_id'))
-            lines.append(
-                f'{self.names.get(given, given)}: {_wait_change(each)}'
-            )
+            project = str(each.get('project_id'))
+            name = self.names.get(project, project)
+            lines.append(f'{name}: {_format_wait_change(each)}')
         return '\n'.join(lines)
 
 
-def _wait_change(waits: Mapping[str, Any]) -> str:
+def _format_wait_change(waits: Mapping[str, Any]) -> str:
     """Format the median and the 90th percentile of waits, before and after a
     change.
     """
@@ -245,19 +244,20 @@ def forecast(names: Mapping[str, str], request: Mapping[str, Any]) -> str:
     :param request: request, as in the answer.
     """
 
-    def named(given: Any) -> str:
-        name = names.get(str(given))
-        return f'{name} ({given})' if name else str(given)
+    def with_name(uuid: Any) -> str:
+        name = names.get(str(uuid))
+        return f'{name} ({uuid})' if name else str(uuid)
 
-    servers = ', '.join(map(named, request.get('servers') or ()))
+    servers = ', '.join(map(with_name, request.get('servers') or ()))
     before, after = (
-        _forecast(request.get(when) or {}) for when in ('before', 'after')
+        _format_standing(request.get(when) or {})
+        for when in ('before', 'after')
     )
     turn = before if before == after else f'{before} -> {after}'
-    return f'{servers} of {named(request.get("project_id"))}: {turn}'
+    return f'{servers} of {with_name(request.get("project_id"))}: {turn}'
 
 
-def _forecast(standing: Mapping[str, Any]) -> str:
+def _format_standing(standing: Mapping[str, Any]) -> str:
     """Format the state, position and estimated start of a request."""
     position, estimate = (
         standing.get('position'),
@@ -364,7 +364,7 @@ class Events(columns.FormattableColumn):  # type: ignore[type-arg]
                 str(each.get('at') or ''),
                 str(each.get('until') or ''),
                 str(each.get('kind') or ''),
-                _event(each),
+                _format_event(each),
             ]
             for each in self._value or ()
         ]
@@ -374,7 +374,7 @@ class Events(columns.FormattableColumn):  # type: ignore[type-arg]
         )
 
 
-def _event(item: Mapping[str, Any]) -> str:
+def _format_event(item: Mapping[str, Any]) -> str:
     hosts = ', '.join(map(str, item.get('hosts') or ()))
     texts = (item.get('explanation'), hosts and f'hosts: {hosts}')
     text = '; '.join(str(each) for each in texts if each)
@@ -413,7 +413,7 @@ def _leaves(value: Any, path: str) -> list[str]:
     if isinstance(value, list):
         value = ', '.join(map(str, value))
     if path.rpartition('.')[2] == _WALL_S:
-        value = _time(value)
+        value = _format_time(value)
     if isinstance(value, float):
         value = number(value)
     if isinstance(value, bool):
@@ -423,7 +423,7 @@ def _leaves(value: Any, path: str) -> list[str]:
     return [f'{path}={value}' if path else str(value)]
 
 
-def _time(wall_s: Any) -> Any:
+def _format_time(wall_s: Any) -> Any:
     """Format seconds since the epoch as a time."""
     if not isinstance(wall_s, int | float):
         return wall_s

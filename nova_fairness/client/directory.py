@@ -136,7 +136,7 @@ class Directory:
         """
         found: dict[str, str] = {}
         for plural in plurals:
-            found |= self._named(plural)
+            found |= self._list_names_by_id(plural)
         auth = getattr(self._manager, 'auth_ref', None)
         for noun in _ACCOUNT:
             name = getattr(
@@ -146,7 +146,7 @@ class Directory:
                 found[str(getattr(auth, f'{noun}_id'))] = plain.line(name)
         return found
 
-    def _named(self, plural: str) -> dict[str, str]:
+    def _list_names_by_id(self, plural: str) -> dict[str, str]:
         connection = self._connection
         everywhere = {'details': False, 'all_projects': True}
         tries = (

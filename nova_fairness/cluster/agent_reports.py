@@ -456,8 +456,8 @@ class ServerShortfall(_HostAnswers[_Host]):
                 wants[each.uuid] = dataclasses.replace(
                     want,
                     moved_at=at,
-                    wanted=min(want.wanted, most),
-                    got=min(want.got, most),
+                    wanted_cpus=min(want.wanted_cpus, most),
+                    used_cpus=min(want.used_cpus, most),
                 )
         cpus = {host: each.cpus for host, each in counted.items()}
         return tenants.Tenants(cloud, wants, cpus, shares)

@@ -38,7 +38,7 @@ NOT_REPEATED = frozenset(
 """Checks that the service need not repeat."""
 
 
-def _options(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def _check_options(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     found = known_options.describe_unknown_options(
         file_faults.configuration_files(conf)
     )
@@ -46,20 +46,20 @@ def _options(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.warning(said) if said else results.success('')
 
 
-def _exchanges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def _check_exchanges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check the exchange to which Nova sends messages, if its files are
     readable on this host.
     """
     if not all(os.access(each, os.R_OK) for each in (NOVA, NOVA_API)):
         return results.success('')
-    return status_queue.exchanges(NOVA, NOVA_API, conf)
+    return status_queue.check_exchanges(NOVA, NOVA_API, conf)
 
 
 REPEATED: tuple[results.Named, ...] = (
     *(each for each in status_queue.CHECKS if each[0] not in NOT_REPEATED),
-    ('Exchanges of Nova', _exchanges),
-    ('Options', _options),
-    ('Message transport', status_cloud.message_transport),
+    ('Exchanges of Nova', _check_exchanges),
+    ('Options', _check_options),
+    ('Message transport', status_cloud.check_message_transport),
 )
 
 

@@ -30,7 +30,7 @@ must come after it.
 """
 
 
-def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check the connection to the Redis server of the transport, if it has
     one.
     """
@@ -54,7 +54,7 @@ def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'{place.place} answers, version {version}')
 
 
-def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check whether this node has a valid key."""
     needless = results.success('keys are not needed: only zmq uses them')
     if not conf.transport_url:
@@ -79,7 +79,7 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     )
 
 
-def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check whether the Nova in this Python environment is supported."""
     del conf
     if fault := releases.unsupported_release():
@@ -96,7 +96,7 @@ def nova_release(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'Nova {found} is supported')
 
 
-def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check for the filter of the HTTP API, if nova-api is on this machine."""
     path = pathlib.Path(conf.api_paste)
     if not path.exists():
@@ -115,7 +115,7 @@ _FILES = ('queue_config', 'nova_config', 'nova_api_config')
 """Options of the command line that name further configuration files."""
 
 
-def option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check for unknown options in configuration files."""
     more = [path for each in _FILES if (path := conf.get(each))]
     files = [*file_faults.configuration_files(conf), *more]
@@ -126,11 +126,11 @@ def option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 CHECKS: tuple[results.Named, ...] = (
-    ('Options', option_names),
-    ('Nova release', nova_release),
-    ('Message transport', message_transport),
-    ('Keys', keys),
-    ('HTTP interface', api_paste),
+    ('Options', check_option_names),
+    ('Nova release', check_nova_release),
+    ('Message transport', check_message_transport),
+    ('Keys', check_keys),
+    ('HTTP interface', check_api_paste),
 )
 """Checks for every machine of the cloud, by name."""
 

@@ -53,7 +53,7 @@ _GROUPS = (*_CONTROLS, resources.ResourceControl.DISK)
 _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 
 
-def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check all options of the agent, and load the configured plugins."""
     settings = settings_module.from_conf(conf)
     assembly.load_plugins(settings)
@@ -74,7 +74,7 @@ def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'{said}, shadow metric {settings.shadow_metric}')
 
 
-def state(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_state(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check whether the agent can save its state."""
     path = pathlib.Path(conf.fairness.state_path)
     place = next(each for each in (path, *path.parents) if each.exists())
@@ -87,7 +87,7 @@ def state(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'{path} {said}')
 
 
-def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that libvirt lists its running domains."""
     uri = conf.fairness.connection_uri
     with _connected(uri) as connection:
@@ -96,7 +96,7 @@ def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'{uri} answers; {runs}')
 
 
-def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check for Nova's metadata in the running domains."""
     claimed = settings_module.read_owners(conf.fairness.owners_file)
     unowned, count = [], 0
@@ -120,7 +120,7 @@ def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'all owners of {owned} are known')
 
 
-def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check whether this node can set the configured controls."""
     found: list[str] = []
     missing: list[str] = []
@@ -142,7 +142,7 @@ def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(said)
 
 
-def kernel(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_kernel(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check whether this kernel follows CPU weights."""
     if resources.ResourceControl.CPU not in _steered(conf):
         return results.success('[fairness] controls does not name cpu')
@@ -162,7 +162,7 @@ def kernel(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'Linux {release}: no known fault of CPU weights')
 
 
-def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that the privileged helper starts, if this user is root."""
     if os.geteuid() != 0:
         return results.warning(
@@ -174,7 +174,7 @@ def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success('the privileged helper starts')
 
 
-def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that the programs of iproute2 are installed."""
     if resources.ResourceControl.NETWORK not in _steered(conf):
         return results.success('[fairness] controls does not name network')
@@ -194,7 +194,7 @@ def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'{program}: {done.stdout.strip()}')
 
 
-def nova_service(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_nova_service(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Report whether the agent will be a service of Nova."""
     options = conf.fairness_nova
     wanted, why_not = presence.should_register(
@@ -207,15 +207,15 @@ def nova_service(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 
 CHECKS: tuple[results.Named, ...] = (
-    ('Configuration', configuration),
-    ('State', state),
-    ('libvirt', libvirt),
-    ('Owners of VMs', owners),
-    ('Control groups', control_groups),
-    ('Kernel', kernel),
-    ('Privileges', privileges),
-    ('Traffic control', traffic_control),
-    ('Service of Nova', nova_service),
+    ('Configuration', check_configuration),
+    ('State', check_state),
+    ('libvirt', check_libvirt),
+    ('Owners of VMs', check_owners),
+    ('Control groups', check_control_groups),
+    ('Kernel', check_kernel),
+    ('Privileges', check_privileges),
+    ('Traffic control', check_traffic_control),
+    ('Service of Nova', check_nova_service),
 )
 """Checks for machines with VMs, by name."""
 
@@ -321,7 +321,7 @@ def check_disks(
         own = [f for f in files if pressure.is_weighed(disk, devices, f)]
         used.update(own[:1])
         if not own:
-            whys.append(pressure.why_unweighed(disk, devices))
+            whys.append(pressure.reason_without_weights(disk, devices))
     told = [' or '.join(f for f in files if f in used)] if used else []
     told += [f'without effect: {why}' for why in sorted(set(whys))]
     return bool(used), '; '.join(told)

@@ -26,7 +26,7 @@ from nova_fairness.relay import link
 from nova_fairness.runtime import signatures
 
 
-def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that the database answers, with tables of this version."""
     engine = database.open_engine(conf.fairness_cluster.database)
     with database.translate_errors():
@@ -35,7 +35,7 @@ def tables(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'the tables have revision {revision}')
 
 
-def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that the clocks of this host and of the database agree."""
     engine = database.open_engine(conf.fairness_cluster.database)
     seen = clocks.Clocks(
@@ -49,14 +49,14 @@ def clock(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success('the clocks of host and database agree')
 
 
-def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check the file of keys, which only its owner may read."""
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.read_key_file(path)
     return results.success(f'{path} is readable by its owner only')
 
 
-def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that agents trust messages of the service."""
     if not conf.transport_url:
         return results.success('no agents: transport_url is not set')
@@ -66,7 +66,7 @@ def signing(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success('the key of the service can sign')
 
 
-def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that a relay receives the messages to conductor, on all
     brokers.
     """
@@ -85,7 +85,7 @@ def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success('a relay receives from every broker')
 
 
-def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+def check_cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Check that Placement answers."""
     options = conf.fairness_cluster
     rooms = clients.connect(options.cloud, options.region_name).placement
@@ -107,7 +107,7 @@ _DURABLE = ('amqp_durable_queues', 'rabbit_quorum_queue')
 """Options of oslo.messaging that make declarations durable."""
 
 
-def exchanges(
+def check_exchanges(
     nova: str, nova_api: str, conf: cfg.ConfigOpts
 ) -> upgradecheck.Result:
     """Check that nova-api, and no other service, sends to the relay.
@@ -159,12 +159,12 @@ def _exchange_text(sends: _Exchange) -> str:
 
 
 CHECKS: tuple[results.Named, ...] = (
-    ('Database of requests', tables),
-    ('Clocks', clock),
-    ('Keys of messages', keys),
-    ('Key of the service', signing),
-    ('Relay', relay),
-    ('Cloud', cloud),
+    ('Database of requests', check_tables),
+    ('Clocks', check_clock),
+    ('Keys of messages', check_keys),
+    ('Key of the service', check_signing),
+    ('Relay', check_relay),
+    ('Cloud', check_cloud),
 )
 """Checks of the queue, by name."""
 
@@ -178,7 +178,7 @@ def checks(
     :param nova: configuration file of all services of Nova.
     :param nova_api: further file that only nova-api reads.
     """
-    looked = functools.partial(exchanges, nova, nova_api)
+    looked = functools.partial(check_exchanges, nova, nova_api)
     named: tuple[results.Named, ...] = (
         *CHECKS,
         ('Exchanges of Nova', looked),

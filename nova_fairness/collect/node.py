@@ -182,7 +182,10 @@ def _disk_bandwidth(
     if read and written:
         return read, written
     assumed = bandwidth.disk_bandwidth(sys)
-    LOG.info('disk bandwidth: assumed by class: %s', assumed.reason)
+    LOG.info(
+        'disk bandwidth: assumed from the class of each disk: %s',
+        assumed.reason,
+    )
     return read or assumed.read, written or assumed.write
 
 

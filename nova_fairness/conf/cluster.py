@@ -73,10 +73,9 @@ place of ``rabbit://``.
         help="""
 URL of the message broker, or of the virtual host, of a further Nova cell that
 does not use ``broker``. The option can be repeated. Set it for each cell with
-its own broker. nova-api sends to every broker through its own
-``control_exchange``, so the relay must forward messages on each of them. It
-holds no message of these brokers. nova-api cannot reach a cell whose broker is
-missing here.
+its own broker. nova-api uses its ``control_exchange`` on every broker, so the
+relay must forward messages on each broker. The relay holds no message of these
+brokers. nova-api cannot reach a cell whose broker is missing here.
 """,
     ),
     cfg.StrOpt(

@@ -40,11 +40,11 @@ never replaced.
         help="""
 Interface through which VMs reach the network, such as ``eth1`` or ``bond0``.
 Its link speed is the bandwidth of the node, unless ``[fairness_node]
-network_bandwidth`` is set. Empty: the physical port of the bridge, and the
-link speed of the default route. Set it if bridges have several ports, or if
-the port is not physical. Together with ``layout = auto`` it selects the layout
-``uplink``; with ``layout = tap`` traffic that VMs send is divided at this
-interface.
+network_bandwidth`` is set. Empty: the physical port of the bridge; the
+bandwidth is then the link speed of the interface of the default route. Set it
+if bridges have several ports, or if the port is not physical. Together with
+``layout = auto`` it selects the layout ``uplink``; with ``layout = tap``
+traffic that VMs send is divided at this interface.
 """,
     ),
     cfg.FloatOpt(

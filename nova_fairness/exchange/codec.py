@@ -184,7 +184,7 @@ class ShortMessage(NamedTuple):
 
     head: Head
     lasting: StaticContent
-    numbers: tables.UnreadNumbers
+    numbers: tables.UnparsedTable
 
     def complete(self, users: report.UserTable) -> report.NodeReport:
         """Return the report with the parsed numbers of its users."""
@@ -260,7 +260,7 @@ def shorten(
         return None
     if message.get('exempt') is not None:
         return None
-    numbers = tables.UnreadNumbers(
+    numbers = tables.UnparsedTable(
         table, before.ids, before.most, new.interval_s
     )
     return ShortMessage(new, before, numbers)

@@ -85,12 +85,12 @@ class DesiredState:
         self._lock = threading.Lock()
         self._current: desired_module.DesiredChoice | None = None
         self._saved: desired_module.DesiredChoice | None = None
-        self._saving = threading.Lock()
+        self._save_lock = threading.Lock()
         self._problem = ''
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, name='desired-state', daemon=True
+            target=self._poll, name='desired-state', daemon=True
         )
 
     def start(self) -> None:
@@ -163,10 +163,10 @@ class DesiredState:
         if self._signatures is not None:
             raise exception.NotAllowed(UNSIGNED)
 
-        def change(
-            kept: desired_module.DesiredChoice | None,
+        def make_next(
+            stored: desired_module.DesiredChoice | None,
         ) -> desired_module.DesiredChoice:
-            newest = desired_module.newest(kept, self.current())
+            newest = desired_module.newest(stored, self.current())
             before = configured
             if newest is not None:
                 before = newest.metric, newest.policy
@@ -178,7 +178,7 @@ class DesiredState:
                 by,
             )
 
-        made = self._create_choice(change)
+        made = self._create_choice(make_next)
         self._adopt(made)
         self._save()
         self._wake.set()
@@ -193,7 +193,7 @@ class DesiredState:
         :raises NotAllowed: if a required signature is missing.
         """
         try:
-            self._check(desired)
+            self._check_signature(desired)
         except exception.ReportRefused as error:
             self._tally.add(_counter_name(error.reason))
             raise exception.NotAllowed(str(error)) from error
@@ -213,7 +213,7 @@ class DesiredState:
         if seen is None or not self._replaces(seen, self.current()):
             return
         try:
-            self._check(seen)
+            self._check_signature(seen)
         except exception.ReportRefused as error:
             self._tally.add(_counter_name(error.reason))
             self._log.warning(
@@ -227,16 +227,16 @@ class DesiredState:
         self._wake.set()
 
     def _create_choice(
-        self, change: desired_store.Change
+        self, make_next: desired_store.Change
     ) -> desired_module.DesiredChoice:
         if self._shared is not None:
             try:
-                return self._shared.change(change)
+                return self._shared.change(make_next)
             except exception.ReportRefused:
                 raise
             except exception.ExchangeError as error:
                 self._set_problem(str(error))
-        return change(None)
+        return make_next(None)
 
     def _adopt(self, seen: desired_module.DesiredChoice | None) -> None:
         with self._lock:
@@ -254,14 +254,14 @@ class DesiredState:
         )
 
     def _save(self) -> None:
-        with self._saving:
+        with self._save_lock:
             newest = self.current()
             if newest is None or newest == self._saved:
                 return
             if self.state_file.save(newest):
                 self._saved = newest
 
-    def _run(self) -> None:
+    def _poll(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
             self._reconcile()
@@ -274,12 +274,16 @@ class DesiredState:
         if self._shared is None:
             return
         try:
-            kept, problem = self._load_shared(self._shared)
-            self._adopt(kept)
+            stored, problem = self._load_shared(self._shared)
+            self._adopt(stored)
             known = self.current()
-            if known is not None and known != kept and self._is_valid(known):
+            if (
+                known is not None
+                and known != stored
+                and self._is_accepted(known)
+            ):
                 self._stored = self._shared.change(
-                    lambda other: self._newer_valid(other, known)
+                    lambda other: self._choose_newer(other, known)
                 )
                 self._adopt(self._stored)
         except exception.ExchangeError as error:
@@ -291,17 +295,17 @@ class DesiredState:
     ) -> tuple[desired_module.DesiredChoice | None, str]:
         """Return the choice in the store, or the cause of its refusal."""
         try:
-            kept = shared.load()
-            if kept is not None and kept != self.current():
-                self._check(kept)
-                self._check_order(kept)
+            stored = shared.load()
+            if stored is not None and stored != self.current():
+                self._check_signature(stored)
+                self._check_order(stored)
         except exception.ReportRefused as error:
             self._tally.add(_counter_name(error.reason))
             return None, f'Desired state of the store refused: {error}'
-        self._stored = kept or self._stored
-        return kept, ''
+        self._stored = stored or self._stored
+        return stored, ''
 
-    def _newer_valid(
+    def _choose_newer(
         self,
         other: desired_module.DesiredChoice | None,
         known: desired_module.DesiredChoice,
@@ -309,7 +313,7 @@ class DesiredState:
         """Return the new content of the store, if it contains another
         choice.
         """
-        if other is None or not self._is_valid(other):
+        if other is None or not self._is_accepted(other):
             return known
         return other if other.is_newer_than(known) else known
 
@@ -321,30 +325,30 @@ class DesiredState:
         """Check whether a choice replaces another that is older or invalid."""
         if before is None or seen.is_newer_than(before):
             return True
-        return seen != before and not self._is_valid(before)
+        return seen != before and not self._is_accepted(before)
 
-    def _is_valid(self, choice: desired_module.DesiredChoice) -> bool:
+    def _is_accepted(self, choice: desired_module.DesiredChoice) -> bool:
         try:
-            self._check(choice)
+            self._check_signature(choice)
         except exception.ReportRefused:
             return False
         return True
 
-    def _check(self, choice: desired_module.DesiredChoice) -> None:
+    def _check_signature(self, choice: desired_module.DesiredChoice) -> None:
         """Refuse a choice without the required signature of a controller."""
         if self._signatures is not None:
             self._signatures.check(dataclasses.asdict(choice))
 
-    def _check_order(self, kept: desired_module.DesiredChoice) -> None:
+    def _check_order(self, stored: desired_module.DesiredChoice) -> None:
         """Refuse a choice that the store had before a newer one."""
         before = self._stored
-        if self._signatures is None or before in (None, kept):
+        if self._signatures is None or before in (None, stored):
             return
-        if not self._replaces(kept, before):
+        if not self._replaces(stored, before):
             raise exception.ReportRefused(
                 'older',
-                f'epoch {kept.epoch} of {kept.origin} is there again, after '
-                f'epoch {before.epoch} of {before.origin}',
+                f'epoch {stored.epoch} of {stored.origin} is older than epoch '
+                f'{before.epoch} of {before.origin}, which was stored before',
             )
 
     def _set_problem(self, problem: str) -> None:

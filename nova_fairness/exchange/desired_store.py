@@ -190,7 +190,7 @@ def _parse(raw: bytes) -> desired_module.DesiredChoice:
         content = json.loads(raw)
     except exception.UNREADABLE as error:
         raise exception.ReportRefused(
-            'malformed', f'it is no JSON: {error!s:.100}'
+            'malformed', f'the choice is not JSON: {error!s:.100}'
         ) from error
     if isinstance(content, dict) and content.get('version') != VERSION:
         raise exception.ReportRefused(

@@ -32,7 +32,9 @@ class PendingMessage(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The refusal of a message whose numbers were parsed.
+    """The refusal of a message that was parsed.
+
+    The refusal of a message that cannot be parsed has no sender.
 
     :ivar host: sender.
     :ivar error: cause.

@@ -334,7 +334,7 @@ _MAX_ROWS = 50_000
 """Largest number of user rows that are checked at a time; about 6 MB."""
 
 
-class UnreadNumbers(NamedTuple):
+class UnparsedTable(NamedTuple):
     """The numbers of one node's users that are not parsed yet.
 
     :ivar octets: a block with at least one row, in our sequence of resources.
@@ -350,7 +350,7 @@ class UnreadNumbers(NamedTuple):
 
 
 def parse_tables(
-    all_of: Sequence[UnreadNumbers], limits: bounds.Bounds
+    all_of: Sequence[UnparsedTable], limits: bounds.Bounds
 ) -> Iterator[report.UserTable | exception.ReportRefused]:
     """Parse the tables of some nodes, and validate them together.
 
@@ -361,30 +361,34 @@ def parse_tables(
     :param limits: bounds of peers' claims.
     :returns: the table of each node, or its error.
     """
-    for portion in _split(all_of):
-        are_good = _are_valid(portion, limits)
-        for each in portion:
-            yield _table_of(each) if are_good else _read_alone(each)
+    for batch in _split_into_batches(all_of):
+        are_good = _are_valid(batch, limits)
+        for each in batch:
+            yield (
+                _parse_valid_table(each)
+                if are_good
+                else _parse_or_refuse(each)
+            )
 
 
-def _split(
-    all_of: Sequence[UnreadNumbers],
-) -> Iterator[list[UnreadNumbers]]:
-    portion: list[UnreadNumbers] = []
+def _split_into_batches(
+    all_of: Sequence[UnparsedTable],
+) -> Iterator[list[UnparsedTable]]:
+    batch: list[UnparsedTable] = []
     rows = 0
     for each in all_of:
-        if portion and rows + len(each.ids) > _MAX_ROWS:
-            yield portion
-            portion, rows = [], 0
-        portion.append(each)
+        if batch and rows + len(each.ids) > _MAX_ROWS:
+            yield batch
+            batch, rows = [], 0
+        batch.append(each)
         rows += len(each.ids)
-    if portion:
-        yield portion
+    if batch:
+        yield batch
 
 
-def _are_valid(portion: list[UnreadNumbers], limits: bounds.Bounds) -> bool:
+def _are_valid(batch: list[UnparsedTable], limits: bounds.Bounds) -> bool:
     block = np.frombuffer(
-        b''.join([each.octets for each in portion]), NUMBER_TYPE
+        b''.join([each.octets for each in batch]), NUMBER_TYPE
     ).reshape(-1, COLUMNS)
     lows, highs = limits.column_bounds
     # What is no number is neither, and comes out of both.
@@ -396,28 +400,28 @@ def _are_valid(portion: list[UnreadNumbers], limits: bounds.Bounds) -> bool:
     counted = block[:, 1]
     if not (counted.astype(np.int64) == counted).all():
         return False
-    rows = [len(each.ids) for each in portion]
+    rows = [len(each.ids) for each in batch]
     starts = list(itertools.accumulate(rows[:-1], initial=0))
     sums = np.add.reduceat(block, starts)[:, FIRST_COLUMN:AMOUNTS]
-    return bool((sums <= _upper_bounds(portion)).all())
+    return bool((sums <= _upper_bounds(batch)).all())
 
 
-def _upper_bounds(portion: list[UnreadNumbers]) -> resources.Vector:
+def _upper_bounds(batch: list[UnparsedTable]) -> resources.Vector:
     """Return the upper bounds of the sums of each node's amounts, (n, 3r)."""
-    rates = np.frombuffer(b''.join([each.most.rates for each in portion]))
-    intervals = np.array([[each.interval_s] for each in portion])
+    rates = np.frombuffer(b''.join([each.most.rates for each in batch]))
+    intervals = np.array([[each.interval_s] for each in batch])
     scales = np.where(SCALES, intervals, 1.0)
     return scales * rates.reshape(scales.shape)
 
 
-def _table_of(each: UnreadNumbers) -> report.UserTable:
+def _parse_valid_table(each: UnparsedTable) -> report.UserTable:
     # Of its own memory: kept, a part of the common block would keep it all.
     block = np.frombuffer(each.octets, NUMBER_TYPE).reshape(-1, COLUMNS)
     return table_of_block(each.ids, block.astype(np.float64, copy=False))
 
 
-def _read_alone(
-    each: UnreadNumbers,
+def _parse_or_refuse(
+    each: UnparsedTable,
 ) -> report.UserTable | exception.ReportRefused:
     try:
         return parse_table(

@@ -265,7 +265,7 @@ class ClusterSnapshot:
         :data:`NO_LIMITS`.
     :ivar used: (c,) allocated amounts by project, without preemptible
         servers; a project without an entry uses nothing.
-    :ivar members: names of the hosts of the running members of a server
+    :ivar member_hosts: names of the hosts of the running members of a server
         group, one per member, by UUID of the group.
     :ivar accounts: the share tree. :attr:`.request.Request.account` has the
         name of a user's account. Missing accounts count with a share of 1.
@@ -305,7 +305,7 @@ class ClusterSnapshot:
     requests: tuple[request.Request, ...] = ()
     limits: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
     used: Mapping[str, Amounts] = dataclasses.field(default_factory=dict)
-    members: Mapping[str, tuple[str, ...]] = dataclasses.field(
+    member_hosts: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict
     )
     accounts: tuple[Account, ...] = ()

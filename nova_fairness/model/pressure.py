@@ -148,7 +148,9 @@ def is_weighed(
     )
 
 
-def why_unweighed(disk: DiskPath, devices: Mapping[str, DeviceTotals]) -> str:
+def reason_without_weights(
+    disk: DiskPath, devices: Mapping[str, DeviceTotals]
+) -> str:
     """Return the reason why weights have no effect on a disk, as a text."""
     known = [devices[number] for number in disk.devices if number in devices]
     if not known:

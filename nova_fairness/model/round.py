@@ -183,15 +183,15 @@ class ShadowHeaviness:
     """Heaviness by the shadow metric, which steers nothing.
 
     :ivar metric: name of the shadow metric.
-    :ivar number: number of the round whose sample was measured.
-    :ivar problem: why there are no numbers; empty if there are.
+    :ivar round_number: number of the round whose sample was measured.
+    :ivar problem: why there is no heaviness; empty if there is.
     :ivar instance_heaviness: heaviness of VMs in the instance stage, by key.
     :ivar heaviness: final heaviness of VMs, by key.
     :ivar user_heaviness: heaviness of users, by ID.
     """
 
     metric: str
-    number: int
+    round_number: int
     problem: str = ''
     instance_heaviness: Mapping[str, float] = dataclasses.field(
         default_factory=dict

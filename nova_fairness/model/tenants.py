@@ -19,8 +19,8 @@ class ServerWant:
     """CPU time of a server, as its agent measured it.
 
     :ivar owner: user or project of the server; owners are compared.
-    :ivar wanted: CPUs that it would use of a plenty, >= 0.
-    :ivar got: CPUs that it used, >= 0.
+    :ivar wanted_cpus: CPUs that it would use of a plenty, >= 0.
+    :ivar used_cpus: CPUs that it used, >= 0.
     :ivar weight: weight of the server in the kernel of its host, > 0.
     :ivar seen_s: seconds for which its agent has seen it.
     :ivar moved_at: time of its last move, seconds of the epoch.
@@ -28,14 +28,14 @@ class ServerWant:
     """
 
     owner: str
-    wanted: float
-    got: float
+    wanted_cpus: float
+    used_cpus: float
     weight: float = 1.0
     seen_s: float = math.inf
     moved_at: float = -math.inf
 
     def __post_init__(self) -> None:
-        for name in ('wanted', 'got'):
+        for name in ('wanted_cpus', 'used_cpus'):
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
                 raise exception.BadSnapshot(

@@ -56,7 +56,8 @@ class MetricDefinition(NamedTuple):
     :ivar name: name without the prefix and without ``_total``; it ends with
         the unit.
     :ivar kind: ``counter`` or ``gauge``.
-    :ivar text: sentences for operators, with literals in double backquotes.
+    :ivar help_text: sentences for operators, with literals in double
+        backquotes.
     :ivar labels: labels of each series.
     :ivar sums: whether series beyond the bound are added up with the label
         value ``others``; otherwise they are omitted. Sums of counters are not
@@ -65,7 +66,7 @@ class MetricDefinition(NamedTuple):
 
     name: str
     kind: str
-    text: str
+    help_text: str
     labels: tuple[str, ...]
     sums: bool = False
 
@@ -79,7 +80,7 @@ class MetricDefinition(NamedTuple):
     def described(self) -> str:
         """Text for the page, with the bound."""
         bound = f' At most {self.most_series:,} series.'
-        return self.text + bound * bool(self.labels)
+        return self.help_text + bound * bool(self.labels)
 
     @property
     def help(self) -> str:
@@ -87,14 +88,14 @@ class MetricDefinition(NamedTuple):
         return self.described.replace('``', '')
 
 
-def _counter(name: str, text: str, *labels: str) -> MetricDefinition:
-    return MetricDefinition(name, 'counter', text, labels)
+def _counter(name: str, help_text: str, *labels: str) -> MetricDefinition:
+    return MetricDefinition(name, 'counter', help_text, labels)
 
 
 def _gauge(
-    name: str, text: str, *labels: str, sums: bool = False
+    name: str, help_text: str, *labels: str, sums: bool = False
 ) -> MetricDefinition:
-    return MetricDefinition(name, 'gauge', text, labels, sums)
+    return MetricDefinition(name, 'gauge', help_text, labels, sums)
 
 
 GROUPS: Mapping[str, tuple[MetricDefinition, ...]] = {

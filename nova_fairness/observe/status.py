@@ -53,7 +53,7 @@ def shadow_status(done: round_model.Round | None) -> Mapping[str, Any] | None:
         return None
     return {
         'metric': done.shadow.metric,
-        'round': done.shadow.number,
+        'round': done.shadow.round_number,
         'problem': done.shadow.problem[:LONGEST_TEXT],
     }
 

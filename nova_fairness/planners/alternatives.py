@@ -40,9 +40,9 @@ def with_chosen_alternatives(
     """
     if not any(_needs_alternative(each) for each in snapshot.requests):
         return snapshot
-    ways = _AlternativeChooser(snapshot)
+    chooser = _AlternativeChooser(snapshot)
     requests = tuple(
-        dataclasses.replace(each, demand=ways.of(each))
+        dataclasses.replace(each, demand=chooser.choose(each))
         if _needs_alternative(each)
         else each
         for each in snapshot.requests
@@ -86,30 +86,30 @@ class _AlternativeChooser:
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
         self._snapshot = snapshot
         self._hosts = hosts_module.Hosts(snapshot)
-        self._known: dict[
+        self._chosen: dict[
             tuple[request_model.Demand, int], request_model.Demand
         ] = {}
 
-    def of(self, request: request_model.Request) -> request_model.Demand:
+    def choose(self, request: request_model.Request) -> request_model.Demand:
         """Return the alternative that is chosen for a request."""
         if not self._snapshot.falls_back:
             return request.demand.alternatives[0]
         promised = self._snapshot.promised.get(request.uuid)
         rows = self._hosts.rows(promised or ())
         if len(rows):
-            return request.demand.on(self._classes(int(rows[0])))
+            return request.demand.on(self._classes_of_host(int(rows[0])))
         key = request.demand, len(request.servers)
-        if key not in self._known:
-            self._known[key] = self._first_fitting(*key)
-        return self._known[key]
+        if key not in self._chosen:
+            self._chosen[key] = self._choose_first_fitting(*key)
+        return self._chosen[key]
 
-    def _classes(self, row: int) -> frozenset[str]:
+    def _classes_of_host(self, row: int) -> frozenset[str]:
         """Return the resource classes that a host has."""
         has = self._hosts.capacity[:, row] > 0
         classes = np.array(self._snapshot.classes, dtype=object)
         return frozenset(classes[has])
 
-    def _first_fitting(
+    def _choose_first_fitting(
         self, demand: request_model.Demand, count: int
     ) -> request_model.Demand:
         known = frozenset(self._snapshot.classes)

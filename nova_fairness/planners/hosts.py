@@ -283,9 +283,9 @@ class Hosts:
         return found
 
     @functools.cached_property
-    def kinds(self) -> Rows:
-        """Return numbers that are equal for hosts which can run the same
-        servers, (p,).
+    def kind_of_host(self) -> Rows:
+        """Return the kind of each host, (p,); hosts of one kind can run the
+        same servers.
         """
         same: dict[object, int] = {}
         found = [

@@ -52,7 +52,7 @@ class HintListener(jobs.QueueJob):
         """Start to receive notifications that are sent from now on."""
         link.overhear(self._places.target, f'{_TOPIC}.#', self.prefetch)
 
-    def do(
+    def process(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Process one notification: call the hint function."""

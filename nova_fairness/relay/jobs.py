@@ -50,10 +50,12 @@ messages that were already stored. It raises ``StoreAway`` if a later call may
 succeed, and another ``StoreError`` if one of the messages cannot be stored.
 """
 
-_Came = tuple[cast_module.Cast, link_module.Delivery, str]
+_HeldMessage = tuple[cast_module.Cast, link_module.Delivery, str]
 """A message, its delivery, and the names of its servers for the log."""
 
-_NOBODY = 'no consumer for topic %s on exchange %s: the message is dropped'
+_NO_CONSUMER = (
+    'no consumer for topic %s on exchange %s: the message is dropped'
+)
 
 _RECEIVE_S = 1.0
 _FIRST_PAUSE_S = 0.25
@@ -130,7 +132,7 @@ class QueueJob(abc.ABC):
         link.consume(self.queue, self.prefetch)
 
     @abc.abstractmethod
-    def do(
+    def process(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Process one message; it is acknowledged after :meth:`settle`.
@@ -151,7 +153,7 @@ class QueueJob(abc.ABC):
             if exchange == self._places.held:
                 raise exception.BrokerAway(f'the queue {exchange} is gone')
             self.counts['unroutable'] += 1
-            LOG.warning(_NOBODY, key, exchange)
+            LOG.warning(_NO_CONSUMER, key, exchange)
 
     def run(self) -> None:
         """Process messages until stopped; connect again after a failure of a
@@ -183,7 +185,7 @@ class QueueJob(abc.ABC):
                 self.beat()
                 came = link.receive(_RECEIVE_S)
                 for delivery in came:
-                    self.see_to(link, delivery)
+                    self.process_or_forward(link, delivery)
                 self.settle(link)
                 if came:
                     link.acknowledge(came[-1])
@@ -193,7 +195,7 @@ class QueueJob(abc.ABC):
             # connection.
             link.close()
 
-    def see_to(
+    def process_or_forward(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Process one message. An error with one message does not delay other
@@ -203,7 +205,7 @@ class QueueJob(abc.ABC):
         :raises StoreAway: if the store does not answer.
         """
         try:
-            self.do(link, delivery)
+            self.process(link, delivery)
         except (exception.BrokerAway, exception.StoreAway):
             raise
         except Exception:
@@ -212,9 +214,9 @@ class QueueJob(abc.ABC):
                 '%s failed on a message; it is forwarded to Nova at once',
                 self.name,
             )
-            self.let_pass(link, delivery)
+            self.forward_unchanged(link, delivery)
 
-    def let_pass(
+    def forward_unchanged(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Forward a message to its original destination."""
@@ -263,7 +265,7 @@ class Sorter(QueueJob):
         """The queue of nova-api's messages to conductor."""
         return self._places.conductor
 
-    def do(
+    def process(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Forward one message, or put it into the queue of held messages."""
@@ -281,7 +283,7 @@ class Sorter(QueueJob):
                 self._places.held, delivery, self._held_properties(delivery)
             )
 
-    def let_pass(
+    def forward_unchanged(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Forward a message unchanged."""
@@ -332,7 +334,7 @@ class Keeper(QueueJob):
     ) -> None:
         super().__init__(url, places, stopped)
         self._hold = hold
-        self._came: list[_Came] = []
+        self._came: list[_HeldMessage] = []
         self._methods = tuple(methods)
         self._clock = clock
 
@@ -341,7 +343,7 @@ class Keeper(QueueJob):
         """The queue of messages that are to be stored."""
         return self._places.held
 
-    def do(
+    def process(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Accept one message; :meth:`settle` stores it."""
@@ -359,7 +361,7 @@ class Keeper(QueueJob):
         )
         self._came.append((cast, delivery, found.named))
 
-    def let_pass(
+    def forward_unchanged(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Forward a message: an immediate start is better than no start."""
@@ -387,7 +389,7 @@ class Keeper(QueueJob):
         self._came = []
         super()._serve_connection()
 
-    def _store(self, came: list[_Came]) -> None:
+    def _store(self, came: list[_HeldMessage]) -> None:
         if not came:
             return
         stored = self._hold([cast for cast, *_ in came])
@@ -396,7 +398,7 @@ class Keeper(QueueJob):
             self.counts['held' if new else 'known'] += 1
             LOG.info('message %s %s: server %s', cast.uuid, said, named)
 
-    def _is_refused(self, came: _Came) -> bool:
+    def _is_refused(self, came: _HeldMessage) -> bool:
         """Store one message alone; return whether the store refused it."""
         cast, _, named = came
         try:
@@ -427,12 +429,12 @@ class Watcher(QueueJob):
         """The queue of messages that no other queue accepts."""
         return self._places.unrouted
 
-    def do(
+    def process(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Log the topic of a message that no consumer receives."""
         self.counts['unroutable'] += 1
-        LOG.warning(_NOBODY, delivery.key, self._places.front)
+        LOG.warning(_NO_CONSUMER, delivery.key, self._places.front)
 
 
 def of_broker(

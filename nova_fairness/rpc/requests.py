@@ -249,8 +249,8 @@ class ClusterCalls(plans.PlanCalls):
     ) -> Answer:
         """Compute the effect of another order; see :meth:`try_account`.
 
-        :param name: of the order.
-        :param parameters: its numbers, by name.
+        :param name: name of the order.
+        :param parameters: parameters of the order, by name.
         :raises BadArgument: if the order or a parameter cannot be used.
         """
 
@@ -295,7 +295,7 @@ class ClusterCalls(plans.PlanCalls):
 
     @abc.abstractmethod
     def hosts(self, marker: str | None, limit: int) -> Answer:
-        """Hosts between batch and cloud, by name.
+        """Hosts that can move between batch system and cloud, by name.
 
         :param marker: name of the last host of the page before.
         :raises UnknownHost: if this cloud has no border.
@@ -303,16 +303,18 @@ class ClusterCalls(plans.PlanCalls):
 
     @abc.abstractmethod
     def host(self, name: str) -> Answer:
-        """One host, with its work and its history.
+        """One host, with its jobs, servers and past moves.
 
-        :raises UnknownHost: if there is no such host between batch and cloud.
+        :raises UnknownHost: if no host with this name can move between batch
+            system and cloud.
         """
 
     @abc.abstractmethod
     def move(self, name: str) -> Answer:
         """Send a host to the other side.
 
-        :raises UnknownHost: if there is no such host between batch and cloud.
+        :raises UnknownHost: if no host with this name can move between batch
+            system and cloud.
         :raises IllegalStep: if the host is fixed, or already moves.
         """
 
@@ -320,7 +322,8 @@ class ClusterCalls(plans.PlanCalls):
     def stay(self, name: str) -> Answer:
         """Cancel the move of a host.
 
-        :raises UnknownHost: if there is no such host between batch and cloud.
+        :raises UnknownHost: if no host with this name can move between batch
+            system and cloud.
         :raises IllegalStep: if the host does not move.
         """
 

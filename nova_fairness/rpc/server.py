@@ -46,9 +46,9 @@ class FairnessServer:
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Begin to listen; returns at once, with or without a broker.
+        """Start a thread that begins to listen; do not wait for it.
 
-        Some drivers wait until they have a connection.
+        With some drivers this thread waits until the broker answers.
         """
         self._serving = threading.Thread(
             target=self._begin, name='rpc-serving', daemon=True
@@ -60,7 +60,8 @@ class FairnessServer:
             self._server.start(override_pool_size=_THREADS)
         except Exception as error:  # noqa: BLE001 - drivers raise anything
             LOG.error(
-                'This node cannot be called: %s: %s',
+                'The RPC server did not start, so calls to this node fail: '
+                '%s: %s',
                 type(error).__name__,
                 error,
             )

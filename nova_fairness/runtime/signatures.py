@@ -176,7 +176,7 @@ class Signatures:
             raise exception.ReportRefused(
                 'unsigned', f'{named}: no controller signed it'
             )
-        if not self._keys.is_signed(
+        if not self._keys.has_valid_signature(
             message, str(told.get('origin')), str(signature)
         ):
             raise exception.ReportRefused(

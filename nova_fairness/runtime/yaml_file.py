@@ -27,7 +27,7 @@ class YamlFile:
         self.path = path
         self._error = error
 
-    def root(self) -> yaml.Node:
+    def read_root(self) -> yaml.Node:
         """Return the root node; every scalar is text.
 
         :raises FairnessError: of the given class, if the file cannot be read.
@@ -56,7 +56,7 @@ class YamlFile:
             raise self._error(f'{path}, line 1: the file is empty')
         return node
 
-    def section(
+    def parse_mapping(
         self, node: yaml.Node, keys: Sequence[str]
     ) -> Mapping[str, yaml.Node]:
         """Return the values of a mapping node by key.
@@ -66,19 +66,21 @@ class YamlFile:
         """
         found: dict[str, yaml.Node] = {}
         if not isinstance(node, yaml.MappingNode):
-            raise self.wrong(node, f'expected {", ".join(keys)} with values')
+            raise self.node_error(
+                node, f'expected {", ".join(keys)} with values'
+            )
         for key, value in node.value:
             name = key.value
             if name not in keys:
-                raise self.wrong(
+                raise self.node_error(
                     key, f'unknown key {name!r}, there is {", ".join(keys)}'
                 )
             if name in found:
-                raise self.wrong(key, f'the key {name} comes twice')
+                raise self.node_error(key, f'the key {name} comes twice')
             found[name] = value
         return found
 
-    def text(self, node: yaml.Node) -> str:
+    def parse_text(self, node: yaml.Node) -> str:
         """Return the text of a scalar node.
 
         :raises FairnessError: of the given class.
@@ -86,17 +88,19 @@ class YamlFile:
         text = str(node.value) if isinstance(node, yaml.ScalarNode) else ''
         most = LONGEST
         if not (text.strip() and text.isprintable() and len(text) <= most):
-            raise self.wrong(
+            raise self.node_error(
                 node, f'expected a text of 1 to {most} printable characters'
             )
         return text
 
-    def wrong(self, node: yaml.Node, what: str) -> exception.FairnessError:
+    def node_error(
+        self, node: yaml.Node, what: str
+    ) -> exception.FairnessError:
         """Return an error for a node, with its line."""
         line = node.start_mark.line + 1
         return self._error(f'{self.path}, line {line}: {what}')
 
-    def failed(self, what: str) -> exception.FairnessError:
+    def file_error(self, what: str) -> exception.FairnessError:
         """Return an error for the whole file."""
         return self._error(f'{self.path}, {what}')
 

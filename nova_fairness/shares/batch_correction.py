@@ -24,13 +24,14 @@ LEAST = 0.01
 def adjusted_parts(
     pledges: Floats, batch: Floats, cloud: Floats, least: float = LEAST
 ) -> Floats:
-    """Parts of the batch system's shares, (g,), which add up to 1.
+    """Compute the shares of groups in the batch system, (g,); their sum is 1.
 
-    :param pledges: (g,) pledges, as parts of both sides together, >= 0.
+    :param pledges: (g,) pledges: fractions of batch system and cloud together,
+        >= 0.
     :param batch: (g,) decayed use of the batch system, >= 0.
     :param cloud: (g,) decayed use of the cloud, >= 0, in the same unit.
-    :param least: part of its pledge that a group has if it used only the
-        cloud, above 0 to 1.
+    :param least: smallest share of a group, as a fraction of its pledge, above
+        0 to 1. A group that used only the cloud has this share.
     """
     both = batch + cloud
     kept = np.divide(batch, both, out=np.ones(len(both)), where=both > 0)
@@ -40,11 +41,12 @@ def adjusted_parts(
 
 
 def whole_shares(parts: Floats, total: int) -> Whole:
-    """(g,) Integers that add up to a total, each at least 1 (Hamilton).
+    """Round shares to integers, (g,), whose sum is a total (Hamilton).
 
-    The rest goes to the largest remainders; of equal ones, to the first.
+    Each integer is at least 1. The largest remainders are rounded up; of equal
+    remainders, the first.
 
-    :param parts: (g,) parts that add up to 1.
+    :param parts: (g,) shares whose sum is 1.
     :param total: the total, at least the number of parts.
     """
     exact = parts * max(total - len(parts), 0)
@@ -58,7 +60,7 @@ def whole_shares(parts: Floats, total: int) -> Whole:
 def reduced_shares(
     shares: Floats, slots: float, cloud: Floats, exempt: Mask | None = None
 ) -> Whole:
-    """(g,) Shares of LSF, reduced by the slots of groups in the cloud.
+    """Reduce shares of LSF, (g,), by the slots of groups in the cloud.
 
     Partition Director uses ``(round(share T / sum) - reduction) / d``,
     rounded, with ``d = T / sum``. In Partition Director ``T`` is a constant of

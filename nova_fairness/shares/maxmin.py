@@ -224,7 +224,7 @@ def at_earlier_stage(begin: SearchState, stage: int) -> SearchState:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Sharpest:
+class _BestSolution:
     """The sharpest solution of a search.
 
     :ivar point: the solution; ``None`` if there is none.
@@ -251,13 +251,15 @@ def _search_stages(
         sharpness; the state from which to continue; and whether the search is
         finished.
     """
-    now = begin or SearchState(np.zeros(len(nodes.user)), None)
-    point, best, stage, made = _solve_stages(nodes, now, most, repairs=repairs)
+    state = begin or SearchState(np.zeros(len(nodes.user)), None)
+    point, best, stage, made = _solve_stages(
+        nodes, state, most, repairs=repairs
+    )
     is_over = stage == len(STAGES) or made >= MOST_STEPS
     if best.point is None or best.sharpness > best.width:
         # Nothing was solved: what was found before may be sharper.
-        best = _sharper_solution(nodes, now, best)
-    found = best.point or point or _point_in_stage(nodes, now.stage, now)
+        best = _sharper_of_both(nodes, state, best)
+    found = best.point or point or _point_in_stage(nodes, state.stage, state)
     cold = best.point.cold if best.point else None
     at = SearchState(
         found.cold if is_over or point is None else point.cold,
@@ -266,37 +268,37 @@ def _search_stages(
         made,
         cold,
         best.width,
-        now.is_moved,
-        now.is_again,
+        state.is_moved,
+        state.is_again,
     )
-    is_new = now.is_moved and not now.is_again
+    is_new = state.is_moved and not state.is_again
     if is_over and is_new and best.sharpness > SHARPEST:
         # From elsewhere there may be no way that steps find.
         at = dataclasses.replace(
             at, cold=np.zeros(len(at.cold)), stage=0, made=0, is_again=True
         )
-        if (left := most - (made - now.made)) > 0:
+        if (left := most - (made - state.made)) > 0:
             return _search_stages(nodes, at, left, repairs=repairs)
         is_over = False
     return found, best.sharpness, at, is_over
 
 
 def _solve_stages(
-    nodes: weighted.ShortNodes, now: SearchState, most: int, *, repairs: bool
-) -> tuple[weighted.WeightedPoint | None, _Sharpest, int, int]:
+    nodes: weighted.ShortNodes, state: SearchState, most: int, *, repairs: bool
+) -> tuple[weighted.WeightedPoint | None, _BestSolution, int, int]:
     """Take Newton steps, stage by stage.
 
     :param most: Newton steps at most.
     :returns: the last point, ``None`` without a step; the sharpest solution;
         the index of the stage; and the number of all steps.
     """
-    point, best, is_warm = None, _Sharpest(), now.is_moved
-    stage, made = now.stage, now.made
+    point, best, is_warm = None, _BestSolution(), state.is_moved
+    stage, made = state.stage, state.made
     end = min(made + most, MOST_STEPS)
     while made < end and stage < len(STAGES):
         here = STAGES[stage][0]
         if point is None or point.nodes.blur != STAGES[stage][1]:
-            point = _point_in_stage(nodes, stage, point or now)
+            point = _point_in_stage(nodes, stage, point or state)
         point, steps, is_solved = _take_newton_steps(
             point,
             here,
@@ -310,28 +312,32 @@ def _solve_stages(
         if is_warm and not is_solved:
             reached = _distance_from_targets(point, here)
         if is_solved or reached < best.sharpness:
-            best = _Sharpest(point, reached, here)
+            best = _BestSolution(point, reached, here)
         if is_solved or (made < end and (stage > 0 or made >= GIVEN_UP)):
             stage += 1
     return point, best, stage, made
 
 
-def _sharper_solution(
-    nodes: weighted.ShortNodes, now: SearchState, best: _Sharpest
-) -> _Sharpest:
+def _sharper_of_both(
+    nodes: weighted.ShortNodes, state: SearchState, best: _BestSolution
+) -> _BestSolution:
     """Return the sharper of the newest solution and the earlier one."""
-    if now.best is None:
+    if state.best is None:
         return best
-    stage = max(n for n, (width, _) in enumerate(STAGES) if width >= now.width)
+    stage = max(
+        n for n, (width, _) in enumerate(STAGES) if width >= state.width
+    )
     point = _point_in_stage(
-        nodes, stage, dataclasses.replace(now, cold=now.best)
+        nodes, stage, dataclasses.replace(state, cold=state.best)
     )
     there = (
-        _distance_from_targets(point, now.width) if now.is_moved else now.width
+        _distance_from_targets(point, state.width)
+        if state.is_moved
+        else state.width
     )
     if there > best.sharpness:
         return best
-    return _Sharpest(point, there, now.width)
+    return _BestSolution(point, there, state.width)
 
 
 def _distance_from_targets(

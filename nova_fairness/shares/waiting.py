@@ -133,13 +133,16 @@ class Interval:
 class WaitHistory:
     """Past waits of VMs, a row for each VM.
 
-    :ivar late: (n,) whether the last stall was above the noise.
-    :ivar began: (n,) whether the VM has counted as waiting since its node
-        became short.
-    :ivar count: (n,) intervals of noise that are not forgotten, >= 0.
+    :ivar late: (n,) whether the stall of the last interval was above the
+        noise.
+    :ivar began: (n,) whether the VM has counted as waiting in the present
+        shortage of its node.
+    :ivar count: (n,) number of intervals whose stall was noise, >= 0. Older
+        intervals count less.
     :ivar mean: (n,) mean stall in these intervals.
     :ivar variance: (n,) variance of the stall in these intervals.
-    :ivar changes: sums of the changes of use and stalls.
+    :ivar changes: past changes of use and stalls, which show whether a stall
+        reduces the use.
     """
 
     late: Mask
@@ -151,7 +154,7 @@ class WaitHistory:
 
     @classmethod
     def unknown(cls, count: int) -> 'WaitHistory':
-        """History of VMs that were never seen before."""
+        """Return the history of new VMs."""
         never = np.zeros(count, dtype=np.bool_)
         zeros = np.zeros(count)
         return cls(
@@ -164,7 +167,7 @@ class WaitHistory:
         )
 
     def picked(self, rows: Indices) -> 'WaitHistory':
-        """A history of some rows; a row below 0 is a VM never seen before."""
+        """Return the history of some rows; a row below 0 is a new VM."""
         seen = rows >= 0
         blank = WaitHistory.unknown(len(rows))
         for mine, its in _array_pairs(self, blank):
@@ -179,7 +182,7 @@ class WaitHistory:
     def bounds(
         self, node: Indices, nodes: int, steady: Mask
     ) -> tuple[Scalars, Scalars]:
-        """Stalls that are too long to be noise.
+        """Return the stalls from which a stall is too long to be noise.
 
         The noise of a VM is averaged with the noise of its node, and this with
         the noise assumed at first. Stalls of other VMs only lower the bounds.
@@ -210,7 +213,7 @@ class WaitHistory:
         return begin.clip(LEAST), np.minimum(mean, begin).clip(NOTHING)
 
     def learned(self, stall: Scalars, quiet: Mask) -> 'WaitHistory':
-        """Add an interval to the noise.
+        """Learn the noise of an interval.
 
         :param stall: (n,) stalls in the interval.
         :param quiet: (n,) whether the stall of a VM is noise.
@@ -228,16 +231,17 @@ class WaitHistory:
 
 
 def use_without_waits(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
-    """Use of VMs if they never waited, for closed loops.
+    """Estimate the use of VMs if they never waited for a CPU.
 
-    A VM that waits for a part *s* of the time runs or waits for input in the
-    rest of the time. Without waits for a CPU it would do so all the time:
-    ``used / (1 - s)``, at most the capacity of its vCPUs.
+    The programs of a VM run, wait for input, and run again (a closed loop). A
+    VM that waits for a CPU for the part *s* of the time does this only in the
+    rest of the time. Without waits it would use ``used / (1 - s)``, at most
+    the capacity of its vCPUs.
 
-    :param used: (n,) >= 0.
-    :param stall: (n,) 0..1.
-    :param most: (n,) in the unit of ``used``.
-    :returns: (n,) at least ``used``.
+    :param used: (n,) use of each VM, >= 0.
+    :param stall: (n,) part of the time for which each VM waits, 0..1.
+    :param most: (n,) capacity of the vCPUs, in the unit of ``used``.
+    :returns: (n,) estimated use, at least ``used``.
     """
     left = np.where(stall < ALL, 1.0 - stall, 1.0)
     wanting = np.where(stall < ALL, used / left, most)
@@ -245,7 +249,9 @@ def use_without_waits(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
 
 
 def may_want_more(used: Scalars, most: Scalars) -> Mask:
-    """(n,) VMs that may want more, if the kernel reports no stalls."""
+    """Mark the VMs that may want more, (n,), if the kernel reports no
+    stalls.
+    """
     return np.asarray((used > IDLE * most) & (used < SATISFIED * most))
 
 
@@ -299,7 +305,7 @@ def judge_waits(
 
 
 def _array_pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
-    """Pairs of the arrays of two histories, field by field."""
+    """Yield pairs of the arrays of two histories, field by field."""
     for field in dataclasses.fields(one):
         mine, its = getattr(one, field.name), getattr(other, field.name)
         if dataclasses.is_dataclass(mine):
@@ -313,7 +319,7 @@ def _deviation(steady: Mask) -> Scalars:
 
 
 def _crowded_nodes(now: Interval) -> Mask:
-    """(m,) Nodes whose VMs together lack so much that it is hardly noise."""
+    """Mark the nodes, (m,), whose VMs together lack too much for noise."""
     nodes = len(now.cpus)
     lack = use_without_waits(now.used, now.stall, now.most) - now.used
     lack = np.where(now.ready & (now.used < SATISFIED * now.most), lack, 0.0)

@@ -106,7 +106,7 @@ class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[m
             rule=weighers.RULES[given.get('rule') or 'fullest'],
             dearest_mb=given.get('dearest_mb') or None,
             partial=bool(given.get('partial')),
-            at_once=_ALONE,
+            concurrency=_ALONE,
         )
         self._plan = planner.consolidate(self._snapshot(), rules)
         by_name = {each.hostname: each for each in self._nodes.values()}

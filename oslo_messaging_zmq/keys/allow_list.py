@@ -157,7 +157,7 @@ def parse(text: str) -> Entries:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise errors.KeysError(f'it is not JSON: {error}') from error
+        raise errors.KeysError(f'the content is not JSON: {error}') from error
     if not isinstance(document, dict) or not isinstance(
         document.get('keys'), list
     ):
@@ -166,13 +166,13 @@ def parse(text: str) -> Entries:
         )
     if document.get('version') != VERSION:
         raise errors.KeysError(
-            f'it has version {_shortened(document.get("version"))}: '
+            f'the list has version {_shortened(document.get("version"))}: '
             f'expected {VERSION}'
         )
     if len(document['keys']) > MOST_KEYS:
         raise errors.KeysError(
-            f'it has {len(document["keys"])} keys: at most {MOST_KEYS} '
-            'are expected'
+            f'the list has {len(document["keys"])} keys: expected at most '
+            f'{MOST_KEYS}'
         )
     return _unique(_parse_entries(document['keys']))
 
@@ -189,8 +189,8 @@ def _parse_entry(item: Any) -> AllowedKey:
     more = {_SERVES, _SIGNS}
     if not isinstance(item, Mapping) or set(item) - more != _FIELDS:
         raise errors.KeysError(
-            f'expected an object with {", ".join(sorted(_FIELDS))}, '
-            f'perhaps {_SERVES} and {_SIGNS}, and nothing else'
+            f'expected an object with {", ".join(sorted(_FIELDS))}; '
+            f'optional are {_SERVES} and {_SIGNS}, and nothing else'
         )
     return AllowedKey(
         public=checked_public(item['public']),
@@ -293,7 +293,7 @@ def with_revoked_keys(
             f'neither a name nor a key of the allow-list: {name_or_key}'
         )
     if all(entry.revoked for entry in chosen):
-        raise errors.KeysError(f'it is revoked already: {name_or_key}')
+        raise errors.KeysError(f'the key is revoked already: {name_or_key}')
     changed = {
         entry.public: dataclasses.replace(entry, revoked_at=moment)
         for entry in chosen

@@ -115,8 +115,8 @@ class Keyring:
         """
         if not self._pair.signing_key:
             raise errors.KeysError(
-                f'the key of {self.name} cannot sign: keys of controllers '
-                'can, which nova-fairness-keys makes or rotates now'
+                f'the key of {self.name} cannot sign: make or rotate a '
+                'key of a controller with nova-fairness-keys'
             )
         return signing.sign(self._pair.signing_key, message)
 
@@ -143,14 +143,16 @@ class Keyring:
             )
         return ''
 
-    def is_signed(self, message: bytes, name: str, signature: str) -> bool:
+    def has_valid_signature(
+        self, message: bytes, name: str, signature: str
+    ) -> bool:
         """Check whether a controller with a valid key signed a message.
 
         :param name: of the controller.
         :param signature: in Z85; untrusted.
         """
         return any(
-            signing.is_signed(entry.signs, message, signature)
+            signing.has_valid_signature(entry.signs, message, signature)
             for entry in self._entries_by_key().values()
             if entry.name == name
             and entry.role == allow_list.CONTROLLER

@@ -48,7 +48,7 @@ def sign(secret: bytes, message: bytes) -> str:
     return _as_z85(_load_secret(secret).sign(message))
 
 
-def is_signed(public: str, message: bytes, signature: str) -> bool:
+def has_valid_signature(public: str, message: bytes, signature: str) -> bool:
     """Check an untrusted signature with a public key.
 
     :param public: a key in Z85.

@@ -138,7 +138,7 @@ class OpenEntries:
         except client.FAILURES as error:
             self._unreported[key] = body
             LOG.warning(
-                'Redis gets the outcome of %s of %s later: %s',
+                'Redis did not get the outcome of %s of %s, will retry: %s',
                 entry.id,
                 entry.stream,
                 client.explain(error, self._terms.settings),
@@ -155,7 +155,7 @@ class OpenEntries:
             except redis.ResponseError as error:
                 if not client.concerns_one_key(error):
                     raise
-                # Its stream is no more; the others shall go on.
+                # Its stream was deleted; the other outcomes are still sent.
                 LOG.error('Cannot settle %s of %s: %s', key[1], key[0], error)
                 self._close_account(key)
             self._unreported.pop(key, None)

@@ -181,7 +181,7 @@ class RedisNotifications:
             made.subscribe(self._store)
         except client.FAILURES as error:
             LOG.warning(
-                'Listening to notifications begins later: %s',
+                'Cannot listen to notifications yet, will retry: %s',
                 client.explain(error, self._terms.settings),
             )
         return listener.NotificationListener(made, batch_size, batch_timeout)

@@ -222,7 +222,7 @@ def test_an_idle_vm_gets_back_its_earlier_values(
     assert all(item.written for item in applier.apply([change(keys[0], idle)]))
     assert (vms.groups[0] / 'cpu.idle').read_text() == '1\n'
     knob = allocation.Knob(keys[0], resources.ResourceControl.CPU)
-    assert applier.present(keys)[knob] == idle
+    assert applier.read_values(keys)[knob] == idle
     # Nobody can give it shares meanwhile.
     with pytest.raises(OSError, match='Invalid argument'):
         vms.set(0, 700)
@@ -307,9 +307,9 @@ def test_drift_of_a_control_is_detected_and_repaired(
     changes = [change(key, 500) for key in keys]
     applier.apply(changes)
     wanted = {item.knob: item.after for item in changes}
-    assert control_base.drift(wanted, applier.present(keys)) == {}
+    assert control_base.drift(wanted, applier.read_values(keys)) == {}
     vms.set(1, 777)
-    drifted = control_base.drift(wanted, applier.present(keys))
+    drifted = control_base.drift(wanted, applier.read_values(keys))
     assert drifted == {changes[1].knob: 777}
     applier.apply([change(knob.incarnation, 500) for knob in drifted])
     assert vms.values() == (500, 500, 500)

@@ -143,7 +143,7 @@ class Node:
         self.applier = appliers.Applier([self.memory, self.blkio], self.found)
 
     def apply(self, kind, values):
-        self.applier.present(list(values))
+        self.applier.read_values(list(values))
         outcomes = self.applier.apply(
             [
                 allocation.Change(allocation.Knob(key, kind), None, value)

@@ -575,7 +575,7 @@ def snapshots(rng):
         running=tuple(_odd_running(rng, n) for n in range(rng.randrange(3))),
         history={EVIL: np.array([odd.NUMBERS[0], rng.random()])},
         lifetimes={(EVIL, 1, 100): (rng.choice((1.0, -1.0, 1e308)),)},
-        members={'g': tuple(rng.sample(['h0', 'h1', 'gone'], 2))},
+        member_hosts={'g': tuple(rng.sample(['h0', 'h1', 'gone'], 2))},
     )
     made = scheduler.Scheduler(
         planner.plan, quarantine.Quarantine(lambda: 0.0)

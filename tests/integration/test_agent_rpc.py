@@ -44,7 +44,7 @@ class Cloud:
         return f'{self.url}&insecure=true'
 
     def act_as(self, name):
-        """Let the command be that of somebody."""
+        """Let later commands connect as the node or operator ``name``."""
         self.config.write_text(
             f'[DEFAULT]\ntransport_url = {self.url_of(name)}\n'
         )

@@ -166,7 +166,11 @@ class ImageRecipe:
 
 
 def ensure(cache: pathlib.Path) -> GuestImage:
-    """Image of the guests, as :func:`build_if_missing`."""
+    """Return the image of the guests; build it if the cache has none.
+
+    :param cache: directory that is kept between runs.
+    :raises LabEnvironmentError: see :func:`build_if_missing`.
+    """
     sources = tuple(sorted(_SOURCES.glob('*.[ch]')))
     return build_if_missing(
         cache,
@@ -175,11 +179,11 @@ def ensure(cache: pathlib.Path) -> GuestImage:
 
 
 def build_if_missing(cache: pathlib.Path, recipe: ImageRecipe) -> GuestImage:
-    """Image, and build it if there is none of these inputs.
+    """Return an image; build it if the cache has none of these inputs.
 
     :param cache: directory that is kept between runs.
-    :raises LabEnvironmentError: if something needed is not installed or
-        the kernel's package cannot be had.
+    :raises LabEnvironmentError: if a needed program is not installed, or
+        the kernel's package cannot be downloaded.
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ def configuration(
     """
     result = {
         'fairness': _fairness_options(scenario, node, directory),
-        'fairness_node': _node(scenario.nodes[node]),
+        'fairness_node': _node_options(scenario.nodes[node]),
         'fairness_observe': {'prometheus_port': '0'},
     }
     if scenario.redis:
@@ -89,7 +89,7 @@ def _fairness_options(
     return fairness
 
 
-def _node(spec: scenario_module.NodeSpec) -> dict[str, str]:
+def _node_options(spec: scenario_module.NodeSpec) -> dict[str, str]:
     disk = str(spec.disk_mib_s * _MIB)
     return {
         'cpus': ','.join(map(str, spec.cpu_numbers)),

@@ -63,7 +63,7 @@ class Notices:
     :param query: asks the cluster service for the notices of servers; may
         block, and raise anything.
     :param write: writes a text into a guest, by the UUID of its server; may
-        block, and raise :class:`exception.GuestNotWritten`.
+        block, and raise :class:`exception.GuestFileNotWritten`.
     :param file: stores the last notice that each guest received.
     :param query_interval_s: seconds between two queries.
     :param signatures: checks who signed an answer; ``None`` where peers have
@@ -148,7 +148,7 @@ class Notices:
         before = self._silent.pop(key, None)
         try:
             self._write(uuid, text)
-        except exception.GuestNotWritten as error:
+        except exception.GuestFileNotWritten as error:
             self._silent[key] = notice
             if before != notice:
                 self._counts['failed'] += 1

@@ -186,7 +186,7 @@ class Cycle:
             enforces=self._enforces,
         )
         errors += (*self._parts.applier.problems(), *failures)
-        errors += (*self._throttle(seen, measured, decided), *self._pin(seen))
+        errors += self._throttle(seen, measured, decided) + self._pin_vms(seen)
         return round_model.Round(
             number=self._number,
             started_s=started_s,
@@ -213,7 +213,7 @@ class Cycle:
     def _control_and_vm_states(
         self,
         used: usage_model.Usage | None,
-        seen: _Readings,
+        readings: _Readings,
         measured: round_model.MeasuredRound | None,
         decided: round_model.DecidedRound | None,
     ) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class Cycle:
         proof, idling = self._parts.proof, self._parts.idling
         told: dict[str, Any] = {}
         if used is not None and proof is not None:
-            told['effect'] = proof.check_interval(used, seen.present)
+            told['effect'] = proof.check_interval(used, readings.present)
         if used is not None and idling is not None:
             told['idle_since'] = idling.add(used)
         if used is not None and self._parts.lacking is not None:
@@ -274,7 +274,7 @@ class Cycle:
         return _Readings(
             sample,
             self._pressure(sample, errors),
-            self._parts.applier.present([item.key for item in vms], kinds),
+            self._parts.applier.read_values([item.key for item in vms], kinds),
             exempt,
             self._best_effort(vms) - exempt,
         )
@@ -303,7 +303,7 @@ class Cycle:
 
     def _throttle(
         self,
-        seen: _Readings,
+        readings: _Readings,
         measured: round_model.MeasuredRound | None,
         decided: round_model.DecidedRound | None,
     ) -> tuple[str, ...]:
@@ -315,14 +315,14 @@ class Cycle:
         if not steers or measured is None or decided is None:
             return parts.throttling.stop()
         return parts.throttling.apply(
-            seen.pressure,
+            readings.pressure,
             parts.pressure.newest,
             measured.usage,
             decided.weights[:, resources.CONTROLS.index(disk)],
-            seen.exempt,
+            readings.exempt,
         )
 
-    def _pin(self, seen: _Readings) -> tuple[str, ...]:
+    def _pin_vms(self, readings: _Readings) -> tuple[str, ...]:
         """Pin vCPUs to cores by the spending rates of their VMs, if
         configured.
         """
@@ -336,10 +336,10 @@ class Cycle:
         )
         if not steers or not settings.pin_vcpus:
             return pinning.stop()
-        left_alone = seen.exempt | seen.best_effort
+        left_alone = readings.exempt | readings.best_effort
         vms = [
             each
-            for each in seen.sample.incarnations
+            for each in readings.sample.incarnations
             if each.key not in left_alone
         ]
         rates = self._parts.measurement.rates(
@@ -359,18 +359,18 @@ class Cycle:
             LOG.warning('%s', text)
 
     def _measure(
-        self, used: usage_model.Usage, seen: _Readings
+        self, used: usage_model.Usage, readings: _Readings
     ) -> round_model.MeasuredRound:
         return self._parts.measurement.measure(
             used,
             self._plugins.metric,
             self._settings,
             self._number,
-            seen.best_effort,
+            readings.best_effort,
         )
 
     def _decide(
-        self, measured: round_model.MeasuredRound, seen: _Readings
+        self, measured: round_model.MeasuredRound, readings: _Readings
     ) -> round_model.DecidedRound:
         now_s = self._clock()
         elapsed_s = (
@@ -379,14 +379,16 @@ class Cycle:
             else now_s - self._decided_s
         )
         ask = decision.DecisionInput(
-            present=seen.present,
-            held=self._application.own_values(seen.present),
-            exempt=seen.exempt,
+            present=readings.present,
+            held=self._application.own_values(readings.present),
+            exempt=readings.exempt,
             elapsed_s=elapsed_s,
-            pressure=seen.pressure
-            and pressure_measure.without_vms(seen.pressure, seen.best_effort),
+            pressure=readings.pressure
+            and pressure_measure.without_vms(
+                readings.pressure, readings.best_effort
+            ),
             preferences=self._parts.preferences(),
-            best_effort=seen.best_effort,
+            best_effort=readings.best_effort,
             metric=self._plugins.metric if self._uses_safety_net else None,
         )
         decided = self._parts.decision.decide(

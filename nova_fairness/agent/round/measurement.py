@@ -173,7 +173,7 @@ class Measurement:
         combined = self._combined_totals(view, used, settings)
         owners = ownership.with_other_users(owners, combined.users)
         of_all, user = combined.totals, owners.user_index
-        of_users, treated = self._guard.call(
+        of_users, final = self._guard.call(
             settings.metric,
             lambda: measure_round.run_user_stages(metric, of_all, user, own),
         )
@@ -182,7 +182,7 @@ class Measurement:
             ownership=owners,
             endowment=demands.endowment,
             instance_heaviness=own,
-            heaviness=treated,
+            heaviness=final,
             user_heaviness=of_users,
             quota=of_all.quota,
             supply=combined.supply,

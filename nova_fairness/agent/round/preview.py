@@ -81,13 +81,13 @@ class CpuSample:
     """CPU time of a node's VMs in a round.
 
     :ivar wall_s: end of the round, seconds since the epoch.
-    :ivar rates: pairs by key: the amount a second that the VM had, and the
-        smallest amount a second that it wanted.
+    :ivar use_and_want: two rates by key: the amount a second that the VM had,
+        and the smallest amount a second that it wanted.
     :ivar contended: whether VMs wanted more than the node has, (1,).
     """
 
     wall_s: float
-    rates: Mapping[str, tuple[float, float]]
+    use_and_want: Mapping[str, tuple[float, float]]
     contended: resources.Mask
 
     @classmethod
@@ -347,7 +347,7 @@ class _CpuModel:
             + grouping.sum_by(given.owner, own, users),
             usage=(given.totals.usage + more).clip(0.0),
         )
-        of_users, treated = self._weigh(
+        of_users, final = self._weigh(
             lambda: measure_round.run_user_stages(
                 self._metric, of_all, given.owner, own
             )
@@ -357,7 +357,7 @@ class _CpuModel:
             usage=usage,
             counted=None,
             instance_heaviness=own,
-            heaviness=treated,
+            heaviness=final,
             user_heaviness=of_users,
             user_usage=of_all.usage,
             waiting=self._cpu_waits(cpu_time),
@@ -428,7 +428,10 @@ def _cpu_amounts(
     keys = [vm.key for vm in usage.incarnations]
     rates = np.array(
         [
-            [each.rates.get(key, current.rates[key]) for key in keys]
+            [
+                each.use_and_want.get(key, current.use_and_want[key])
+                for key in keys
+            ]
             for each in samples
         ]
     ).reshape(len(samples), len(keys), 2)

@@ -47,16 +47,16 @@ Load = Callable[[str], metric_base.Metric]
 Finish = Callable[[round_model.Round], None]
 
 
-class _Numbers(NamedTuple):
+class _HeavinessArrays(NamedTuple):
     """Heaviness by one metric.
 
-    :ivar instances: (n,) of the instance stage.
-    :ivar treated: (n,) final heaviness of the VMs.
+    :ivar instance_stage: (n,) heaviness of the VMs in the instance stage.
+    :ivar final: (n,) final heaviness of the VMs.
     :ivar users: (u,) heaviness of the users.
     """
 
-    instances: usage_model.Scalars
-    treated: usage_model.Scalars
+    instance_stage: usage_model.Scalars
+    final: usage_model.Scalars
     users: usage_model.Scalars
 
 
@@ -127,7 +127,7 @@ class ShadowMeasurement:
     def _run_jobs(self) -> None:
         while (job := self._jobs.get()) is not None:
             try:
-                self._newest = self._measure(job)
+                self._newest = self._measure_job(job)
                 self._finish(
                     dataclasses.replace(job.done, shadow=self._newest)
                 )
@@ -135,12 +135,12 @@ class ShadowMeasurement:
                 # Later rounds are measured after any error.
                 LOG.exception('Shadow metric: a round could not be finished')
 
-    def _measure(self, job: _Job) -> round_model.ShadowHeaviness | None:
+    def _measure_job(self, job: _Job) -> round_model.ShadowHeaviness | None:
         name = job.settings.shadow_metric
         if not name:
             return None
         try:
-            return self._heaviness(job, name)
+            return self._compute_heaviness(job, name)
         except exception.FairnessError as error:
             problem = str(error)
         except Exception as error:
@@ -148,7 +148,9 @@ class ShadowMeasurement:
             problem = f'{name}: {type(error).__name__}: {error}'
         return round_model.ShadowHeaviness(name, job.done.number, problem)
 
-    def _heaviness(self, job: _Job, name: str) -> round_model.ShadowHeaviness:
+    def _compute_heaviness(
+        self, job: _Job, name: str
+    ) -> round_model.ShadowHeaviness:
         """Compute the heaviness of a round.
 
         :raises FairnessError: with the reason if it is left out.
@@ -162,16 +164,16 @@ class ShadowMeasurement:
         if measured is None:
             raise exception.StateError(NOT_MEASURED)
         if name == done.metric:
-            numbers = _numbers_in_force(measured)
+            arrays = _arrays_in_force(measured)
         else:
             self._guard.deadline_s = min(
                 job.settings.metric_deadline_s,
                 LARGEST_PART * job.settings.interval_s,
             )
-            numbers = self._guard.call(
-                name, lambda: _numbers_of(done, measured, metric)
+            arrays = self._guard.call(
+                name, lambda: _compute_arrays(done, measured, metric)
             )
-        return _by_key(name, done.number, measured, numbers)
+        return _shadow_heaviness(name, done.number, measured, arrays)
 
     def _metric(self, name: str) -> metric_base.Metric:
         """Return the loaded metric.
@@ -197,19 +199,19 @@ class ShadowMeasurement:
             return str(error)
 
 
-def _numbers_in_force(measured: round_model.MeasuredRound) -> _Numbers:
-    return _Numbers(
+def _arrays_in_force(measured: round_model.MeasuredRound) -> _HeavinessArrays:
+    return _HeavinessArrays(
         measured.instance_heaviness,
         measured.heaviness,
         measured.user_heaviness,
     )
 
 
-def _numbers_of(
+def _compute_arrays(
     done: round_model.Round,
     measured: round_model.MeasuredRound,
     metric: metric_base.Metric,
-) -> _Numbers:
+) -> _HeavinessArrays:
     """Run all stages of a metric on the input of a round.
 
     :raises PluginMisbehaved: if the metric fails in any stage.
@@ -223,30 +225,30 @@ def _numbers_of(
         done.node.host, done.metric, measured, given.totals, metric
     )
     here = grouping.sum_by(given.owner, own, given.totals.user_count)
-    of_users, treated = measure_round.run_user_stages(
+    of_users, final = measure_round.run_user_stages(
         metric,
         dataclasses.replace(given.totals, instance_heaviness=others + here),
         given.owner,
         own,
     )
-    return _Numbers(own, treated, of_users)
+    return _HeavinessArrays(own, final, of_users)
 
 
-def _by_key(
+def _shadow_heaviness(
     name: str,
-    number: int,
+    round_number: int,
     measured: round_model.MeasuredRound,
-    numbers: _Numbers,
+    arrays: _HeavinessArrays,
 ) -> round_model.ShadowHeaviness:
     keys = [vm.key for vm in measured.usage.incarnations]
     return round_model.ShadowHeaviness(
         metric=name,
-        number=number,
+        round_number=round_number,
         instance_heaviness=dict(
-            zip(keys, numbers.instances.tolist(), strict=True)
+            zip(keys, arrays.instance_stage.tolist(), strict=True)
         ),
-        heaviness=dict(zip(keys, numbers.treated.tolist(), strict=True)),
+        heaviness=dict(zip(keys, arrays.final.tolist(), strict=True)),
         user_heaviness=dict(
-            zip(measured.ownership.users, numbers.users.tolist(), strict=True)
+            zip(measured.ownership.users, arrays.users.tolist(), strict=True)
         ),
     )

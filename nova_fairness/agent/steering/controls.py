@@ -153,31 +153,31 @@ class Controls:
         return opened
 
 
-def build_controls(site: ControlContext) -> Controls:
+def build_controls(context: ControlContext) -> Controls:
     """Create the controls of this node; log each missing one once.
 
     :raises StateError: if another agent uses the same state files.
     """
-    made = Controls()
+    controls = Controls()
     for kind, builder in _BUILDERS.items():
         try:
-            item, scale = builder(site, made)
+            item, scale = builder(context, controls)
         except exception.ControlUnavailable as error:
-            made.missing[kind] = str(error)
+            controls.missing[kind] = str(error)
             LOG.warning(
                 '%s is measured and not steered: %s', kind.value, error
             )
             continue
-        made.built.append(item)
-        made.scales[kind] = scale
-    return made
+        controls.built.append(item)
+        controls.scales[kind] = scale
+    return controls
 
 
 def start_helpers(kinds: Sequence[resources.ResourceControl]) -> None:
     """Start the privileged helpers of some controls before the first round."""
-    for door in dict.fromkeys(_HELPERS[kind] for kind in kinds):
+    for helper in dict.fromkeys(_HELPERS[kind] for kind in kinds):
         try:
-            door.start()
+            helper.start()
         except exception.ApplyError as error:
             LOG.error('%s', error)
 
@@ -191,42 +191,50 @@ def prepare_helpers(config_files: Sequence[str]) -> None:
 BuiltControl = tuple[control.Control, scale_module.Scale]
 
 
-def _build_cpu(site: ControlContext, made: Controls) -> BuiltControl:
+def _build_cpu_control(
+    context: ControlContext, controls: Controls
+) -> BuiltControl:
     item = group_control.CpuShares()
-    made.pinning = pinning_module.Pinning(
-        pins.VcpuPins(made.open_record(site.state_path / 'pins.json'))
+    controls.pinning = pinning_module.Pinning(
+        pins.VcpuPins(controls.open_record(context.state_path / 'pins.json'))
     )
     scale = cpu_scale.CpuScale(_VERSIONS[item.version], item.can_idle)
     return item, scale
 
 
-def _build_memory(site: ControlContext, made: Controls) -> BuiltControl:
-    options = site.conf.fairness_memory
+def _build_memory_control(
+    context: ControlContext, controls: Controls
+) -> BuiltControl:
+    options = context.conf.fairness_memory
     item = memory.MemoryProtection(
-        made.open_record(site.state_path / 'groups.json')
+        controls.open_record(context.state_path / 'groups.json')
     )
-    capacity = site.node.capacity[resources.RESOURCES.index('memory')]
+    capacity = context.node.capacity[resources.RESOURCES.index('memory')]
     rules = memory_scale.MemoryRules(
         floor_part=options.floor_part, unprotected_part=options.unspared_part
     )
     return item, memory_scale.MemoryScale(float(capacity), rules)
 
 
-def _build_disk(site: ControlContext, made: Controls) -> BuiltControl:
-    record = made.open_record(site.state_path / 'disks.json')
-    item = disk.DiskWeight(record, lambda: site.pressure.newest)
-    options = site.conf.fairness_disk
-    made.throttling = throttling_module.Throttling(
+def _build_disk_control(
+    context: ControlContext, controls: Controls
+) -> BuiltControl:
+    record = controls.open_record(context.state_path / 'disks.json')
+    item = disk.DiskWeight(record, lambda: context.pressure.newest)
+    options = context.conf.fairness_disk
+    controls.throttling = throttling_module.Throttling(
         throttle.DiskThrottle(
-            made.open_record(site.state_path / 'limits.json')
+            controls.open_record(context.state_path / 'limits.json')
         ),
         is_on=options.throttle,
     )
     return item, disk_scale.DiskScale(item.file_of)
 
 
-def _build_network(site: ControlContext, _made: Controls) -> BuiltControl:
-    options, node = site.conf.fairness_network, site.conf.fairness_node
+def _build_network_control(
+    context: ControlContext, _controls: Controls
+) -> BuiltControl:
+    options, node = context.conf.fairness_network, context.conf.fairness_node
     # What is only assumed must not become a limit.
     bandwidth = node.network_bandwidth or link_speed.link_speed(
         pathlib.Path('/proc'),
@@ -240,8 +248,8 @@ def _build_network(site: ControlContext, _made: Controls) -> BuiltControl:
             bandwidth=bandwidth,
             host_rate=options.host_rate,
         ),
-        site.inventory.incarnations,
-        site.state_path / 'network.json',
+        context.inventory.incarnations,
+        context.state_path / 'network.json',
     )
     return item, network_scale.NetworkScale(lambda: float(item.capacity))
 
@@ -250,8 +258,8 @@ _BUILDERS: dict[
     resources.ResourceControl,
     Callable[[ControlContext, Controls], BuiltControl],
 ] = {
-    resources.ResourceControl.CPU: _build_cpu,
-    resources.ResourceControl.MEMORY: _build_memory,
-    resources.ResourceControl.DISK: _build_disk,
-    resources.ResourceControl.NETWORK: _build_network,
+    resources.ResourceControl.CPU: _build_cpu_control,
+    resources.ResourceControl.MEMORY: _build_memory_control,
+    resources.ResourceControl.DISK: _build_disk_control,
+    resources.ResourceControl.NETWORK: _build_network_control,
 }

@@ -290,7 +290,9 @@ def _cause_without_effect(
     disks: Sequence[pressure.DiskPath],
     devices: Mapping[str, pressure.DeviceTotals],
 ) -> str:
-    reasons = [pressure.why_unweighed(disk, devices) for disk in disks]
+    reasons = [
+        pressure.reason_without_weights(disk, devices) for disk in disks
+    ]
     return ', '.join(dict.fromkeys(reasons)) or 'no disk'
 
 

@@ -84,10 +84,10 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
         the line.
     """
     file = yaml_file.YamlFile(path, exception.BadShares)
-    node = file.root()
-    listed = file.section(node, ('accounts',)).get('accounts')
+    node = file.read_root()
+    listed = file.parse_mapping(node, ('accounts',)).get('accounts')
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
-        raise file.wrong(node, f'accounts must be a list, {MOST} at most')
+        raise file.node_error(node, f'accounts must be a list, {MOST} at most')
     accounts = tuple(_parse_account(file, each) for each in listed.value)
     wrong = tree.tree_faults(accounts) or list(_misplaced_users(accounts))
     if wrong:
@@ -97,22 +97,22 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
             for each, node in zip(accounts, listed.value, strict=True)
         }
         said = [f'line {lines[each.account]}: {each.what}' for each in wrong]
-        raise file.failed('; '.join(said))
+        raise file.file_error('; '.join(said))
     return accounts
 
 
 def _parse_account(
     file: yaml_file.YamlFile, node: yaml.Node
 ) -> cluster.Account:
-    given = file.section(node, _KEYS)
+    given = file.parse_mapping(node, _KEYS)
     windows = given.get('windows')
     parts = {
-        key: file.text(each)
+        key: file.parse_text(each)
         for key, each in given.items()
         if key not in _NESTED
     }
     if 'name' not in parts:
-        raise file.wrong(node, 'an account must have a name')
+        raise file.node_error(node, 'an account must have a name')
     numbers: dict[str, float] = {}
     what = ''
     try:
@@ -121,7 +121,7 @@ def _parse_account(
                 field, read_as = _NUMBERS[what]
                 numbers[field] = read_as(parts[what])
     except ValueError as error:
-        raise file.wrong(
+        raise file.node_error(
             node, f'{what} of account {parts["name"]!r}: {error}'
         ) from None
     amounts = {
@@ -145,17 +145,17 @@ def _parse_amounts(
     """
     found: dict[str, int] = {}
     if not isinstance(node, yaml.MappingNode) or not node.value:
-        raise file.wrong(node, f'{what} must give classes amounts')
+        raise file.node_error(node, f'{what} must give classes amounts')
     for key, value in node.value:
-        name, text = file.text(key), file.text(value)
+        name, text = file.parse_text(key), file.parse_text(value)
         try:
             fields.resource_class(name)
         except ValueError as error:
-            raise file.wrong(key, str(error)) from None
+            raise file.node_error(key, str(error)) from None
         if name in found:
-            raise file.wrong(key, f'the class {name} comes twice')
+            raise file.node_error(key, f'the class {name} comes twice')
         if not _AMOUNT.fullmatch(text):
-            raise file.wrong(
+            raise file.node_error(
                 value, f'expected a whole amount of {name}, got {text!r}'
             )
         found[name] = int(text)
@@ -166,27 +166,27 @@ def _parse_windows(
     file: yaml_file.YamlFile, node: yaml.Node
 ) -> tuple[cluster.Window, ...]:
     if not isinstance(node, yaml.SequenceNode) or not node.value:
-        raise file.wrong(node, 'windows must be a list of at least one')
+        raise file.node_error(node, 'windows must be a list of at least one')
     return tuple(_parse_window(file, each) for each in node.value)
 
 
 def _parse_window(file: yaml_file.YamlFile, node: yaml.Node) -> cluster.Window:
     parts = {
-        key: file.text(each)
-        for key, each in file.section(node, _WINDOW).items()
+        key: file.parse_text(each)
+        for key, each in file.parse_mapping(node, _WINDOW).items()
     }
     if not {'begins', 'lasts'} <= parts.keys():
-        raise file.wrong(node, 'a window must have begins and lasts')
+        raise file.node_error(node, 'a window must have begins and lasts')
     try:
         lasts_s = duration.parse_seconds(parts['lasts'])
     except ValueError as error:
-        raise file.wrong(node, f'"lasts" of a window: {error}') from None
+        raise file.node_error(node, f'"lasts" of a window: {error}') from None
     try:
         return fields.window(
             parts['begins'], lasts_s, parts.get('zone', 'UTC')
         )
     except ValueError as error:
-        raise file.wrong(node, str(error)) from None
+        raise file.node_error(node, str(error)) from None
 
 
 def _misplaced_users(

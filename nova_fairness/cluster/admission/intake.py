@@ -179,8 +179,8 @@ def _create_request(
             return
         named = _server_names(cast)
         LOG.error(
-            'message %s gets no second request: the queue has a request of its'
-            ' servers: server %s',
+            'message %s is set aside as unreadable: the queue already has a'
+            ' request for its servers: server %s',
             uuid,
             named,
         )

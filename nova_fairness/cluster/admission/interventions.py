@@ -247,7 +247,7 @@ def _with_starting_group_members(
     if request.group is None:
         return snapshot
     group = request.group.uuid
-    there = list(snapshot.members.get(group, ()))
+    there = list(snapshot.member_hosts.get(group, ()))
     for each in sent_requests:
         own = each.request.group
         if own is None or own.uuid != group or each.request.state not in _SENT:
@@ -257,7 +257,7 @@ def _with_starting_group_members(
             if host not in there:
                 there.append(host)
     return dataclasses.replace(
-        snapshot, members={**snapshot.members, group: tuple(there)}
+        snapshot, member_hosts={**snapshot.member_hosts, group: tuple(there)}
     )
 
 

@@ -288,10 +288,10 @@ def _request_groups_by_project(
         if each.state is request_model.State.WAITING:
             own = each.group.uuid if each.group else each.uuid
             units.setdefault((each.project, own), []).append(each.uuid)
-    found: dict[str, list[tuple[str, ...]]] = {}
+    by_project: dict[str, list[tuple[str, ...]]] = {}
     for (project, _), uuids in units.items():
-        found.setdefault(project, []).append(tuple(uuids))
-    return found
+        by_project.setdefault(project, []).append(tuple(uuids))
+    return by_project
 
 
 def _waiting_uuids(snapshot: Snapshot) -> list[str]:
@@ -380,9 +380,9 @@ def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
             for uuid, hosts in snapshot.promised.items()
             if gone.isdisjoint(hosts)
         },
-        members={
+        member_hosts={
             group: tuple(host for host in hosts if host not in names)
-            for group, hosts in snapshot.members.items()
+            for group, hosts in snapshot.member_hosts.items()
         },
     )
 

@@ -25,7 +25,8 @@ MOST = 50
 MOST_SHARES = 10
 """Largest number of accounts in the list of shares."""
 
-_Counts = collections.Counter[tuple[str, str]]
+_RequestCounts = collections.Counter[tuple[str, str]]
+"""Number of requests by project and reason."""
 
 
 def overview(
@@ -110,11 +111,11 @@ def _dominant_part(standing: shares_overview.AccountStanding) -> float:
 def _waiting_counts(service: service_module.Service) -> list[dict[str, Any]]:
     """Return the number of waiting requests, by project and reason."""
     last = service.last()
-    counts: _Counts = collections.Counter()
+    requests: _RequestCounts = collections.Counter()
     for record in last.records:
         place = last.plan.waiting.get(record.request.uuid)
         if place is not None:
-            counts[record.request.project, place.why.reason.value] += 1
+            requests[record.request.project, place.why.reason.value] += 1
     return [
         {
             'project_id': project,
@@ -122,7 +123,7 @@ def _waiting_counts(service: service_module.Service) -> list[dict[str, Any]]:
             'explanation': history.purpose(why),
             'count': count,
         }
-        for (project, why), count in counts.most_common(MOST)
+        for (project, why), count in requests.most_common(MOST)
     ]
 
 

@@ -110,7 +110,7 @@ class GroupOperations(spending.SpendingCalls):
             return []
         return self._trading.prices_of_others(
             project,
-            lambda host: self._store.opaque_name('host', project, host),
+            lambda host: self._store.pseudonym('host', project, host),
         )
 
     def _past_prices(

@@ -76,7 +76,7 @@ def build_evictor(
         store.leaves,
         nova,
         room,
-        glance.Images(cloud.glance, store.opaque_names),
+        glance.Images(cloud.glance, store.pseudonyms),
         clock,
         how_long,
         notice_channels.channels_before_steps(nova),

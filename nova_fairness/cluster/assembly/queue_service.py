@@ -31,18 +31,18 @@ from nova_fairness.cluster.store import store as store_module
 def assemble(
     conf: cfg.ConfigOpts,
     sender: dispatcher.Sender,
-    closing: move_plans.ClosedHosts,
+    closed_hosts: move_plans.ClosedHosts,
 ) -> tuple[service.Service, store_module.Store]:
     """Build the service and its store.
 
     :param sender: sends held messages to Nova.
-    :param closing: hosts on which no server may start.
+    :param closed_hosts: hosts on which no server may start.
     :raises ConfigurationError: if an option is invalid.
     :raises StoreError: if the store cannot be opened.
     """
     options = conf.fairness_cluster
     # This comes before connections are opened: it checks the options.
-    rules, chosen = _service_options(conf), build_choices(conf, closing)
+    rules, chosen = _service_options(conf), build_choices(conf, closed_hosts)
     store = storage.open_store(conf)
     outside = service_parts.Surroundings(
         store,
@@ -57,16 +57,16 @@ def assemble(
 
 
 def build_choices(
-    conf: cfg.ConfigOpts, closing: Callable[[], Collection[str]] = tuple
+    conf: cfg.ConfigOpts, closed_hosts: Callable[[], Collection[str]] = tuple
 ) -> service_parts.Choices:
     """Build the parts that options choose. No connection is opened.
 
-    :param closing: returns names of hosts on which no server may start.
+    :param closed_hosts: returns names of hosts on which no server may start.
     :raises ConfigurationError: if an option is invalid.
     """
     options, set_aside = conf.fairness_cluster, quarantine.Quarantine()
-    # Notices of idle servers depend on the patience.
-    patience, written = (
+    # Notices of idle servers depend on the timeouts.
+    timeouts, written = (
         evictions.eviction_timeouts(options),
         accounts.shares_file_accounts(conf),
     )
@@ -79,13 +79,13 @@ def build_choices(
             options, idle_reclaim.idle_reclaim_builder(conf)
         ),
         limits=accounts.read_limits(options),
-        closing=closing,
+        closed_hosts=closed_hosts,
         falls_back=options.pinned_fallback,
-        past_end=options.expired_tokens == 'start',
-        binds=options.placement_binds,
-        patience=patience,
-        ends=evictions.time_limit_options(options),
-        making=evictions.preemption_options(options),
+        accepts_expired=options.expired_tokens == 'start',
+        binds_hosts=options.placement_binds,
+        eviction_timeouts=timeouts,
+        time_limit_options=evictions.time_limit_options(options),
+        preemption_options=evictions.preemption_options(options),
     )
 
 

@@ -64,14 +64,15 @@ class Choices:
     :ivar charging: builds the ledger keeper.
     :ivar chores: builds the tasks that run beside requests in a cycle.
     :ivar limits: limits of projects, by name of the project.
-    :ivar closing: returns names of hosts on which no server may start.
+    :ivar closed_hosts: returns names of hosts on which no server may start.
     :ivar falls_back: see :attr:`.CloudReader.falls_back`.
-    :ivar past_end: whether a waiting request may start after its token
+    :ivar accepts_expired: whether a waiting request may start after its token
         expired.
-    :ivar binds: whether Nova must use the planned hosts.
-    :ivar patience: notice and patience of evictions.
-    :ivar ends: options of evictions at a time limit.
-    :ivar making: options of evictions that make room.
+    :ivar binds_hosts: whether Nova must use the planned hosts.
+    :ivar eviction_timeouts: times of an eviction: the notice, and the wait
+        for each action.
+    :ivar time_limit_options: options of evictions at a time limit.
+    :ivar preemption_options: options of evictions that make room.
     """
 
     plan: scheduler.Planner
@@ -88,13 +89,13 @@ class Choices:
         cycle_tasks.CycleTasks,
     ]
     limits: Mapping[str, cluster.Limits]
-    closing: Callable[[], Collection[str]]
+    closed_hosts: Callable[[], Collection[str]]
     falls_back: bool
-    past_end: bool
-    binds: bool
-    patience: evictor.EvictionTimeouts
-    ends: time_limits.TimeLimitOptions
-    making: preemption.PreemptionOptions
+    accepts_expired: bool
+    binds_hosts: bool
+    eviction_timeouts: evictor.EvictionTimeouts
+    time_limit_options: time_limits.TimeLimitOptions
+    preemption_options: preemption.PreemptionOptions
 
 
 def build_collaborators(
@@ -108,14 +109,13 @@ def build_collaborators(
     nova = nova_module.Nova(cloud.nova)
     accounts = chosen.accounts(cloud, store)
     reader = snapshot.CloudReader(
-        room, nova, chosen.limits, accounts.present, chosen.closing
+        room, nova, chosen.limits, accounts.present, chosen.closed_hosts
     )
     reader.falls_back = chosen.falls_back
-    leaves = evictions.build_evictor(
-        chosen.patience, store, nova, room, cloud, now
-    )
+    timeouts = chosen.eviction_timeouts
+    leaves = evictions.build_evictor(timeouts, store, nova, room, cloud, now)
     accepted = tokens.TokenValidator(
-        cloud.keystone, accept_expired=chosen.past_end
+        cloud.keystone, accept_expired=chosen.accepts_expired
     )
     return collaborators_module.Collaborators(
         store=store,
@@ -130,16 +130,16 @@ def build_collaborators(
             accepted,
             outside.sender,
             now,
-            binds=chosen.binds,
+            binds=chosen.binds_hosts,
         ),
         nova=nova,
         ends=time_limits.TimeLimits(
-            leaves, chosen.ends, chosen.patience.notice_s
+            leaves, chosen.time_limit_options, timeouts.notice_s
         ),
         chores=chosen.chores(store, nova, leaves),
         leaving=leaves,
         making=preemption.PreemptionController(
-            store, nova, leaves, now, chosen.making
+            store, nova, leaves, now, chosen.preemption_options
         ),
         plan=chosen.plan,
         clocks=outside.clocks,

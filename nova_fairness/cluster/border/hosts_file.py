@@ -81,11 +81,11 @@ def read(path: pathlib.Path) -> BorderFile:
         and the number of the line.
     """
     file = yaml_file.YamlFile(path, exception.BadPartition)
-    root = file.root()
-    given = file.section(root, ('hosts', 'windows', 'groups'))
+    root = file.read_root()
+    given = file.parse_mapping(root, ('hosts', 'windows', 'groups'))
     listed = given.get('hosts')
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
-        raise file.wrong(root, f'hosts must be a list, {MOST} at most')
+        raise file.node_error(root, f'hosts must be a list, {MOST} at most')
     windows, groups = (
         _require_list(file, given, key) for key in ('windows', 'groups')
     )
@@ -94,7 +94,7 @@ def read(path: pathlib.Path) -> BorderFile:
         nodes = tuple(border.BorderHost(each) for each in hosts)
         border.Snapshot(nodes, None, None)
     except exception.BadPartition as error:
-        raise file.failed(str(error)) from None
+        raise file.file_error(str(error)) from None
     return BorderFile(
         hosts,
         tuple(_parse_window(file, each) for each in windows),
@@ -109,7 +109,7 @@ def _require_list(
     if node is None:
         return []
     if not isinstance(node, yaml.SequenceNode) or len(node.value) > MOST:
-        raise file.wrong(node, f'{key} must be a list, {MOST} at most')
+        raise file.node_error(node, f'{key} must be a list, {MOST} at most')
     found: list[yaml.Node] = node.value
     return found
 
@@ -120,21 +120,21 @@ def _parse_groups(
     found: list[pledge.PledgeGroup] = []
     for node in nodes:
         parts = {
-            key: file.text(each)
-            for key, each in file.section(node, _GROUP).items()
+            key: file.parse_text(each)
+            for key, each in file.parse_mapping(node, _GROUP).items()
         }
         if not parts.get('account'):
-            raise file.wrong(node, 'a group must have an account')
+            raise file.node_error(node, 'a group must have an account')
         batch = parts.get('batch', parts['account'])
         if not _NAME.fullmatch(batch):
-            raise file.wrong(
+            raise file.node_error(
                 node,
                 'batch must be of letters, digits, dots, colons, dashes and'
                 f' underscores, got {batch!r}',
             )
         for each in found:
             if parts['account'] == each.account or batch == each.batch:
-                raise file.wrong(
+                raise file.node_error(
                     node, f'account {each.account} stands for another group'
                 )
         found.append(pledge.PledgeGroup(parts['account'], batch))
@@ -144,28 +144,28 @@ def _parse_groups(
 def _parse_host(
     file: yaml_file.YamlFile, node: yaml.Node
 ) -> border.SharedHost:
-    given = file.section(node, _HOST)
-    parts = {key: file.text(each) for key, each in given.items()}
+    given = file.parse_mapping(node, _HOST)
+    parts = {key: file.parse_text(each) for key, each in given.items()}
     if not {'name', 'cores'} <= parts.keys():
-        raise file.wrong(node, 'a host must have name and cores')
+        raise file.node_error(node, 'a host must have name and cores')
     try:
         cores = float(parts['cores'])
     except ValueError:
         cores = 0.0
     if not 0 < cores <= _LARGEST_CORES:
-        raise file.wrong(
+        raise file.node_error(
             given['cores'],
             f'cores must be a number above 0, up to {_LARGEST_CORES:g}, got'
             f' {parts["cores"]!r}',
         )
     fixed = parts.get('fixed', 'false')
     if fixed not in _WORDS:
-        raise file.wrong(
+        raise file.node_error(
             given['fixed'], f'fixed must be true or false, got {fixed!r}'
         )
     name = parts['name']
     if not _NAME.fullmatch(name):
-        raise file.wrong(
+        raise file.node_error(
             given['name'],
             'name must be of letters, digits, dots, colons, dashes and'
             f' underscores, got {name!r}',
@@ -182,12 +182,14 @@ def _parse_host(
 def _parse_window(
     file: yaml_file.YamlFile, node: yaml.Node
 ) -> calendars.CalendarWindow:
-    given = file.section(node, _WINDOW)
-    parts = {key: file.text(each) for key, each in given.items()}
+    given = file.parse_mapping(node, _WINDOW)
+    parts = {key: file.parse_text(each) for key, each in given.items()}
     if not {'begins', 'lasts', 'hosts'} <= parts.keys():
-        raise file.wrong(node, 'a window must have begins, lasts and hosts')
+        raise file.node_error(
+            node, 'a window must have begins, lasts and hosts'
+        )
     if not _HOSTS.fullmatch(parts['hosts']):
-        raise file.wrong(
+        raise file.node_error(
             given['hosts'],
             f'hosts must be a whole number of at least 0, got'
             f' {parts["hosts"]!r:.40}',
@@ -199,7 +201,7 @@ def _parse_window(
             parts.get('zone', 'UTC'),
         )
     except ValueError as error:
-        raise file.wrong(node, str(error)) from None
+        raise file.node_error(node, str(error)) from None
     return calendars.CalendarWindow(
         found.begins, found.lasts_s, int(parts['hosts']), found.zone
     )

@@ -83,7 +83,7 @@ class Watermark:
             return
         # After the option was switched off, notices are withdrawn once.
         self._left_over = False
-        self._spare_unneeded(snapshot, plan, leaves, epoch)
+        self._spare_unneeded_victims(snapshot, plan, leaves, epoch)
         when, lower, actions = rules.when, rules.lower, rules.actions
         chosen = watermark.servers_to_evict(snapshot, plan, now, when, lower)
         if not chosen:
@@ -106,14 +106,14 @@ class Watermark:
                     own and own.asked_at,
                 )
 
-    def _spare_unneeded(
+    def _spare_unneeded_victims(
         self,
         snapshot: cluster.ClusterSnapshot,
         plan: cluster.Plan,
         leaves: cycle_evictions.CycleEvictions,
         epoch: int,
     ) -> None:
-        """Spare servers with a notice whose room is no longer needed."""
+        """End the evictions of servers whose room is no longer needed."""
         told = {
             uuid: each
             for uuid, each in leaves.in_states(eviction.UNTOUCHED).items()

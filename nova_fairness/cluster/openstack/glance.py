@@ -54,7 +54,7 @@ class Images:
 
     :param api: API of Glance.
     :param proofs: returns names that others cannot compute; see
-        :meth:`.Store.opaque_names`. Once all names of the same parts have
+        :meth:`.Store.pseudonyms`. Once all names of the same parts have
         changed, older images are not found.
     """
 

@@ -520,8 +520,10 @@ class Nova:
         return {each['id'] for each in listed}.intersection(uuids)
 
     def _uncache_unlisted_builds(self, listed: Collection[str]) -> None:
-        """Remove builds without a host from the cache that a whole list does
-        not have.
+        """Remove from the cache the builds without a host that are not in a
+        complete list of servers.
+
+        :param listed: UUIDs of the list.
         """
         # A build without a cell is in every list; its deletion leaves no
         # trace.

@@ -535,7 +535,7 @@ def _demand_json(demand: request_model.Demand) -> dict[str, Any]:
 
 
 def _parse_demand(written: Mapping[str, Any]) -> request_model.Demand:
-    """Return the demand of its JSON form."""
+    """Parse a demand from its stored JSON."""
     fallbacks = written['fallbacks']
     return request_model.Demand(
         amounts=tuple(
@@ -565,7 +565,7 @@ def _checked_amount(value: object) -> int:
 
 
 def _parse_group(written: list[Any] | None) -> request_model.Group | None:
-    """Return the server group of its JSON form; ``None`` without a group."""
+    """Parse a server group from its stored JSON; ``None`` without a group."""
     if written is None:
         return None
     uuid, rule, per_host = written

@@ -29,7 +29,7 @@ database writes each at least twice.
 """
 
 _OPAQUE_DIGITS = 40
-"""Length of an opaque name in hexadecimal digits (160 bits): two names are
+"""Length of a pseudonym in hexadecimal digits (160 bits): two names are
 never equal by chance.
 """
 
@@ -56,18 +56,18 @@ class Sealer:
             for key in keys
         ]
 
-    def opaque_name(self, *parts: str) -> str:
+    def pseudonym(self, *parts: str) -> str:
         """Return a name that reveals nothing about its parts without the key.
 
         Equal parts have equal names until the last key of the file changes.
         """
         # A new key comes first; the last key, and so names, change when it is
         # removed.
-        return self.opaque_names(*parts)[-1]
+        return self.pseudonyms(*parts)[-1]
 
-    def opaque_names(self, *parts: str) -> list[str]:
-        """Return one opaque name for each key of the file; see
-        :meth:`opaque_name`.
+    def pseudonyms(self, *parts: str) -> list[str]:
+        """Return one pseudonym for each key of the file; see
+        :meth:`pseudonym`.
 
         A name can be verified while the file has its key.
         """

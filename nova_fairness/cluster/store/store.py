@@ -101,17 +101,17 @@ class Store:
         )
         self.plans = plans_module.PlanTable(rows, leads)
 
-    def opaque_name(self, *parts: str) -> str:
+    def pseudonym(self, *parts: str) -> str:
         """Return a name that reveals nothing about its parts; see
-        :meth:`.Sealer.opaque_name`.
+        :meth:`.Sealer.pseudonym`.
         """
-        return self._sealer.opaque_name(*parts)
+        return self._sealer.pseudonym(*parts)
 
-    def opaque_names(self, *parts: str) -> list[str]:
-        """Return one opaque name for each key; see
-        :meth:`.Sealer.opaque_names`.
+    def pseudonyms(self, *parts: str) -> list[str]:
+        """Return one pseudonym for each key; see
+        :meth:`.Sealer.pseudonyms`.
         """
-        return self._sealer.opaque_names(*parts)
+        return self._sealer.pseudonyms(*parts)
 
     def set_listener(self, listener: Changed) -> None:
         """Set the listener that is called after each change by this object."""

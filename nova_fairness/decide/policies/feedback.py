@@ -157,7 +157,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         :param coming: (n,) predicted heaviness.
         :param applied: (n,) logarithms of the weights in force.
         """
-        who, past = rows.contest, rows.past
+        who, past = rows.contest, rows.history
         start = steps.StepStart.of(who, past, applied)
         cut, log = start.cut, start.log
         free = who.movable(cut)
@@ -202,11 +202,11 @@ class _ContendedControl:
     """One control in one round, on the nodes on which it is contended.
 
     :ivar contest: VMs of these nodes.
-    :ivar past: memory of these VMs and nodes.
+    :ivar history: values of earlier rounds of these VMs and nodes.
     """
 
     contest: contest.Contest
-    past: Mapping[str, Scalars]
+    history: Mapping[str, Scalars]
 
     @classmethod
     def of(

@@ -77,13 +77,13 @@ def pack(task: PackingTask) -> FewestHostsPacking | None:
     :returns: ``None`` if no packing was found.
     """
     search = _Search(task)
-    parts = search.cover(task.counts, task.hosts.most)
-    if not parts.cover.is_whole:
+    packing = search.pack_fractionally(task.counts, task.hosts.most)
+    if not packing.fractional_cover.is_whole:
         return None
     bound = math.ceil(search.bound - _SURE)
-    found = search.dive_for_packing(parts)
+    found = search.pack_by_diving(packing)
     if found is None or task.hosts.cost[found[0]].sum() > bound + _SAME:
-        found = search.whole(found)
+        found = search.pack_whole(found)
     return None if found is None else FewestHostsPacking(bound, *found)
 
 
@@ -102,7 +102,7 @@ class _FractionalPacking:
 
     of: Rows
     patterns: Counts
-    cover: programs.Cover
+    fractional_cover: programs.Cover
 
 
 class _Search:
@@ -124,7 +124,9 @@ class _Search:
         self._rounds, self._cells = _ROUNDS, _CELLS
         self.bound = 0.0
 
-    def cover(self, left: Counts, hosts: Counts) -> _FractionalPacking:
+    def pack_fractionally(
+        self, left: Counts, hosts: Counts
+    ) -> _FractionalPacking:
         """Find patterns until no further pattern lowers the cost.
 
         :param left: (k,) servers of each kind that are on no host.
@@ -191,16 +193,16 @@ class _Search:
             bound = float(part * total - hosts.most @ beyond)
             self.bound = max(self.bound, bound)
 
-    def dive_for_packing(self, parts: _FractionalPacking) -> _Hosts | None:
+    def pack_by_diving(self, packing: _FractionalPacking) -> _Hosts | None:
         """Return a packing that fills hosts one after another with the
         pattern that the fractional packing uses most.
         """
         left, hosts = self._task.counts, self._task.hosts.most.copy()
         taken: list[tuple[int, Counts]] = []
-        while parts.cover.is_whole:
-            most = parts.cover.parts + _SAME
+        while packing.fractional_cover.is_whole:
+            most = packing.fractional_cover.parts + _SAME
             n = int(most.argmax())
-            q, pattern = int(parts.of[n]), parts.patterns[n]
+            q, pattern = int(packing.of[n]), packing.patterns[n]
             for _ in range(max(int(most[n]), 1)):
                 taken.append((q, np.minimum(pattern, left)))
                 left = left - taken[-1][1]
@@ -208,10 +210,10 @@ class _Search:
                 self._found[_pattern_key(*taken[-1])] = taken[-1]
             if not left.any():
                 return _as_arrays(dict(enumerate(taken)))
-            parts = self.cover(left, hosts)
+            packing = self.pack_fractionally(left, hosts)
         return None
 
-    def whole(self, known: _Hosts | None) -> _Hosts | None:
+    def pack_whole(self, known: _Hosts | None) -> _Hosts | None:
         """Return the best packing by all patterns; ``known`` if no better
         packing is found.
 

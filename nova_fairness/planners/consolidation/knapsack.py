@@ -91,7 +91,9 @@ class KnapsackHost:
 
 
 def _limiting_classes(sizes: Counts, room: Counts, most: Counts) -> list[int]:
-    """Return the classes that can limit the number of servers on a host."""
+    """Return the resource classes that can limit how many servers fit on a
+    host.
+    """
     sizes = sizes[most > 0]
     # Other classes have enough for all servers that could come.
     left = [int(c) for c in np.flatnonzero(most[most > 0] @ sizes > room)]

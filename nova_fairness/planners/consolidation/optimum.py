@@ -159,7 +159,10 @@ class _Program:
 
     def _add_symmetry_rows(self) -> None:
         """Require that among equal empty hosts the first one is used first."""
-        kinds, empty = self._layout.hosts.kinds, ~self._layout.stay.any(axis=0)
+        kinds, empty = (
+            self._layout.hosts.kind_of_host,
+            ~self._layout.stay.any(axis=0),
+        )
         for kind in np.unique(kinds):
             rows = np.flatnonzero((kinds == kind) & empty)
             for one, other in itertools.pairwise(rows):

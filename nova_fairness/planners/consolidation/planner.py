@@ -51,7 +51,7 @@ def rescue(
     group = asked.group
     apart = None
     if group is not None:
-        hosts = layout.hosts.rows(snapshot.members.get(group.uuid, ()))
+        hosts = layout.hosts.rows(snapshot.member_hosts.get(group.uuid, ()))
         if group.rule is request_model.Rule.APART:
             apart = group
             layout.know(group, hosts)

@@ -336,7 +336,7 @@ def _exchange_hosts(
     :param packed: (n,) rows of the hosts of items.
     :param is_empty: (p,) whether all servers of each host may move.
     """
-    kinds = layout.hosts.kinds
+    kinds = layout.hosts.kind_of_host
     kept = np.zeros((len(kinds), len(kinds)))
     for items in alike:
         to, arriving = np.unique(packed[items], return_counts=True)
@@ -359,7 +359,7 @@ def _has_restricted_item(
     """Return whether each host has an item that may not be on all hosts of
     its kind, (p,).
     """
-    kinds = layout.hosts.kinds
+    kinds = layout.hosts.kind_of_host
     bound = np.zeros(len(kinds), dtype=bool)
     for items in alike:
         shape = layout.items[items[0]].shape

@@ -16,7 +16,7 @@ from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import waves as waves_module
 
 _DEPTH = displacement.Depth()
-_AT_ONCE = waves_module.MoveConcurrency()
+_CONCURRENCY = waves_module.MoveConcurrency()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ConsolidationRules:
 
     :ivar rule: chooses the host of a server among those with room.
     :ivar depth: limits of the search for a host.
-    :ivar at_once: largest number of simultaneous moves.
+    :ivar concurrency: largest number of simultaneous moves.
     :ivar dearest_mb: largest amount of memory that is sent to empty one host,
         or for one request, MB; ``None`` for no limit.
     :ivar partial: whether servers move off a host that cannot be emptied, to
@@ -35,7 +35,7 @@ class ConsolidationRules:
 
     rule: weighers.Rule = weighers.fullest
     depth: displacement.Depth = _DEPTH
-    at_once: waves_module.MoveConcurrency = _AT_ONCE
+    concurrency: waves_module.MoveConcurrency = _CONCURRENCY
     dearest_mb: int | None = None
     partial: bool = False
     spare: int = 0
@@ -90,7 +90,7 @@ def plan_from_layout(
     off = _hosts_to_power_off(layout, rules.spare)
     layout.back(0)
     steps = waves_module.steps_between(layout.at, after)
-    found = waves_module.plan_waves(layout, steps, rules.at_once, detours)
+    found = waves_module.plan_waves(layout, steps, rules.concurrency, detours)
     if found is None:
         found = _waves_of_parts(layout, parts, rules)
     if found is None:
@@ -108,7 +108,7 @@ def _waves_of_parts(
 ) -> list[list[waves_module.Step]] | None:
     found: list[list[waves_module.Step]] = []
     for steps in parts:
-        waves = waves_module.plan_waves(layout, steps, rules.at_once)
+        waves = waves_module.plan_waves(layout, steps, rules.concurrency)
         if waves is None:
             break
         found += waves
@@ -119,7 +119,7 @@ def _waves_of_parts(
     if not is_whole:
         return None
     # The best steps, one by one, may move a server back to its first host.
-    return waves_module.without_detours(layout, found, rules.at_once)
+    return waves_module.without_detours(layout, found, rules.concurrency)
 
 
 def _hosts_to_power_off(

@@ -56,7 +56,7 @@ def steps_between(before: Rows, after: Rows) -> list[Step]:
 def plan_waves(
     layout: layout_module.HostLayout,
     steps: Sequence[Step],
-    at_once: MoveConcurrency,
+    concurrency: MoveConcurrency,
     detours: bool = False,
 ) -> list[list[Step]] | None:
     """Put moves into waves, so that each move has room.
@@ -71,7 +71,7 @@ def plan_waves(
     may = layout.may_move & (layout.at != layout_module.NOWHERE) & detours
     left, count = np.where(may, _DETOURS, 0), _IN_ALL
     while len(pending):
-        chosen = _next_wave(layout, pending, at_once)
+        chosen = _next_wave(layout, pending, concurrency)
         wave = [(int(n), int(row)) for n, row in pending[chosen]]
         pending = np.delete(pending, chosen, axis=0)
         if (
@@ -91,13 +91,13 @@ def plan_waves(
         for n, row in wave:
             layout.put(n, row)
     layout.back(mark)
-    return without_detours(layout, found, at_once)
+    return without_detours(layout, found, concurrency)
 
 
 def without_detours(
     layout: layout_module.HostLayout,
     found: list[list[Step]],
-    at_once: MoveConcurrency,
+    concurrency: MoveConcurrency,
 ) -> list[list[Step]]:
     """Remove detours and double moves that no other move needs.
 
@@ -117,7 +117,7 @@ def without_detours(
                 + ([(n, row)] if at == number else [])
                 for at, wave in enumerate(found)
             ]
-            if _can_be_made(layout, direct, at_once):
+            if _can_be_made(layout, direct, concurrency):
                 found = direct
                 break
     return [wave for wave in found if wave]
@@ -126,13 +126,13 @@ def without_detours(
 def _can_be_made(
     layout: layout_module.HostLayout,
     found: Sequence[Sequence[Step]],
-    at_once: MoveConcurrency,
+    concurrency: MoveConcurrency,
 ) -> bool:
     """Whether all moves of each wave can run at the same time."""
     mark, can = layout.mark(), True
     for wave in found:
         pending = np.array(wave, dtype=np.intp).reshape(len(wave), 2)
-        can = len(_next_wave(layout, pending, at_once)) == len(wave)
+        can = len(_next_wave(layout, pending, concurrency)) == len(wave)
         if not can:
             break
         for n, row in wave:
@@ -180,7 +180,9 @@ def _frees_enough(layout: layout_module.HostLayout, pending: Rows) -> Marks:
 
 
 def _next_wave(
-    layout: layout_module.HostLayout, pending: Rows, at_once: MoveConcurrency
+    layout: layout_module.HostLayout,
+    pending: Rows,
+    concurrency: MoveConcurrency,
 ) -> list[int]:
     """Return the indices of the pending moves that can run now."""
     items, rows = pending.T
@@ -190,7 +192,7 @@ def _next_wave(
     count = np.zeros(layout.free.shape[1], dtype=np.int64)
     arriving: collections.Counter[tuple[str, int]] = collections.Counter()
     wave: list[int] = []
-    while len(wave) < at_once.cloud and may.any():
+    while len(wave) < concurrency.cloud and may.any():
         place = int(may.argmax())
         may[place] = False
         n, row = int(items[place]), int(rows[place])
@@ -205,7 +207,7 @@ def _next_wave(
         wave.append(place)
         for host in (int(layout.at[n]), row):
             count[host] += 1
-            if count[host] >= at_once.host:
+            if count[host] >= concurrency.host:
                 may &= (at != host) & (rows != host)
     return wave
 

@@ -73,7 +73,7 @@ class FreeRoom:
         self._kept = 0
         self._members = {
             group: self._counts_by_host(self._hosts.rows(names))
-            for group, names in snapshot.members.items()
+            for group, names in snapshot.member_hosts.items()
         }
         self._running = snapshot.running
         self._begun: list[tuple[order.Unit, Placement, int]] = []

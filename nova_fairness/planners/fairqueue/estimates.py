@@ -202,7 +202,7 @@ class _SimulatedFuture:
         )
         self._projects = dict(snapshot.used)
         self._granted = dict(snapshot.granted)
-        self._members = dict(snapshot.members)
+        self._members = dict(snapshot.member_hosts)
         self._spending = budgets.BudgetUse(snapshot.budgets, snapshot.accounts)
         users = {(each.project, each.user) for each in snapshot.running}
         users |= {(each.project, each.user) for each in snapshot.requests}
@@ -282,7 +282,7 @@ class _SimulatedFuture:
             inventory=dataclasses.replace(inventory, used=self._used.copy()),
             requests=tuple(self._held.values()),
             used=dict(self._projects),
-            members=dict(self._members),
+            member_hosts=dict(self._members),
             granted=dict(self._granted),
             running=tuple(self._running.values()),
             budgets=self._spending.left(),

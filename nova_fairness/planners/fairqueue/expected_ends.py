@@ -192,7 +192,7 @@ class ExpectedEnds:
 
         An expected end is the time by which nine of ten such servers end.
 
-        :param is_firm: whether only firm ends count.
+        :param is_firm: count only firm ends: known times, no expectations.
         :returns: seconds of the epoch; ``None`` if it is not known.
         """
         latest = self._now
@@ -224,7 +224,7 @@ class ExpectedEnds:
     def times(self, *, is_firm: bool) -> npt.NDArray[np.float64]:
         """Return the times of ends, seconds of the epoch, the next one first.
 
-        :param is_firm: whether only firm ends count.
+        :param is_firm: count only firm ends: known times, no expectations.
         """
         return np.unique(self._sorted_table(is_firm).at)
 

@@ -54,7 +54,7 @@ class GroupMembers:
         :param ended: returns whether a server has ended.
         """
         added = self._added.get(group, [])
-        if not added and not self._snapshot.members.get(group):
+        if not added and not self._snapshot.member_hosts.get(group):
             return None
         servers, others = self._known_members(group)
         found = np.zeros(len(self._hosts.names), dtype=np.int64)
@@ -71,7 +71,7 @@ class GroupMembers:
         row of host.
         """
         if group not in self._known:
-            names = self._snapshot.members.get(group, ())
+            names = self._snapshot.member_hosts.get(group, ())
             rows = self._hosts.rows(names)
             left = dict(zip(*np.unique(rows, return_counts=True), strict=True))
             servers = []

@@ -374,7 +374,7 @@ class _RoomMaker:
         limit = np.full(size, unit.count)
         present = np.zeros(size, dtype=np.int64)
         if group:
-            members = self._snapshot.members.get(group.uuid, ())
+            members = self._snapshot.member_hosts.get(group.uuid, ())
             rows = self._hosts.rows(members)
             present = np.bincount(rows, minlength=size)
             limit = np.maximum(group.per_host - present, 0)
@@ -604,7 +604,7 @@ def _snapshot_after_plan(
     gone = _departing_servers(snapshot, given)
     used = _freed_inventory(snapshot, gone).used
     projects = dict(snapshot.used)
-    members = dict(snapshot.members)
+    members = dict(snapshot.member_hosts)
     row = {each.name: at for at, each in enumerate(snapshot.providers)}
     left = {each.uuid: each for each in snapshot.requests}
     running = [e for e in snapshot.running if e.uuid not in gone]
@@ -630,7 +630,7 @@ def _snapshot_after_plan(
         inventory=dataclasses.replace(snapshot.inventory, used=used),
         requests=tuple(left.values()),
         used=projects,
-        members=members,
+        member_hosts=members,
         running=tuple(running),
         promised={},
     )

@@ -78,13 +78,16 @@ class CpuLevels:
         told = self._cpus[layout.at] > 0
         self.owner[~told] = -1
         self.wanted = np.array(
-            [max(each.wanted, each.got) if each else 0.0 for each in wants]
+            [
+                max(each.wanted_cpus, each.used_cpus) if each else 0.0
+                for each in wants
+            ]
         )
         self.wanted = np.where(told, self.wanted, 0.0)
         self._weight = np.array(
             [each.weight if each else 1.0 for each in wants]
         )
-        used = np.array([each.got if each else 0.0 for each in wants])
+        used = np.array([each.used_cpus if each else 0.0 for each in wants])
         self.capacity = self._provided_cpus(np.where(told, used, 0.0))
         shares = [given.shares.get(name, 1.0) for name in self.owners]
         self.ideal = self._ideal_use(np.array(shares))

@@ -26,7 +26,7 @@ _LEAST = 0.005
 """Smallest rise of a level that a move must cause."""
 
 _MB = 1024.0
-_AT_ONCE = waves.MoveConcurrency()
+_CONCURRENCY = waves.MoveConcurrency()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TenantRules:
     :ivar most: largest number of moves of a plan; ``None`` for any number.
     :ivar effort: largest number of servers that are tried; then the plan
         contains the moves found so far.
-    :ivar at_once: largest number of simultaneous moves.
+    :ivar concurrency: largest number of simultaneous moves.
     """
 
     margin: float = 0.05
@@ -52,7 +52,7 @@ class TenantRules:
     seen_s: float = 600.0
     most: int | None = 20
     effort: int = 20_000
-    at_once: waves.MoveConcurrency = _AT_ONCE
+    concurrency: waves.MoveConcurrency = _CONCURRENCY
 
 
 USUAL = TenantRules()
@@ -134,7 +134,9 @@ class _HelpSearch:
         layout, after = self._field.layout, self._lowest_level()
         made = rules_module.plan_from_layout(
             layout,
-            rules_module.ConsolidationRules(at_once=self._rules.at_once),
+            rules_module.ConsolidationRules(
+                concurrency=self._rules.concurrency
+            ),
             self._parts,
         )
         nothing = rules_module.ConsolidationPlan(

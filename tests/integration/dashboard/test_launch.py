@@ -110,7 +110,7 @@ def test_the_launch_dialog_is_unchanged_without_the_service(
         path = f'/{STARTS}flavors/'
         answer = page.asked(path)
         assert answer['status'] == 503
-        assert 'is not available now' in answer['json']['trouble']
+        assert 'is not available now' in answer['json']['problem']
         assert '.fairness-start' not in page.source
         assert ABOUT not in page.text
     cloud.world.close()

@@ -13,7 +13,7 @@ from fairness_dashboard import charts
 from fairness_dashboard import directory
 from fairness_dashboard import limits
 from fairness_dashboard import parts
-from fairness_dashboard import share_orders
+from fairness_dashboard import share_changes
 
 
 def refusal(status, words='why'):
@@ -33,7 +33,7 @@ def refusal(status, words='why'):
 def test_a_refused_part_of_a_page_shows_the_reason(status, begin):
     found = parts.read(refusal(status))
     assert (found.content, found.status) == (None, status)
-    assert found.trouble.startswith(begin)
+    assert found.problem.startswith(begin)
 
 
 def test_a_part_of_a_page_without_an_answer_says_so():
@@ -42,7 +42,7 @@ def test_a_part_of_a_page_without_an_answer_says_so():
 
     found = parts.read(lost)
     assert found.status == 0
-    assert found.trouble.startswith('This part is not available now')
+    assert found.problem.startswith('This part is not available now')
 
 
 COUNTS = {
@@ -56,7 +56,7 @@ COUNTS = {
 
 
 def test_a_preview_counts_requests_that_move_forward():
-    told = share_orders.describe_preview({**COUNTS, 'past_waits': None})
+    told = share_changes.describe_preview({**COUNTS, 'past_waits': None})
     assert told == (
         'Preview, nothing was changed: of 9 requests that wait, 2 would start'
         ' now, and without the change 1. 3 would move forward in the queue,'
@@ -67,7 +67,7 @@ def test_a_preview_counts_requests_that_move_forward():
         'before': {'p50': 600.0},
         'after': {'p50': 60.0},
     }
-    told = share_orders.describe_preview({**COUNTS, 'past_waits': past})
+    told = share_changes.describe_preview({**COUNTS, 'past_waits': past})
     assert told.endswith(
         'The 50 requests of the last week would have waited 1 min (median),'
         ' and without the change 10 min.'
@@ -77,7 +77,7 @@ def test_a_preview_counts_requests_that_move_forward():
 def test_a_preview_of_one_request_uses_the_singular():
     one = dict.fromkeys(COUNTS, 1)
     past = {'requests_count': 1, 'before': {'p50': 1}, 'after': {'p50': 1}}
-    told = share_orders.describe_preview({**one, 'past_waits': past})
+    told = share_changes.describe_preview({**one, 'past_waits': past})
     assert told == (
         'Preview, nothing was changed: of 1 request that waits, 1 would start'
         ' now, and without the change 1. 1 would move forward in the queue,'

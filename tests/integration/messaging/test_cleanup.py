@@ -145,13 +145,13 @@ def test_a_call_without_end_ends_with_its_transport(cloud, listens):
     client = cloud.client('t', transport, timeout=None)
     failures = []
 
-    def ask():
+    def call_server():
         try:
             client.call({}, 'block')
         except oslo_messaging.MessageDeliveryFailure as error:
             failures.append(str(error))
 
-    asking = zmq_cloud.background(ask)
+    asking = zmq_cloud.background(call_server)
     wait_for_value(
         lambda: transport._driver.statistics().get('matchmaker_topics')
     )

@@ -337,7 +337,7 @@ def test_garbage_in_redis_is_dropped_counted_and_named(make, redis, caplog):
         assert client.get('theirs') == 'stays'
 
 
-def test_a_record_that_lies_about_its_key_is_dropped(make, redis):
+def test_a_record_with_a_false_key_is_dropped(make, redis):
     mine, yours = make(), make(poll_s=1000.0)
     one = peer('one')
     yours.register(one)

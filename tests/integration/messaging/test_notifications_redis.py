@@ -514,7 +514,7 @@ def test_a_failed_acknowledgement_is_sent_later(make, redis, caplog):
     assert end.numbers(1) == [2]
     end.kept[2].acknowledge()
     wait_for_value(lambda: entries(redis) == 0)
-    assert 'Redis gets the outcome of' in caplog.text
+    assert 'Redis did not get the outcome of' in caplog.text
 
 
 def test_a_hung_redis_does_not_hold_up_stop_and_cleanup(make, redis):

@@ -122,7 +122,10 @@ def test_the_desired_state_and_the_status_need_no_further_rights(server):
     zmq_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override('transport_url', text)
-    assert 'answers, version' in status_cloud.message_transport(conf).details
+    assert (
+        'answers, version'
+        in status_cloud.check_message_transport(conf).details
+    )
 
 
 @pytest.mark.parametrize(

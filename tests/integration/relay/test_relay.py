@@ -278,8 +278,8 @@ def test_publishing_to_a_topic_without_listeners_is_reported(
     noticed = threading.Event()
 
     class Noting(jobs.Watcher):
-        def do(self, *arguments):
-            super().do(*arguments)
+        def process(self, *arguments):
+            super().process(*arguments)
             noticed.set()
 
     stopped = threading.Event()

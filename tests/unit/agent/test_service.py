@@ -322,7 +322,7 @@ def test_other_state_is_saved_if_one_record_cannot_be_written(
 
 
 def is_complete(done):
-    return done.shadow is not None and done.shadow.number == done.number
+    return done.shadow is not None and done.shadow.round_number == done.number
 
 
 def test_a_round_is_recorded_once_its_shadow_metric_was_computed(
@@ -349,7 +349,7 @@ def test_a_round_is_recorded_once_its_shadow_metric_was_computed(
         )
         for number in (2, 3, 4)
     ]
-    assert agent._collector.newest.shadow.number == 4
+    assert agent._collector.newest.shadow.round_number == 4
 
 
 def test_a_round_names_unsaved_state_and_the_next_saves_it(
@@ -384,7 +384,9 @@ def some_rounds(agent, fake_parts, count):
 def test_weights_of_rounds_enter_the_history(agent, fake_parts):
     done = some_rounds(agent, fake_parts, 3)
     (sample,) = agent._previewer._samples
-    assert sample.rates.keys() == {item.key for item in done.incarnations}
+    assert sample.use_and_want.keys() == {
+        item.key for item in done.incarnations
+    }
     (entry,) = agent._history.entries_of('a-1', done.wall_s)
     assert (entry.weights == done.decided.weights[0]).all()
 

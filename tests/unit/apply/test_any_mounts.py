@@ -34,7 +34,7 @@ def mount_oddly(mountinfo, odd):
 
 
 @pytest.mark.parametrize('odd', ODD)
-def test_an_odd_mount_path_does_not_prevent_writing_controls(
+def test_an_unusual_mount_path_does_not_prevent_writing_controls(
     tmp_path, monkeypatch, odd
 ):
     host = fake_host.FakeHost(tmp_path / 'host')
@@ -48,7 +48,7 @@ def test_an_odd_mount_path_does_not_prevent_writing_controls(
 
 
 @pytest.mark.parametrize('odd', ODD)
-def test_an_odd_mount_path_does_not_prevent_finding_controls(
+def test_an_unusual_mount_path_does_not_prevent_finding_controls(
     tmp_path, monkeypatch, odd
 ):
     groups = fake_groups.FakeGroups(tmp_path, 'v2')

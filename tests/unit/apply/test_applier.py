@@ -36,13 +36,13 @@ def test_present_values_cover_every_control(host, path):
     applier, _ = open_applier(host, path)
     key, gone = host.start(7), host.start(8)
     host.end(gone)
-    assert applier.present([key, gone]) == {fake_host.knob(key): 1024}
+    assert applier.read_values([key, gone]) == {fake_host.knob(key): 1024}
 
 
 def test_problems_cover_every_control(host, path):
     applier, _ = open_applier(host, path)
     key = host.start(7, group='/')
-    applier.present([key])
+    applier.read_values([key])
     assert key in applier.problems()[0]
 
 

@@ -88,7 +88,7 @@ class Agent:
         return appliers.Applier(controls, found, running), records
 
     def steer(self, applier, value):
-        applier.present(self.keys)
+        applier.read_values(self.keys)
         changes = [
             fake_groups.change(key, kind, (value + place) * unit)
             for place, key in enumerate(self.keys)
@@ -97,7 +97,7 @@ class Agent:
         assert all(item.written for item in applier.apply(changes))
 
     def stop(self, applier, records):
-        applier.present(self.keys)
+        applier.read_values(self.keys)
         assert all(item.written for item in applier.restore())
         assert applier.problems() == ()
         for record in records:

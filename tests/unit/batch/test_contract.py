@@ -45,7 +45,7 @@ class Careless(fake_batch.FakeBatch):
 
 
 class Killing(fake_batch.FakeBatch):
-    """Ends jobs when it drains."""
+    """A faulty batch system that ends the jobs of a host that it drains."""
 
     def drain(self, host, reason):
         super().drain(host, reason)
@@ -53,7 +53,7 @@ class Killing(fake_batch.FakeBatch):
 
 
 class Blind(fake_batch.FakeBatch):
-    """Sees nothing that waits."""
+    """A faulty batch system that reports no waiting work."""
 
     def read_hosts(self):
         seen = super().read_hosts()

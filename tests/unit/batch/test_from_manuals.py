@@ -311,7 +311,7 @@ ODD = (None, [], {}, '', 'x', -1, float('nan'), True, '\ud800', [{}])
 
 @pytest.mark.parametrize('key', sorted(in_queue(RequestCpus=1)))
 @pytest.mark.parametrize('odd', ODD, ids=repr)
-def test_an_odd_job_of_condor_keeps_no_other_from_being_read(key, odd):
+def test_an_invalid_job_of_condor_keeps_no_other_from_being_read(key, odd):
     good = in_queue(ProcId=2)
     found = of_condor([slot()], [in_queue(RequestCpus=1) | {key: odd}, good])
     assert '7.2' in {want.name for want in found.wants}

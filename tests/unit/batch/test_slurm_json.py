@@ -231,7 +231,7 @@ ODD = (None, [], {}, '', 'x', -1, 10**400, float('nan'), True, '\ud800', [{}])
 
 @pytest.mark.parametrize('key', sorted(job()))
 @pytest.mark.parametrize('odd', ODD, ids=repr)
-def test_an_odd_job_keeps_no_other_from_being_read(key, odd):
+def test_an_invalid_job_keeps_no_other_from_being_read(key, odd):
     """Users choose what entries of jobs say."""
     good = job(job_id=8)
     found = snapshot_of([node()], [job(**{key: odd}), good])
@@ -246,7 +246,7 @@ def test_an_odd_job_keeps_no_other_from_being_read(key, odd):
 
 @pytest.mark.parametrize('key', sorted(node()))
 @pytest.mark.parametrize('odd', ODD, ids=repr)
-def test_an_odd_node_is_never_told_as_empty(key, odd):
+def test_an_invalid_node_never_counts_as_empty(key, odd):
     closed = node(state_flags=['DRAIN'], reason=MARKED, alloc_cpus=2)
     found = snapshot_of([closed | {key: odd}, node(name='n2')], now=1e9)
     assert found.places['n2'].takes

@@ -71,7 +71,7 @@ class Clouds:
 
     @property
     def scope(self):
-        """What the last token was asked for."""
+        """The scope that was requested for the last token."""
         asked = [
             each.json()['auth']
             for each in self._mock.request_history

@@ -241,7 +241,7 @@ def test_any_report_of_an_agent_is_read_or_refused(agent_report):
             continue
 
 
-def test_an_invalid_entry_of_a_report_does_not_void_others():
+def test_an_invalid_entry_of_a_report_hides_no_others():
     odd = {'a': 10**400, 'b': float('nan'), 'c': True, 'd': 5.0}
     assert agent_reports._idle_seconds('h', {'host': 'h', 'idle': odd}) == {
         'd': 5.0

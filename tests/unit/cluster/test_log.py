@@ -334,7 +334,7 @@ def test_a_message_that_waits_names_its_server(caplog):
         '', topology.Places(), FakeStop(1), lambda casts: [True for _ in casts]
     )
     came = link.Delivery('held', 'conductor', body.encode(), {}, 1)
-    keeper.do(None, came)
+    keeper.process(None, came)
     keeper._store(keeper._came)
     assert caplog.messages == ['message m waits: server web-1 (u)']
 

@@ -41,7 +41,7 @@ def write(world, statement):
      'leaves_by', 'asked_at', 'changed_at', 'expires_at', 'time_limit_s',
      'extended_s', 'subject', 'owner', 'project'],
 )  # fmt: skip
-def test_an_odd_row_of_a_request_harms_no_other(world, column, odd):
+def test_an_invalid_row_of_a_request_harms_no_other(world, column, odd):
     process = world.process()
     bad = world.post('bad', 7, 'evil')
     world.cloud.broken['POST /allocations'] = 409
@@ -62,7 +62,7 @@ def test_an_odd_row_of_a_request_harms_no_other(world, column, odd):
 @pytest.mark.repeated
 @pytest.mark.parametrize('odd', ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize('column', ['wanted', 'room', 'reason', 'changed_at'])
-def test_an_odd_row_of_an_ended_request_with_room_harms_no_other(
+def test_an_invalid_row_of_an_ended_request_with_room_harms_no_other(
     world, column, odd
 ):
     process = world.process()
@@ -202,7 +202,7 @@ def test_an_account_that_cannot_be_read_waits_and_others_start(world):
 
 
 @pytest.mark.parametrize('column', ['state', 'reason', 'numbers', 'actions'])
-def test_an_odd_row_of_a_victim_ends_no_cycle(world, column):
+def test_an_invalid_row_of_a_victim_ends_no_cycle(world, column):
     process = world.process()
     row = _row(
         uuid='l', server='s', project='evil', owner='u', cause='idle',
@@ -217,7 +217,7 @@ def test_an_odd_row_of_a_victim_ends_no_cycle(world, column):
 
 
 @pytest.mark.parametrize('column', ['moves', 'empties', 'promised', 'goal'])
-def test_an_odd_row_of_a_plan_ends_no_cycle(world, column):
+def test_an_invalid_row_of_a_plan_ends_no_cycle(world, column):
     process = world.process()
     row = _row(
         uuid='p', goal='empty', subject='h1', state='running', is_open=True,

@@ -60,7 +60,7 @@ def test_a_server_whose_end_no_list_of_changes_tells_is_gone(cloud):
 
 
 @pytest.mark.parametrize('lacks', ['unlisted', 'down'])
-def test_a_server_that_a_full_list_lacks_lies_where_it_lay(cloud, lacks):
+def test_a_server_missing_from_a_full_list_keeps_its_host(cloud, lacks):
     nova = nova_module.Nova(cloud.apis.nova)
     server = built(cloud, 's1')
     before = nova.servers(0.0)[server]

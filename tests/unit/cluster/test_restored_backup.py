@@ -49,8 +49,10 @@ def server_with_backup(world, tmp_path):
     return server, backup
 
 
-def lead_again(world):
-    """The backup says that the process leads that ran when it was made."""
+def wait_for_new_leader(world):
+    """Let a new process lead. The backup still names the leader of its time,
+    until the lease of that leader ends.
+    """
     process = world.process('two')
     process.cycle()
     world.go(31)
@@ -76,7 +78,7 @@ def test_a_request_that_nova_has_since_is_not_sent_again(
     server, backup = server_with_backup
     happened(world, server)
     backup.restore()
-    lead_again(world)
+    wait_for_new_leader(world)
     assert world.conductor.sent == ['cast-r1']
     assert world.state(server) is state
     assert world.cloud.holds() == []
@@ -88,7 +90,7 @@ def test_a_request_that_nova_does_not_have_is_sent_again(
     """As a message that was lost with the broker."""
     server, backup = server_with_backup
     backup.restore()
-    lead_again(world)
+    wait_for_new_leader(world)
     assert world.conductor.sent == ['cast-r1', 'cast-r1']
     assert world.state(server) is S.STARTING
 
@@ -99,5 +101,5 @@ def test_a_message_that_came_after_the_backup_is_not_known(
     _, backup = server_with_backup
     later = world.post('r2')
     backup.restore()
-    lead_again(world)
+    wait_for_new_leader(world)
     assert world.store.request(later) is None

@@ -199,13 +199,13 @@ class World:
             ),
             chores=self.chores,
             limits={},
-            closing=lambda: closing(store),
+            closed_hosts=lambda: closing(store),
             falls_back=True,
-            past_end=True,
-            binds=self.binds,
-            patience=evictor.EvictionTimeouts(),
-            ends=at_end or time_limits.TimeLimitOptions(),
-            making=self.making,
+            accepts_expired=True,
+            binds_hosts=self.binds,
+            eviction_timeouts=evictor.EvictionTimeouts(),
+            time_limit_options=at_end or time_limits.TimeLimitOptions(),
+            preemption_options=self.making,
         )
 
     def chores(self, store, nova, leaves):
@@ -397,7 +397,7 @@ class TestInDoubt:
 
     @pytest.fixture(params=['before', 'after', 'confirmed'])
     def doubtful(self, world, request):
-        """A request of which Nova shows nothing; whether it was sent."""
+        """A request that may have been sent: Nova does not list its server."""
         server, one = world.post('r1'), world.process()
         with pytest.MonkeyPatch.context() as patched:
             if request.param != 'confirmed':
@@ -731,7 +731,7 @@ def test_requests_run_only_on_their_planned_hosts(world):
     assert {*others} == kept - {*world.hosts('late')}
 
 
-def test_servers_lie_where_they_were_planned_if_that_binds(world):
+def test_servers_run_on_the_planned_hosts_if_nova_must_use_them(world):
     for name in ('h2', 'h3'):
         world.cloud.add_host(name, 4)
     world.binds = True

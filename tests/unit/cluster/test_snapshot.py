@@ -204,7 +204,7 @@ def test_a_look_at_a_large_cloud_in_which_nothing_happens_asks_little(
     ]
     reader.read(asked, {}, 2000.0)
     cloud.asked.clear()
-    members = reader.read(asked, {}, 2000.0).snapshot.members
+    members = reader.read(asked, {}, 2000.0).snapshot.member_hosts
     assert members['g7'] == ('host-7',)
     # Ten hosts and five projects in turn, and each list once.
     assert len(cloud.asked) <= 10 + 5 + 4
@@ -253,9 +253,9 @@ def test_a_member_that_nova_lists_before_it_adds_it_is_seen(cloud, reader):
     read_snapshot(reader, asked)
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1})
-    assert read_snapshot(reader, asked).members == {'g': ()}
+    assert read_snapshot(reader, asked).member_hosts == {'g': ()}
     cloud.groups['g'] = ['s1']
-    assert read_snapshot(reader, asked).members == {'g': ('h1',)}
+    assert read_snapshot(reader, asked).member_hosts == {'g': ('h1',)}
 
 
 def test_servers_of_a_request_are_members_despite_lists_of_nova(cloud, reader):
@@ -264,7 +264,7 @@ def test_servers_of_a_request_are_members_despite_lists_of_nova(cloud, reader):
     cloud.groups['g'] = []
     cloud.add_server('r1')
     cloud.build('r1', 'h1', {'VCPU': 1})
-    assert read_snapshot(reader, asked).members == {'g': ('h1',)}
+    assert read_snapshot(reader, asked).member_hosts == {'g': ('h1',)}
 
 
 def test_groups_on_several_pages_are_read_to_the_end(
@@ -281,7 +281,7 @@ def test_groups_on_several_pages_are_read_to_the_end(
         )
         for name in (*cloud.groups, 'gone')
     ]
-    found = read_snapshot(reader, asked).members
+    found = read_snapshot(reader, asked).member_hosts
     assert (found['g4'], found['g0'], found['gone']) == (('h1',), (), ())
 
 
@@ -421,7 +421,7 @@ def test_preemptible_servers_are_counted_for_no_project(cloud, reader):
     assert dict(running[band].amounts)['VCPU'] == 2
 
 
-def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
+def test_members_of_groups_count_on_their_hosts(cloud, reader):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1})
     cloud.groups['g'] = ['s1', 'gone']
@@ -431,7 +431,7 @@ def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
         small_cloud.waiting_request('r1', group=rule),
         small_cloud.waiting_request('r2', group=none),
     ]
-    assert read_snapshot(reader, asked).members == {
+    assert read_snapshot(reader, asked).member_hosts == {
         'g': ('h1',),
         'unknown': (),
     }
@@ -661,7 +661,7 @@ def test_nonsense_of_placement_is_an_outage(cloud):
 
 @pytest.mark.parametrize('odd', [None, 7, [], {}, 'x', [[]], {'a': []}])
 @pytest.mark.parametrize('answer', ['servers', 'hypervisors', 'services'])
-def test_an_odd_entry_of_a_list_voids_no_other(cloud, answer, odd):
+def test_an_invalid_entry_of_a_list_hides_no_other(cloud, answer, odd):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1, 'MEMORY_MB': 1})
     placement, nova, *_ = cloud.apis
@@ -675,7 +675,7 @@ def test_an_odd_entry_of_a_list_voids_no_other(cloud, answer, odd):
 
 @pytest.mark.parametrize('key', ['uuid', 'name', 'root_provider_uuid'])
 @pytest.mark.parametrize('odd', [None, 7, [], {}])
-def test_an_odd_name_of_a_provider_voids_no_other_host(cloud, key, odd):
+def test_an_invalid_name_of_a_provider_hides_no_other_host(cloud, key, odd):
     cloud.add_host('h3', 4, child=[{'VGPU': 1}])
     bad = fake_cloud.name_uuid('h3-0')
     placement, nova, *_ = cloud.apis
@@ -728,7 +728,7 @@ def test_a_server_that_cannot_be_read_stays_as_it_was(cloud):
     assert not other.servers['s1'].is_settled
 
 
-def test_usages_of_a_project_that_cannot_be_read_void_no_other(cloud):
+def test_unreadable_usages_of_a_project_hide_no_others(cloud):
     cloud.add_server('s1', 'evil')
     cloud.add_server('s2', 'victim')
     cloud.build('s2', 'h1', {'VCPU': 1, 'MEMORY_MB': 1})
@@ -783,13 +783,13 @@ def test_members_in_a_cell_that_is_down_are_not_taken_for_absent(cloud):
         assert list(made.unreadable) == [
             (quarantine.InputKind.REQUEST, 'r-g1')
         ]
-        assert found.members['g2'] == ('h1',)
+        assert found.member_hosts['g2'] == ('h1',)
     cloud.down.clear()
     for later_s in (1.0, 2.0):
         now = 1000.0 + nova_module.FULL_EVERY_S + later_s
         found = made.read(asked, {}, now).snapshot
     assert made.unreadable == {}
-    assert found.members['g1'] == ('h1', 'h1')
+    assert found.member_hosts['g1'] == ('h1', 'h1')
 
 
 def test_a_member_that_nova_does_not_tell_keeps_its_group_alone(cloud):
@@ -818,7 +818,7 @@ def test_members_without_a_host_are_no_hidden_ones(cloud):
     ]
     placement, nova, *_ = cloud.apis
     made = reader_of(placement, nova)
-    assert read_snapshot(made, asked).members == {'g1': ()}
+    assert read_snapshot(made, asked).member_hosts == {'g1': ()}
     assert made.unreadable == {}
 
 
@@ -919,11 +919,11 @@ def test_a_server_that_was_sent_is_a_member_on_its_host_at_once(cloud, reader):
     cloud.add_server('r1')
     asked = [sent, small_cloud.waiting_request('r2', group=rule)]
     found = read_snapshot(reader, asked, {'r1': ('h1',)})
-    assert found.members == {'g': ('h1',)}
+    assert found.member_hosts == {'g': ('h1',)}
     assert found.belongs == {'r1': 'g'}
     cloud.build('r1', 'h2', {'VCPU': 1})
     found = read_snapshot(reader, asked, {'r1': ('h1',)})
-    assert found.members == {'g': ('h2',)}
+    assert found.member_hosts == {'g': ('h2',)}
 
 
 PINNED = request.Demand((('MEMORY_MB', 100), ('PCPU', 2)))

@@ -41,7 +41,7 @@ def victim_starts(world, process, name='victim'):
 
 
 class FakePlanner:
-    """The queue's planner, which fails on projects of some names."""
+    """The queue's planner, which raise_error on projects of some names."""
 
     def __init__(self, error, *projects):
         self.error, self.projects = error, set(projects)
@@ -107,12 +107,12 @@ def test_the_loop_goes_on_after_every_error_of_a_cycle(world):
     process = world.process()
     read = process._reader.read
 
-    def fails(*given):
+    def raise_error(*given):
         if errors:
             raise errors.pop()
         return read(*given)
 
-    process._reader.read = fails
+    process._reader.read = raise_error
     server = world.post('r1', 1)
     process.run(FakeStop(), 0.0, supervision.ServiceManager())
     assert (process.cycles, process.cycles_failed) == (6, 4)
@@ -141,10 +141,10 @@ def test_a_failing_part_of_a_cycle_does_not_stop_others(
     for each in name[:-1]:
         held = getattr(held, each)
 
-    def fails(*_):
+    def raise_error(*_):
         raise error
 
-    monkeypatch.setattr(held, name[-1], fails)
+    monkeypatch.setattr(held, name[-1], raise_error)
     world.cloud.build(first, 'h1', {'VCPU': 1, 'MEMORY_MB': 100})
     process.cycle()
     assert world.state(first) is S.ACTIVE
@@ -159,11 +159,11 @@ def test_a_failing_part_of_a_cycle_does_not_stop_others(
 def test_a_part_that_fails_counts_as_a_failed_cycle(world):
     process, stopped = world.process(), threading.Event()
 
-    def fails(*_):
+    def raise_error(*_):
         stopped.set()
         raise ValueError
 
-    process.chores.apply = fails
+    process.chores.apply = raise_error
     process.run(stopped, 0.0, supervision.ServiceManager())
     assert (process.cycles, process.cycles_failed) == (1, 1)
 
@@ -174,10 +174,10 @@ def test_budgets_are_not_opened_by_a_ledger_that_fails(world, monkeypatch):
     )
     process = world.process()
 
-    def fails(*_):
+    def raise_error(*_):
         raise exception.BadLedger('an agent says nan')
 
-    monkeypatch.setattr(process.charging, 'charge', fails)
+    monkeypatch.setattr(process.charging, 'charge', raise_error)
     server = world.post('r1', 1, 'rich')
     assert victim_starts(world, process)
     assert world.state(server) is S.WAITING
@@ -193,20 +193,20 @@ def test_use_stands_still_while_it_cannot_be_charged(world, monkeypatch):
     process.cycle()
     before = process.last().snapshot
 
-    def fails(*_):
+    def raise_error(*_):
         raise exception.BadLedger('an agent says nan')
 
-    monkeypatch.setattr(process.charging, 'charge', fails)
+    monkeypatch.setattr(process.charging, 'charge', raise_error)
     process.cycle()
     assert process.last().snapshot.budgets == before.budgets
     assert process.last().snapshot.history == before.history
 
 
 def test_a_listener_to_a_step_cannot_undo_it(world):
-    def fails(*_):
+    def raise_error(*_):
         raise KeyError
 
-    world.store.set_listener(fails)
+    world.store.set_listener(raise_error)
     assert victim_starts(world, world.process())
 
 
@@ -272,12 +272,12 @@ def test_a_request_with_which_promises_fail_is_set_aside(world, monkeypatch):
     process = world.process()
     seen = process._making.with_evictions
 
-    def fails(view, found, *given):
+    def raise_error(view, found, *given):
         if any(each.request.project == 'evil' for each in found):
             raise ValueError
         return seen(view, found, *given)
 
-    monkeypatch.setattr(process._making, 'with_evictions', fails)
+    monkeypatch.setattr(process._making, 'with_evictions', raise_error)
     server = world.post('bad', 1, 'evil')
     assert victim_starts(world, process)
     assert process.quarantine.holds(K.REQUEST, server)

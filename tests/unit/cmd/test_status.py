@@ -80,7 +80,7 @@ def test_a_check_that_stumbles_is_a_failure_with_the_reason(tmp_path):
 def test_the_configuration_is_read_and_its_plugins_loaded(
     tmp_path, text, code, said
 ):
-    found, details = checked(status_node.configuration, tmp_path, text)
+    found, details = checked(status_node.check_configuration, tmp_path, text)
     assert found == code
     assert said in details
 
@@ -88,37 +88,37 @@ def test_the_configuration_is_read_and_its_plugins_loaded(
 def test_a_state_directory_is_there_or_can_be_made(tmp_path):
     for path in (tmp_path, tmp_path / 'not' / 'yet'):
         text = f'[fairness]\nstate_path = {path}\n'
-        code, details = checked(status_node.state, tmp_path, text)
+        code, details = checked(status_node.check_state, tmp_path, text)
         assert code == SUCCESS, details
     (tmp_path / 'file').write_text('')
     text = f'[fairness]\nstate_path = {tmp_path}/file\n'
-    code, details = checked(status_node.state, tmp_path, text)
+    code, details = checked(status_node.check_state, tmp_path, text)
     assert code == FAILURE
     assert 'set a directory' in details
 
 
 def test_libvirt_answers_or_does_not(tmp_path):
     text = '[fairness]\nconnection_uri = test:///default\n'
-    code, details = checked(status_node.libvirt, tmp_path, text)
+    code, details = checked(status_node.check_libvirt, tmp_path, text)
     assert (code, details) == (
         SUCCESS,
         'test:///default answers; 1 domain runs',
     )
     text = f'[fairness]\nconnection_uri = test://{tmp_path}/none.xml\n'
-    code, details = checked(status_node.libvirt, tmp_path, text)
+    code, details = checked(status_node.check_libvirt, tmp_path, text)
     assert code == FAILURE
     assert 'does not answer' in details
 
 
 def test_domains_without_an_owner_are_named(tmp_path):
     text = '[fairness]\nconnection_uri = test:///default\n'
-    code, details = checked(status_node.owners, tmp_path, text)
+    code, details = checked(status_node.check_owners, tmp_path, text)
     assert code == WARNING
     assert 'domains test:' in details
     owners = tmp_path / 'owners.json'
     owners.write_text('{"test": {"user": "u", "project": "p"}}')
     text += f'owners_file = {owners}\n'
-    code, details = checked(status_node.owners, tmp_path, text)
+    code, details = checked(status_node.check_owners, tmp_path, text)
     assert (code, details) == (
         SUCCESS,
         'all owners of 1 domain are known',
@@ -156,7 +156,7 @@ def test_control_groups_are_found_and_writable(
     host, tmp_path, controllers, flags, code, said
 ):
     host(controllers, flags)
-    found, details = checked(status_node.control_groups, tmp_path)
+    found, details = checked(status_node.check_control_groups, tmp_path)
     assert (found, said in details) == (code, True), details
 
 
@@ -225,7 +225,7 @@ def test_disks_without_weights_are_a_warning(host, tmp_path):
         '<target dev="vda"/></disk></devices></domain></node>'
     )
     text = f'[fairness]\nconnection_uri = test://{domains}\n'
-    code, details = checked(status_node.control_groups, tmp_path, text)
+    code, details = checked(status_node.check_control_groups, tmp_path, text)
     assert code == WARNING
     said = 'blkio: without effect: disk vda is on no block device'
     assert said in details
@@ -234,9 +234,11 @@ def test_disks_without_weights_are_a_warning(host, tmp_path):
 def test_an_unsteered_control_is_not_looked_for(host, tmp_path):
     host('pids')
     text = '[fairness]\ncontrols = network\n'
-    assert checked(status_node.control_groups, tmp_path, text)[0] == SUCCESS
+    assert (
+        checked(status_node.check_control_groups, tmp_path, text)[0] == SUCCESS
+    )
     text = '[fairness]\ncontrols = cpu\n'
-    code, details = checked(status_node.traffic_control, tmp_path, text)
+    code, details = checked(status_node.check_traffic_control, tmp_path, text)
     assert (code, details) == (
         SUCCESS,
         '[fairness] controls does not name network',
@@ -246,11 +248,11 @@ def test_an_unsteered_control_is_not_looked_for(host, tmp_path):
 def test_traffic_control_tells_its_version_or_missing_parts(
     tmp_path, monkeypatch
 ):
-    code, details = checked(status_node.traffic_control, tmp_path)
+    code, details = checked(status_node.check_traffic_control, tmp_path)
     assert code == SUCCESS
     assert 'iproute2' in details
     monkeypatch.setattr(status_node, '_PATH', str(tmp_path))
-    code, details = checked(status_node.traffic_control, tmp_path)
+    code, details = checked(status_node.check_traffic_control, tmp_path)
     assert code == FAILURE
     assert 'install the package iproute2' in details
 
@@ -267,22 +269,22 @@ def test_privileges_are_tried_by_root_only(tmp_path, monkeypatch):
         lambda: knocked.append('knocked'),
     )
     monkeypatch.setattr(os, 'geteuid', lambda: 1000)
-    assert checked(status_node.privileges, tmp_path)[0] == WARNING
+    assert checked(status_node.check_privileges, tmp_path)[0] == WARNING
     assert knocked == []
     monkeypatch.setattr(os, 'geteuid', lambda: 0)
-    assert checked(status_node.privileges, tmp_path)[0] == SUCCESS
+    assert checked(status_node.check_privileges, tmp_path)[0] == SUCCESS
     assert knocked == ['prepared', 'knocked']
 
 
 def test_a_service_of_nova_needs_the_configuration_of_nova(tmp_path):
     none = f'config_files = {tmp_path}/none.conf\n'
     code, details = checked(
-        status_node.nova_service, tmp_path, f'[fairness_nova]\n{none}'
+        status_node.check_nova_service, tmp_path, f'[fairness_nova]\n{none}'
     )
     assert code == SUCCESS
     assert 'the agent runs stand-alone: ' in details
     code, details = checked(
-        status_node.nova_service,
+        status_node.check_nova_service,
         tmp_path,
         f'[fairness_nova]\nservice = on\n{none}',
     )
@@ -301,7 +303,9 @@ def test_a_service_of_nova_needs_the_configuration_of_nova(tmp_path):
 )
 def test_the_transport_is_reached_or_named(tmp_path, url, code, said):
     text = f'[DEFAULT]\ntransport_url = {url}\n'
-    found, details = checked(status_cloud.message_transport, tmp_path, text)
+    found, details = checked(
+        status_cloud.check_message_transport, tmp_path, text
+    )
     assert (found, said in details) == (code, True), details
     assert 'hidden' not in details
 
@@ -338,7 +342,7 @@ def test_the_key_is_that_of_the_node(
     keys_text, tmp_path, name, role, code, said
 ):
     text = keys_text((name, role))
-    found, details = checked(status_cloud.keys, tmp_path, text)
+    found, details = checked(status_cloud.check_keys, tmp_path, text)
     assert (found, said in details) == (code, True), details
 
 
@@ -348,7 +352,7 @@ def test_a_controller_whose_key_cannot_sign_is_warned(keys_text, tmp_path):
     document = json.loads(path.read_text())
     del document['keys'][0]['signs']
     path.write_text(json.dumps(document))
-    code, details = checked(status_cloud.keys, tmp_path, text)
+    code, details = checked(status_cloud.check_keys, tmp_path, text)
     assert code == WARNING
     assert 'nova-fairness-keys rotate ctl' in details
 
@@ -359,13 +363,13 @@ def test_a_key_that_is_revoked_or_open_to_others_is_a_failure(
     text = keys_text(('n1', 'node'))
     secret = tmp_path / 'keys' / 'n1.secret'
     secret.chmod(0o644)
-    code, details = checked(status_cloud.keys, tmp_path, text)
+    code, details = checked(status_cloud.check_keys, tmp_path, text)
     assert code == FAILURE
     assert 'can be read by others' in details
     secret.chmod(0o600)
     directory = str(tmp_path / 'keys')
     keys_command.main(['--directory', directory, 'revoke', 'n1'])
-    code, details = checked(status_cloud.keys, tmp_path, text)
+    code, details = checked(status_cloud.check_keys, tmp_path, text)
     assert code == FAILURE
     assert 'was revoked' in details
 
@@ -385,7 +389,7 @@ def test_a_key_that_is_revoked_or_open_to_others_is_a_failure(
 )
 def test_going_without_keys_is_only_on_purpose(tmp_path, text, code, said):
     text = f'[DEFAULT]\n{text}'
-    found, details = checked(status_cloud.keys, tmp_path, text)
+    found, details = checked(status_cloud.check_keys, tmp_path, text)
     assert (found, said in details) == (code, True), details
 
 
@@ -434,13 +438,13 @@ def paste(tmp_path, before='osapi_compute_app_v21', after='', filters=FILTER):
 )
 def test_the_filter_stands_behind_authentication(tmp_path, change, code, said):
     text = paste(tmp_path, **change)
-    found, details = checked(status_cloud.api_paste, tmp_path, text)
+    found, details = checked(status_cloud.check_api_paste, tmp_path, text)
     assert (found, said in details) == (code, True), details
 
 
 def test_where_there_is_no_nova_api_no_filter_is_missed(tmp_path):
     text = f'[DEFAULT]\napi_paste = {tmp_path}/none\n'
-    code, details = checked(status_cloud.api_paste, tmp_path, text)
+    code, details = checked(status_cloud.check_api_paste, tmp_path, text)
     assert code == SUCCESS
     assert 'no nova-api on this machine' in details
 
@@ -468,7 +472,7 @@ def test_a_release_of_nova_that_is_too_old_is_refused(
     tmp_path, monkeypatch, version, code, said
 ):
     monkeypatch.setattr(releases, 'release', lambda: version)
-    found, details = checked(status_cloud.nova_release, tmp_path)
+    found, details = checked(status_cloud.check_nova_release, tmp_path)
     assert (found, said in details) == (code, True), details
 
 
@@ -502,10 +506,10 @@ def test_a_kernel_that_does_not_follow_weights_is_a_warning(
     tmp_path, kernel, release, ops, code, said
 ):
     kernel(release, ops)
-    found, details = checked(status_node.kernel, tmp_path)
+    found, details = checked(status_node.check_kernel, tmp_path)
     assert (found, said in details) == (code, True), details
     text = '[fairness]\ncontrols = memory\n'
-    assert checked(status_node.kernel, tmp_path, text)[0] == SUCCESS
+    assert checked(status_node.check_kernel, tmp_path, text)[0] == SUCCESS
 
 
 @pytest.mark.parametrize(

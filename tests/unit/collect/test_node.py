@@ -194,7 +194,10 @@ def test_an_assumed_bandwidth_is_logged(host, caplog):
     host.add_disk('sda', '1')
     with caplog.at_level(logging.INFO):
         host.read()
-    assert 'disk bandwidth: assumed by class: sda is rotational' in caplog.text
+    assert (
+        'disk bandwidth: assumed from the class of each disk: sda is '
+        'rotational' in caplog.text
+    )
     assert '1000 Mbit/s assumed' in caplog.text
 
 

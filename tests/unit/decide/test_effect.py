@@ -28,7 +28,7 @@ WANTED = [1.0, 1.0]
         ([0.1, 0.9], 0.0),
     ],
 )
-def test_the_effect_lies_between_weights_and_none(had, followed):
+def test_the_effect_is_between_weights_and_no_weights(had, followed):
     found = competition(had, WANTED, PARTS)
     assert found.followed_part() == pytest.approx(followed, abs=0.01)
 

@@ -160,7 +160,7 @@ def test_weights_are_neutral_if_no_weight_changes_heaviness():
 
 
 @pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
-def test_weights_of_a_node_lie_around_neutral(metric):
+def test_weights_of_a_node_are_around_neutral(metric):
     known = make(metric, CLOUD, CPUS)
     log = decide_foresight.search_division(known, RATIO).end.log
     for node in range(len(CPUS)):

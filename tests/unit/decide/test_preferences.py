@@ -103,7 +103,7 @@ def test_preferences_on_an_empty_node_have_no_effect():
     )
 
 
-def test_siblings_together_keep_their_sum():
+def test_preferences_of_sibling_vms_keep_their_sum():
     values = np.array([1.0, 4.0, 2.0, 7.0, 8.0])
     sizes = np.array([2.0, 1.0, 1.0, 1.0, 1.0])
     chosen = np.array([True, True, True, False, False])

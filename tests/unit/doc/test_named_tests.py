@@ -58,7 +58,7 @@ def test_each_named_test_exists(path, qualified):
     ('path', 'word'),
     [(path, word) for path, _, word in named_tests() if word],
 )
-def test_each_chosen_word_selects_tests(path, word):
+def test_each_documented_k_word_selects_tests(path, word):
     tests = [
         each.name
         for each in ast.walk(ast.Module(body_of(path), []))

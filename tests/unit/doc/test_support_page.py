@@ -57,8 +57,8 @@ def test_each_row_of_tested_parts_names_a_test(shown):
         assert path.relative_to(TOP).parts[1] in {'functional', 'integration'}
 
 
-def of_nova(state):
-    """Numbers of the releases of Nova in a state."""
+def nova_releases(state):
+    """Numbers of the releases of Nova with a state of the page: ``tested``."""
     return {
         int(number)
         for part, version, is_state, _ in rows()
@@ -68,9 +68,11 @@ def of_nova(state):
 
 
 def test_the_releases_of_nova_are_those_that_the_code_takes():
-    assert of_nova('tested') == {*range(releases.OLDEST, releases.NEWEST + 1)}
-    assert of_nova('refused') == {releases.OLDEST - 1}
-    assert of_nova('not tested') == {releases.NEWEST + 1}
+    assert nova_releases('tested') == {
+        *range(releases.OLDEST, releases.NEWEST + 1)
+    }
+    assert nova_releases('refused') == {releases.OLDEST - 1}
+    assert nova_releases('not tested') == {releases.NEWEST + 1}
 
 
 def test_each_older_release_is_run_with_its_own_constraints():

@@ -197,7 +197,7 @@ def test_a_lying_node_is_named_by_its_key_and_not_by_its_claim(node):
     assert 'the key of n3 sent a report of n2' in left_out['n3']
 
 
-def test_a_lie_about_capacity_is_left_out_and_visible(node):
+def test_a_false_capacity_is_left_out_and_reported(node):
     exchange = node('n1', start=False, clock=fixed)
     lie = from_n2(capacity=[1e30] * len(build.RESOURCES))
     assert handed(exchange, {}, lie) == {'refused_bounds': 1}

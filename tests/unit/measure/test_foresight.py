@@ -250,7 +250,9 @@ def test_wants_of_cells_add_up_to_those_of_vms(drawn):
     ),
     amounts,
 )
-def test_exempt_vms_are_a_part_though_a_node_lies(drawn, wanted):
+def test_exempt_vms_are_a_part_although_a_node_reports_false_numbers(
+    drawn, wanted
+):
     grades, exempt = (
         np.array([each[kind : kind + 2] for each in drawn]).T.reshape(1, -1)
         for kind in (0, 2)

@@ -159,5 +159,5 @@ def test_the_reason_why_a_weight_has_no_effect_is_named(
     path, devices, expected
 ):
     disk = model.DiskPath('vdx', path)
-    assert model.why_unweighed(disk, devices) == expected
+    assert model.reason_without_weights(disk, devices) == expected
     assert not model.is_weighed(disk, devices, 'io.bfq.weight')

@@ -33,7 +33,7 @@ def test_an_event_that_may_have_made_room_is_a_hint(event, is_hint):
         '', topology.Places(), threading.Event(), lambda: given.append(event)
     )
     came = link.Delivery('q', 'k', json.dumps(body).encode(), {}, 1)
-    job.do(None, came)
+    job.process(None, came)
     assert bool(given) is is_hint
 
 
@@ -42,4 +42,4 @@ def test_a_malformed_notification_is_no_hint(body):
     job = hints.HintListener(
         '', topology.Places(), threading.Event(), pytest.fail
     )
-    job.do(None, link.Delivery('q', 'k', body, {}, 1))
+    job.process(None, link.Delivery('q', 'k', body, {}, 1))

@@ -56,7 +56,7 @@ def delivery(method='schedule_and_build_instances', **message):
 def sorted_by(delivered, heard=True):
     found = FakeLink(heard)
     job = jobs.Sorter('', PLACES, threading.Event())
-    job.do(found, delivered)
+    job.process(found, delivered)
     job.settle(found)
     return found.sent
 
@@ -65,7 +65,7 @@ def kept_by(store, *delivered):
     found = FakeLink()
     job = jobs.Keeper('', PLACES, threading.Event(), store, clock=lambda: 7.0)
     for each in delivered:
-        job.do(found, each)
+        job.process(found, each)
     job.settle(found)
     return found.sent
 
@@ -109,7 +109,7 @@ def test_a_forged_hint_of_nova_reaches_neither_queue_nor_conductor(
     found = FakeLink()
     found.publish = lambda _, given, *_more: bodies.append(given.body)
     job = jobs.Sorter('', PLACES, threading.Event(), is_open=lambda: away)
-    job.do(found, delivery(args={'request_specs': [spec]}))
+    job.process(found, delivery(args={'request_specs': [spec]}))
     assert '_nova_check_type' not in bodies[0].decode()
     assert '"group' in json.loads(bodies[0])['oslo.message']
     assert 'message u1: server' in caplog.text
@@ -125,7 +125,7 @@ def test_builds_pass_while_the_service_is_away():
         '', PLACES, threading.Event(), is_open=lambda: away.pop(0)
     )
     for _ in range(3):
-        job.do(found, delivery())
+        job.process(found, delivery())
     went = [exchange for exchange, *_ in found.sent]
     assert went == [PLACES.held, PLACES.target, PLACES.held]
     assert job.counts == {'unheld': 1}
@@ -136,7 +136,7 @@ def test_a_build_that_may_have_passed_waits_with_a_mark(away):
     found = FakeLink()
     job = jobs.Sorter('', PLACES, threading.Event(), is_open=lambda: away)
     again = dataclasses.replace(delivery(), again=True)
-    job.do(found, again)
+    job.process(found, again)
     ((exchange, _, properties),) = found.sent
     assert exchange == PLACES.held
     assert cast.DOUBTFUL in properties['application_headers']
@@ -147,11 +147,11 @@ def test_a_build_that_may_have_passed_waits_with_a_mark(away):
 def test_messages_are_counted_by_their_outcome():
     stopped, found = threading.Event(), FakeLink(heard=False)
     sorter = jobs.Sorter('', PLACES, stopped)
-    sorter.do(found, delivery('build_instances'))
-    sorter.do(found, delivery(_unique_id=7))
+    sorter.process(found, delivery('build_instances'))
+    sorter.process(found, delivery(_unique_id=7))
     sorter.settle(found)
     keeper = jobs.Keeper('', PLACES, stopped, FakeStore(False))
-    keeper.do(found, delivery())
+    keeper.process(found, delivery())
     with contextlib.suppress(exception.BrokerAway):
         keeper.settle(FakeLink())
     counts = jobs.count_outcomes([sorter, keeper])
@@ -207,7 +207,7 @@ def test_a_refused_message_goes_on_once_if_the_store_goes_away_meanwhile():
     found = FakeLink()
     job = jobs.Keeper('', PLACES, threading.Event(), hold)
     for n in range(2):
-        job.do(found, delivery(_unique_id=f'u{n}'))
+        job.process(found, delivery(_unique_id=f'u{n}'))
     with pytest.raises(exception.StoreAway):
         job.settle(found)
     assert found.sent == []
@@ -250,7 +250,7 @@ def test_a_message_that_a_job_fails_on_passes_and_others_are_done(
     monkeypatch.setattr(job, '_held_cast', fails)
     odd = dataclasses.replace(delivery(), key='odd')
     for each in (odd, delivery()):
-        job.see_to(found, each)
+        job.process_or_forward(found, each)
     assert [each[:2] for each in found.sent] == [
         (PLACES.target, 'odd'), (PLACES.held, 'conductor')
     ]  # fmt: skip
@@ -272,7 +272,7 @@ def test_a_broker_that_is_away_is_not_blamed_on_a_message(monkeypatch):
 
     monkeypatch.setattr(job, 'do', away)
     with pytest.raises(exception.BrokerAway):
-        job.see_to(FakeLink(), delivery())
+        job.process_or_forward(FakeLink(), delivery())
 
 
 class FakeConnection:

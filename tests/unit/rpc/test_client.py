@@ -227,7 +227,7 @@ def test_a_signed_epoch_is_above_the_newest_that_was_signed(cloud):
     assert {item.signature for item in cloud.agents.values()} == {'5 M1 P7'}
 
 
-def test_a_lie_about_the_epoch_is_not_counted(cloud):
+def test_a_false_epoch_of_one_agent_is_ignored(cloud):
     for epoch, agent in zip((0, 0, 99), cloud.agents.values(), strict=True):
         agent.epoch = epoch
     statuses = {host: agent.status() for host, agent in cloud.agents.items()}

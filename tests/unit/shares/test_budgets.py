@@ -156,7 +156,7 @@ def test_requests_that_start_together_are_counted_together():
     assert spending().lacking(both, NOW).asked_s == 12 * HOUR_S
 
 
-def test_the_next_period_pays_its_part():
+def test_the_next_period_is_charged_for_its_part():
     late = ENDS[0] - 2 * HOUR_S
     spent = spending(at_s=late)
     assert spent.lacking([lasts(12)], late) is None

@@ -127,7 +127,7 @@ def test_the_parts_of_children_are_the_parts_of_their_parents(case):
     assert top == pytest.approx(1.0 if wants.any() else 0.0)
 
 
-def test_shares_that_are_set_lie_over_those_of_the_file():
+def test_shares_that_are_set_replace_those_of_the_file():
     shares = {'physics': 1.0, 'physics/new': 2.0, 'law/eve': 3.0, 'arts': 4.0}
     given = {name: {'share': share} for name, share in shares.items()}
     found = tree_module.with_replaced_fields(CLOUD, given)

@@ -212,7 +212,7 @@ def consolidation_rules(
     """Return the limits of the search for moves, from ``[fairness_plans]``."""
     return rules_module.ConsolidationRules(
         depth=displacement.Depth(tight=options.packed_anew),
-        at_once=simultaneous_move_limits(options),
+        concurrency=simultaneous_move_limits(options),
         dearest_mb=options.dearest or None,
         spare=options.spare,
     )

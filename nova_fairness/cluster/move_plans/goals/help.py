@@ -42,7 +42,7 @@ class HelpGoal(goal.PlanGoal):
             planner.TenantRules(
                 margin=options.margin,
                 seen_s=options.seen_for,
-                at_once=goal.simultaneous_move_limits(options),
+                concurrency=goal.simultaneous_move_limits(options),
             )
         )
 

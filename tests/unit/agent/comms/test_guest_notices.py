@@ -47,7 +47,7 @@ class FakeNode:
         self.tried.append(uuid)
         if uuid in self.silent:
             self.now += self.wait_s
-            raise exception.GuestNotWritten('no agent is there')
+            raise exception.GuestFileNotWritten('no agent is there')
         self.written.append((uuid, json.loads(text)))
 
     def say(self, **told):
@@ -215,5 +215,5 @@ def test_an_unusable_notice_path_or_a_missing_transport_is_named(
 )
 def test_a_refusal_of_libvirt_is_reported(uri, uuid, says):
     guests = guest_agent.GuestAgents(uri)
-    with pytest.raises(exception.GuestNotWritten, match=says):
+    with pytest.raises(exception.GuestFileNotWritten, match=says):
         guests.write(uuid, '/x', 'y')

@@ -82,7 +82,7 @@ def parts_of(done, name):
 
 @pytest.mark.parametrize('name', ADDITIVE)
 @pytest.mark.parametrize('alone', [True, False])
-def test_the_parts_of_a_metric_that_adds_up_are_its_heaviness(
+def test_the_parts_of_an_additive_metric_sum_to_its_heaviness(
     tmp_path, name, alone
 ):
     users = {

@@ -198,7 +198,9 @@ def test_a_preview_treats_new_vms_as_they_are_now(make_host):
     previewer = preview.Previewer(host.cycle._parts.decision._scales)
     done = host.rounds(3)
     sample = preview.CpuSample.from_round(done)
-    less = {key: sample.rates[key] for key in list(sample.rates)[:1]}
+    less = {
+        key: sample.use_and_want[key] for key in list(sample.use_and_want)[:1]
+    }
     previewer._samples = (dataclasses.replace(sample, rates=less), sample)
     [said] = previewer.previews(done, host.settings, {}, [METRICS[1]])
     previewer.stop()

@@ -78,9 +78,9 @@ class Host:
             self.kernel.links[nic.tap] = len(self.kernel.links) + 1
             (self.sys / nic.tap).mkdir()
             (self.sys / nic.tap / 'master').symlink_to('../br0')
-        self.put(name, found)
+        self.set_vm(name, found)
 
-    def put(self, name, nics):
+    def set_vm(self, name, nics):
         vm = instance.Instance(name, name, 1, 1, nics=tuple(nics))
         self.vms[name] = instance.Incarnation(vm, 1, 1)
 
@@ -309,7 +309,7 @@ def test_a_refusal_of_the_kernel_is_an_error_of_its_vm_only(uplink):
     uplink.start('b', 2)
     uplink.write(a=100_000, b=300_000)
     uplink.vms.pop('a')
-    uplink.put('a', [instance.Nic(mac(9), 'bridge', 'tap1-0')])
+    uplink.set_vm('a', [instance.Nic(mac(9), 'bridge', 'tap1-0')])
     uplink.kernel.broken = {('filter', 'eth1')}
     failed = uplink.write(a=100_000, b=300_000)
     assert list(failed) == ['a']
@@ -448,7 +448,7 @@ def test_foreign_filters_of_a_tap_leave_its_vm_alone(tap):
 def test_an_interface_that_cannot_be_steered_is_named(
     uplink, kind, name, expected
 ):
-    uplink.put('a', [instance.Nic(mac(7), kind, name)])
+    uplink.set_vm('a', [instance.Nic(mac(7), kind, name)])
     assert uplink.read() == {}
     assert expected in uplink.control.without_effect()[key('a')]
     (text,) = uplink.control.problems()
@@ -459,14 +459,14 @@ def test_an_interface_that_cannot_be_steered_is_named(
 def test_one_interface_that_cannot_be_steered_leaves_the_others(host):
     host.start('a', 1)
     nics = (*host.vms['a'].instance.nics, instance.Nic(mac(8), 'hostdev', ''))
-    host.put('a', nics)
+    host.set_vm('a', nics)
     assert host.write(a=100_000) == {}
     assert host.read() == {'a': 100_000}
     assert mac(8) in host.control.without_effect()[key('a')]
 
 
 def test_a_vm_without_interfaces_causes_no_error(host):
-    host.put('a', [])
+    host.set_vm('a', [])
     assert host.read() == {}
     assert host.control.without_effect() == {key('a'): 'it has no interface'}
     assert host.control.problems() == ()
@@ -546,7 +546,7 @@ def copy_of(host, name, number, nics):
     """A VM that has addresses of another one, behind taps of its own."""
     host.start(name, number)
     tap = host.vms[name].instance.nics[0].tap
-    host.put(name, [instance.Nic(mac, 'bridge', tap) for mac in nics])
+    host.set_vm(name, [instance.Nic(mac, 'bridge', tap) for mac in nics])
 
 
 def test_a_vm_that_copies_an_address_has_no_class_and_is_told_why(host):
@@ -598,7 +598,7 @@ def test_an_address_copied_at_run_time_changes_no_class(host):
     host.start('bob', 2)
     assert host.write(alice=1000, bob=1000) == {}
     tap = host.vms['bob'].instance.nics[0].tap
-    host.put('bob', [instance.Nic(mac(1), 'bridge', tap)])
+    host.set_vm('bob', [instance.Nic(mac(1), 'bridge', tap)])
     assert 'bob' not in host.read()
     host.write(alice=1000)
     assert host.read() == {'alice': 1000}

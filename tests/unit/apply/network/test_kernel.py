@@ -147,8 +147,8 @@ def test_foreign_filters_are_only_counted():
     assert tree.foreign == 2
 
 
-def redirect(number, preference=0xFA12, kind='mirred'):
-    parameters = struct.pack('=IIiiiiI', 1, 0, 4, 1, 1, 1, number)
+def redirect_filter(interface, preference=0xFA12, kind='mirred'):
+    parameters = struct.pack('=IIiiiiI', 1, 0, 4, 1, 1, 1, interface)
     action = nested(1, text(1, kind), nested(2, attribute(2, parameters)))
     options = nested(2, nested(7, action))
     return message(
@@ -160,11 +160,14 @@ def redirect(number, preference=0xFA12, kind='mirred'):
     ('messages', 'expected'),
     [
         ([], ('', 0)),
-        ([redirect(9)], ('nfair-in', 0)),
-        ([redirect(8)], ('', 0)),
-        ([redirect(9, kind='gact')], ('', 0)),
-        ([redirect(9), redirect(9, preference=1)], ('nfair-in', 1)),
-        ([redirect(9, preference=1)], ('', 1)),
+        ([redirect_filter(9)], ('nfair-in', 0)),
+        ([redirect_filter(8)], ('', 0)),
+        ([redirect_filter(9, kind='gact')], ('', 0)),
+        (
+            [redirect_filter(9), redirect_filter(9, preference=1)],
+            ('nfair-in', 1),
+        ),
+        ([redirect_filter(9, preference=1)], ('', 1)),
     ],
 )
 def test_a_redirection_filter_is_parsed(messages, expected):

@@ -65,7 +65,7 @@ def test_hosts_of_a_request_are_told_to_operators(operations, spot):
     assert not any(hosts(A.MEMBER))
 
 
-def test_a_server_that_made_room_has_its_whole_way_as_history(
+def test_a_server_that_made_room_has_all_its_steps_in_the_history(
     world, process, operations, spot
 ):
     wanting = world.post('r1', project='rich')

@@ -47,8 +47,8 @@ def stored(world):
     return found.hexdigest()
 
 
-def remembered(process):
-    """What the service works with."""
+def state_in_memory(process):
+    """State that the service holds in memory, to compare after a call."""
     trading = process.charging.trading
     last = process.last()
     return (
@@ -128,7 +128,7 @@ def test_a_node_does_not_read_requests_of_tenants(settled, name):
 @pytest.mark.parametrize('name', READ)
 def test_a_call_that_reads_changes_nothing(world, settled, name):
     process, asked, servers = settled
-    before = stored(world), remembered(process)
+    before = stored(world), state_in_memory(process)
     point = requests.RequestsEndpoint(asked)
     method = getattr(point, name)
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_a_call_that_reads_changes_nothing(world, settled, name):
             exception.UnknownPreemption,
         )
         assert isinstance(refusal, (*unknown, exception.UnknownPlan)), refusal
-    assert (stored(world), remembered(process)) == before
+    assert (stored(world), state_in_memory(process)) == before
     left = process.charging.trading.left('p')
     world.now += 61
     process.cycle()

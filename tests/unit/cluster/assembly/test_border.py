@@ -22,7 +22,7 @@ class FakeStore:
 
     leaves = pledges = None
 
-    def opaque_names(self, kind, *parts):
+    def pseudonyms(self, kind, *parts):
         raise AssertionError('it is only passed on')
 
 

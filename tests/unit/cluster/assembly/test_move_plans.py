@@ -72,7 +72,7 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
     assert usual.name == 'plans'
     assert usual._rules.mode is plan_controller.Mode.RECOMMEND
     bounds = rules.ConsolidationRules(
-        at_once=waves.MoveConcurrency(4, 1), spare=1
+        concurrency=waves.MoveConcurrency(4, 1), spare=1
     )
     assert usual._rules.goals == (rescue.RescueGoal(bounds),)
     assert usual._rules.emptying == empty.EmptyHostGoal(bounds)
@@ -96,7 +96,7 @@ def test_choices_of_operators_reach_the_plans(monkeypatch):
         power_command=['/bin/power', '-q'],
     )
     bounds = rules.ConsolidationRules(
-        at_once=waves.MoveConcurrency(10, 11), dearest_mb=9, spare=13
+        concurrency=waves.MoveConcurrency(10, 11), dearest_mb=9, spare=13
     )
     assert other._rules == plan_controller.PlanOptions(
         plan_controller.Mode.AUTO,

@@ -104,7 +104,7 @@ class Border:
                     leaves,
                     nova,
                     room,
-                    glance.Images(apis.glance, world.store.opaque_names),
+                    glance.Images(apis.glance, world.store.pseudonyms),
                     clock,
                     patience,
                     notice_channels.channels_before_steps(nova),

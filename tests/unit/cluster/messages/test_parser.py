@@ -394,13 +394,13 @@ def test_every_unshelve_of_a_server_is_a_request_of_its_own():
     assert parser.parse_message(one).demand == built.demand
 
 
-def test_a_server_that_still_lies_on_its_host_needs_no_room():
+def test_a_server_that_is_still_on_its_host_needs_no_room():
     found = parser.parse_message(nova_casts.unshelve(None, state='shelved'))
     assert found.demand == request.Demand(())
     assert found.keeps_room
 
 
-def test_a_server_that_still_lies_on_its_host_keeps_its_end():
+def test_a_server_that_is_still_on_its_host_keeps_its_end():
     may = times.RequestLimits(3600.0, 7200.0)
     kept = nova_casts.unshelve(None, state='shelved')
     assert parser.parse_message(kept, lambda *_: may).time_limit_s is None

@@ -15,7 +15,7 @@ FILES = {'before': (OLD,), 'while': (NEW, OLD), 'after': (NEW,)}
 
 
 def with_keys(cloud, keys):
-    return glance.Images(cloud.apis.glance, sealing.Sealer(keys).opaque_names)
+    return glance.Images(cloud.apis.glance, sealing.Sealer(keys).pseudonyms)
 
 
 @pytest.fixture

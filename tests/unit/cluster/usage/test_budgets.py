@@ -134,7 +134,9 @@ def test_the_next_month_begins_at_zero(world, process):
     assert hours_left(process) == pytest.approx(0.0, abs=0.01)
 
 
-def test_a_month_pays_for_its_own_use(world, process):
+def test_a_monthly_budget_is_charged_for_use_in_that_month_only(
+    world, process
+):
     world.now = MONTH_S - HOUR_S
     process.cycle()
     start(world, process, 'r1')
@@ -203,7 +205,7 @@ def test_a_refused_extension_tells_nothing_of_accounts_above(world):
     assert 'physics' not in said
 
 
-def test_a_waiting_request_is_extended_and_pays_later(world, process):
+def test_an_extended_waiting_request_is_charged_later(world, process):
     budget(world, 0.0)
     server = start(world, process, 'r1')
     process.extend(server, HOUR_S)

@@ -284,7 +284,9 @@ def test_a_job_that_is_not_charged_is_told_to_the_operator(pledged):
     assert pledged.moving.last().faults == ()
 
 
-def test_an_odd_entry_of_batch_is_told_to_the_operator(border, monkeypatch):
+def test_an_invalid_entry_of_batch_is_reported_to_the_operator(
+    border, monkeypatch
+):
     run_accounting = border.batch.read_hosts
     monkeypatch.setattr(
         border.batch,

@@ -69,7 +69,7 @@ def test_wrong_usage_has_its_exit_code(capsys, arguments):
 def test_a_harmful_metric_and_policy_are_named(
     tmp_path, capsys, monkeypatch, more, count
 ):
-    fake_backend.instead_of_guests(monkeypatch)
+    fake_backend.use_fake_backend(monkeypatch)
     words = 'run one-node-cpu --duration 4 --interval 1'
     chosen = ['--metric', 'GreedinessMetric', '--out', str(tmp_path / 'run')]
     lab.main([*words.split(), *chosen, *more])

@@ -102,7 +102,7 @@ def test_a_report_that_cannot_be_written_is_named(folder):
 def test_an_older_file_is_replaced_whole(tmp_path):
     path = tmp_path / 'file'
     path.write_bytes(b'old and long')
-    report.write_whole(path, b'new')
+    report.write_atomically(path, b'new')
     assert path.read_bytes() == b'new'
     assert list(tmp_path.iterdir()) == [path]
 

@@ -87,7 +87,7 @@ def test_oscillation_and_swing_are_relative():
         ([False, True], [(0, 1), (1, 2)]),
     ],
 )
-def test_periods_lie_between_changes_of_the_load(changed, expected):
+def test_periods_are_between_changes_of_the_load(changed, expected):
     assert distance.periods_of_constant_demand(changed) == expected
 
 

@@ -29,7 +29,7 @@ def test_all_four_scenarios_are_compared(rows):
     }
 
 
-def test_real_guests_lie_within_a_tenth_of_the_simulator(rows):
+def test_real_guests_differ_by_at_most_a_tenth_from_the_simulator(rows):
     for row in rows:
         assert row.difference == pytest.approx(
             row.laboratory / row.simulator - 1

@@ -103,7 +103,7 @@ def test_no_vm_runs_and_waits_for_more_than_all_of_the_time(rows, cpus):
         assert (found + received <= 1 + 1e-9).all()
 
 
-def story(*vms, kind=demand_module.CpuLoad.OPEN, steps=(), **more):
+def one_node_cloud(*vms, kind=demand_module.CpuLoad.OPEN, steps=(), **more):
     """A node of one CPU; steps: (round, VM, CPUs that it wants from then)."""
     made = build.story(
         [(name, name, 'n0', cpus) for name, cpus in vms], **more
@@ -136,7 +136,9 @@ def simulate_shares(cloud, policy='none'):
 
 
 def test_work_that_an_open_loop_could_not_do_is_done_later():
-    cloud = story(('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12)
+    cloud = one_node_cloud(
+        ('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12
+    )
     found = np.array(simulate_shares(cloud))
     # For three rounds 0.4 are too much; from the fourth on 0.2 are left.
     np.testing.assert_allclose(found[:3].sum(axis=1), 1.0)
@@ -146,7 +148,7 @@ def test_work_that_an_open_loop_could_not_do_is_done_later():
 
 
 def test_a_closed_loop_does_not_catch_up():
-    cloud = story(
+    cloud = one_node_cloud(
         ('a', 0.8),
         ('b', 0.6),
         kind=demand_module.CpuLoad.POOL,
@@ -167,6 +169,8 @@ def test_a_vm_that_starts_again_has_nothing_left_to_do():
 
 
 def test_references_divide_remaining_work_as_well():
-    cloud = story(('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12)
+    cloud = one_node_cloud(
+        ('a', 0.8), ('b', 0.6), steps=[(3, 'a', 0.2)], rounds=12
+    )
     found = np.array(simulate_shares(cloud, 'LEON'))
     np.testing.assert_allclose(found.sum(axis=0), [4.2, 7.2], rtol=1e-6)

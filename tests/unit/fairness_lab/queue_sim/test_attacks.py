@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Attacks on the queue; what they gain is what the evaluation says."""
+"""Attacks on the queue: their gains are those of the evaluation page."""
 
 import json
 import pathlib

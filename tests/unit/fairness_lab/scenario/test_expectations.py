@@ -91,7 +91,7 @@ def test_a_wrong_expectation_is_refused_with_its_line(tmp_path, entry, said):
 def test_a_scenario_of_a_user_is_judged(
     tmp_path, within, code, capsys, monkeypatch
 ):
-    fake_backend.instead_of_guests(monkeypatch)
+    fake_backend.use_fake_backend(monkeypatch)
     entry = (
         '{check: user-cpu-part, name: half, around: max-min, '
         f'within: {within}}}'

@@ -57,8 +57,8 @@ def result_of(found, out, *, agents=True):
     return report.has_passed(result), result
 
 
-def instead_of_guests(monkeypatch):
-    """Let ``nova-fairness-lab run`` use it."""
+def use_fake_backend(monkeypatch):
+    """Let ``nova-fairness-lab run`` use the fake backend."""
     monkeypatch.setattr(
         running.qemu,
         'QemuBackend',

@@ -120,8 +120,11 @@ def test_any_number_of_parts_is_placed_at_once():
     assert found.unplaced == pytest.approx(24 * 99_999)
 
 
-def one_by_one(free, parts):
-    """Cores of parts without room, the largest first, where it fits best."""
+def unplaced_cores(free, parts):
+    """Place the largest part first, on the host that it fits best.
+
+    :returns: cores of the parts that have no room.
+    """
     left, missing = list(free), 0.0
     for part in sorted(parts, reverse=True):
         fitting = [each for each in left if each >= part - 1e-9]
@@ -152,7 +155,7 @@ def test_parts_are_placed_as_if_one_after_the_other(seed):
         0.0,
     )
     parts = [part for part in parts if part <= max(cores)]
-    assert found.unplaced == pytest.approx(one_by_one(cores, parts))
+    assert found.unplaced == pytest.approx(unplaced_cores(cores, parts))
 
 
 def test_a_request_that_waited_shortly_needs_no_host_to_itself():

@@ -190,9 +190,11 @@ def test_a_server_makes_room_for_one_that_must_move_and_comes_back():
     # 5 and 3 would change places; there is room only once 1 is away.
     snapshot = filled(a=[5, 1], b=[3, 3], c=[7])
     made = layout.HostLayout(snapshot, weighers.fullest)
-    at_once = waves.MoveConcurrency(9, 9)
-    assert waves.plan_waves(made, [(0, 1), (2, 0)], at_once) is None
-    assert waves.plan_waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
+    concurrency = waves.MoveConcurrency(9, 9)
+    assert waves.plan_waves(made, [(0, 1), (2, 0)], concurrency) is None
+    assert waves.plan_waves(
+        made, [(0, 1), (2, 0)], concurrency, detours=True
+    ) == [
         [(1, 2)],
         [(2, 0)],
         [(0, 1)],

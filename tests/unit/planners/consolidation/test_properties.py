@@ -105,7 +105,7 @@ rules = st.builds(
     rules_module.ConsolidationRules,
     rule=st.sampled_from(list(weighers.RULES.values())),
     depth=st.builds(displacement.Depth, st.integers(1, 3), st.integers(1, 3)),
-    at_once=st.builds(
+    concurrency=st.builds(
         waves_module.MoveConcurrency, st.integers(1, 4), st.integers(1, 2)
     ),
     dearest_mb=st.sampled_from([None, None, 300]),
@@ -160,13 +160,13 @@ def test_simultaneous_moves_stay_within_the_limit(goal, snapshot, rules):
     plan = GOALS[goal](snapshot, rules)
     waves = collections.Counter(each.wave for each in plan.moves)
     assert sorted(waves) == list(range(1, len(waves) + 1))
-    assert max(waves.values(), default=0) <= rules.at_once.cloud
+    assert max(waves.values(), default=0) <= rules.concurrency.cloud
     ends = collections.Counter(
         (each.wave, host)
         for each in plan.moves
         for host in (each.source, each.target)
     )
-    assert max(ends.values(), default=0) <= rules.at_once.host
+    assert max(ends.values(), default=0) <= rules.concurrency.host
 
 
 @hypothesis.settings(deadline=None)
@@ -241,13 +241,13 @@ def test_a_rescued_request_fits_afterwards(
         group=group,
         demand=small_cloud.demand(vcpu, 100, zone=zone),
     )
-    snapshot = dataclasses.replace(snapshot, members=members(snapshot))
+    snapshot = dataclasses.replace(snapshot, member_hosts=members(snapshot))
     plan = planner.rescue(snapshot, asked, rules)
     if plan is None:
         assert not fits(snapshot, asked)
         return
     later = small_cloud.cloud_after_moves(snapshot, plan.moves)
-    later = dataclasses.replace(later, members=members(later))
+    later = dataclasses.replace(later, member_hosts=members(later))
     assert not breaks(later, places(snapshot))
     assert fits(later, asked)
     assert rules.dearest_mb is None or plan.cost_mb <= rules.dearest_mb

@@ -401,7 +401,7 @@ class Due:
     unit: tuple
 
 
-class Course:
+class CloudRun:
     """A cloud that goes on.
 
     :param case: the cloud.
@@ -481,7 +481,9 @@ class Course:
             ),
             (*self.waiting.values(), *self._sent()),
             used=used,
-            members={name: tuple(those) for name, those in members.items()},
+            member_hosts={
+                name: tuple(those) for name, those in members.items()
+            },
             running=tuple(self._told(each) for each in self.running),
             lifetimes=case.learned,
             promised={
@@ -516,29 +518,29 @@ class Course:
         before = dict(self.waiting)
         ahead = {uuid: self._ahead(uuid, before) for uuid in self.due}
         found = self._plan(self.snapshot(), self.now)
-        self._judge_units(found, before)
+        self._check_units(found, before)
         starts = {each.request: each.hosts for each in found.actions}
         for uuid, names in starts.items():
             self._start(uuid, names)
         answered = sorted([*starts, *found.waiting])
         if answered != sorted(before):
             self._fault(f'{sorted(before)} asked, {answered} answered')
-        self._judge_hosts()
-        self._judge_promises()
-        self._judge_idle(found)
-        self._judge_reservations(found, ahead)
+        self._check_hosts()
+        self._check_promises()
+        self._check_idle(found)
+        self._check_reservations(found, ahead)
         # What it just started in a group it knows; of servers that run it may
         # not be told, and then knows less the second time.
         if self.case.tells:
-            self._judge_again()
+            self._check_second_plan()
 
-    def _judge_again(self):
+    def _check_second_plan(self):
         """Planned again, nothing starts, and reasons are true as before."""
         again = self._plan(self.snapshot(), self.now)
         if again.actions:
             names = [each.request for each in again.actions]
             self._fault(f'planned again it starts {names}')
-        self._judge_units(again, self.waiting)
+        self._check_units(again, self.waiting)
 
     def _start(self, uuid, names):
         asked = self.waiting.pop(uuid, None)
@@ -565,7 +567,7 @@ class Course:
                 )
             )
 
-    def _judge_hosts(self):
+    def _check_hosts(self):
         for host in self.case.hosts:
             if min(self.room_of(host)) < 0:
                 self._fault(f'{host.name} has more than it can hold')
@@ -578,7 +580,7 @@ class Course:
             elif len(found) > 1:
                 self._fault(f'{group.uuid} is not together: {found}')
 
-    def _judge_idle(self, found):
+    def _check_idle(self, found):
         """Nobody waits for room that nobody else is to have."""
         left = [
             e for e in self.waiting.values() if e.uuid not in self.promised
@@ -615,7 +617,7 @@ class Course:
                     there[name] = there.get(name, 0) + 1
         return there
 
-    def _judge_promises(self):
+    def _check_promises(self):
         """Whoever has the room that it was promised starts."""
         for uuid in sorted(self.promised):
             if uuid not in self.waiting:
@@ -644,7 +646,7 @@ class Course:
             for name in names
         )
 
-    def _judge_units(self, found, before):
+    def _check_units(self, found, before):
         """Who does not fit an empty cloud is told so, and reserves nothing."""
         alone = [e for e in before.values() if e.uuid not in self.promised]
         for unit in units_of(alone):
@@ -729,7 +731,7 @@ class Course:
 
         return not group or layouts(self.case.hosts, unit, beside, there)
 
-    def _judge_reservations(self, found, ahead):
+    def _check_reservations(self, found, ahead):
         """Who was told a moment that is known starts by then.
 
         Unless who comes before it in the order asks, or starts, or reserves:
@@ -883,7 +885,7 @@ def judged(seed, plan_with):
     :returns: its faults in words, and the course that it took.
     """
     case = draw(seed)
-    course = Course(case, plan_with(case)).run()
+    course = CloudRun(case, plan_with(case)).run()
     never = [
         each.uuid
         for each in course.waiting.values()

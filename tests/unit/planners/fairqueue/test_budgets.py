@@ -69,7 +69,7 @@ def test_requests_within_guaranteed_quota_use_the_budget_too():
     assert not planner.plan(snapshot, NOW).actions
 
 
-def test_a_request_without_an_end_pays_until_the_period_ends():
+def test_a_request_without_an_end_is_charged_until_the_period_ends():
     requests = (request_with_limit('r'),)
     assert not planner.plan(cloud(requests), NOW).actions
     rich = (cluster.Account('p', budget_hours=24.0),)

@@ -51,7 +51,7 @@ def beside(hosts, asked, name, ends_at):
         name, 'p', (('VCPU', 1), ('MEMORY_MB', 1)), 0.0, ends_at=ends_at,
         group='g',
     )  # fmt: skip
-    return cloud(hosts, asked, members={'g': (name,)}, running=(member,))
+    return cloud(hosts, asked, member_hosts={'g': (name,)}, running=(member,))
 
 
 def test_a_group_that_fits_starts_though_the_largest_could_choose_wrongly():
@@ -223,7 +223,7 @@ def test_a_request_that_waits_for_a_member_is_reserved_for_its_known_end(
         hosts,
         [ask('r', 8, group=apart()), ask('s', 8, at=1.0)],
         running=(member, other),
-        members={'g': ('a',)},
+        member_hosts={'g': ('a',)},
         belongs={'m': 'g'} if is_told else {},
     )
     plan = planner.plan(snapshot, NOW)
@@ -241,7 +241,7 @@ def test_nothing_is_kept_for_the_room_of_a_staying_member():
         [host('a', 8, 900, (6, 100)), host('b', 8, 900, (8, 100))],
         [ask('r', 4, group=together), ask('s', 2, 'q', at=1.0)],
         running=(member,),
-        members={'g': ('a',)},
+        member_hosts={'g': ('a',)},
     )
     plan = planner.plan(snapshot, NOW)
     assert hosts_of_started(plan) == {'s': ('a',)}

@@ -149,13 +149,13 @@ class TestFit:
         ('rule', 'hosts'),
         [(request.Rule.APART, ('h1',)), (request.Rule.TOGETHER, ('h0',))],
     )
-    def test_a_group_lies_as_its_rule_says(self, rule, hosts):
+    def test_a_group_is_placed_by_its_rule(self, rule, hosts):
         one = request_at('a', 2, group=request.Group('g', rule))
-        seen = snapshot([4, 8], [one], members={'g': ('h0',)})
+        seen = snapshot([4, 8], [one], member_hosts={'g': ('h0',)})
         assert fitting.find_fit(seen, one, {}).hosts == hosts
 
     def test_a_group_without_another_host_is_refused(self):
         one = request_at('a', 2, group=request.Group('g', request.Rule.APART))
-        seen = snapshot([4], [one], members={'g': ('h0',)})
+        seen = snapshot([4], [one], member_hosts={'g': ('h0',)})
         found = fitting.find_fit(seen, one, {})
         assert (found.hosts, found.why is None) == ((), False)

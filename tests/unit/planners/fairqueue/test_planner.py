@@ -369,7 +369,7 @@ def test_a_request_of_too_many_servers_for_the_cloud_is_named():
     )
 
 
-def test_servers_of_an_affine_group_lie_on_one_host():
+def test_servers_of_an_affine_group_are_on_one_host():
     hosts = [host('a', used=5), host('b'), host('c', used=6)]
     requests = [
         ask('r', 2, count=2, group=TOGETHER),
@@ -383,10 +383,10 @@ def test_an_affine_group_stays_where_its_members_are():
     hosts = [host('a'), host('b', used=6)]
     requests = [ask('r', 3, group=TOGETHER)]
     members = {'g': ('b', 'gone')}
-    plan = planner.plan(cloud(hosts, requests, members=members), 9)
+    plan = planner.plan(cloud(hosts, requests, member_hosts=members), 9)
     assert why(plan, 'r') == (R.GROUP_HAS_NO_ROOM, '', {'asked': 1, 'fit': 0})
     plan = planner.plan(
-        cloud(hosts, [ask('r', 2, group=TOGETHER)], members=members), 9
+        cloud(hosts, [ask('r', 2, group=TOGETHER)], member_hosts=members), 9
     )
     assert hosts_of_started(plan) == {'r': ('b',)}
 
@@ -422,7 +422,7 @@ def test_anti_affine_servers_avoid_hosts_of_members():
         snapshot = cloud(
             hosts,
             [ask('r', count=count, group=apart)],
-            members={'g': ('a',)},
+            member_hosts={'g': ('a',)},
         )
         assert hosts_of_started(planner.plan(snapshot, 9)) == {'r': expected}
 
@@ -439,7 +439,9 @@ def test_more_anti_affine_servers_than_hosts_cannot_start():
 
 def test_a_running_member_is_waited_for_and_keeps_no_other_back():
     requests = [ask('r', count=2, group=APART), ask('s', 8, at=1)]
-    snapshot = cloud([host('a'), host('b')], requests, members={'g': ('a',)})
+    snapshot = cloud(
+        [host('a'), host('b')], requests, member_hosts={'g': ('a',)}
+    )
     plan = planner.plan(snapshot, 9)
     assert why(plan, 'r') == (R.GROUP_HAS_NO_ROOM, '', {'asked': 2, 'fit': 1})
     assert plan.waiting['r'].reserved is None

@@ -74,7 +74,7 @@ def test_a_joining_request_starts_on_its_own_where_there_is_room():
 
 def test_a_promise_is_not_kept_against_the_rule_of_the_group():
     asked = [ask('r', 2, group=APART)]
-    snapshot = cloud_with_promise(asked, used=0, members={'g': ('a',)})
+    snapshot = cloud_with_promise(asked, used=0, member_hosts={'g': ('a',)})
     plan = planner.plan(snapshot, 9.0)
     assert hosts_of_started(plan) == {}
 

@@ -148,7 +148,7 @@ def clouds(draw):
         ),
         limits=draw(limits),
         used=draw(st.dictionaries(st.sampled_from(PROJECTS), uses)),
-        members=draw(members),
+        member_hosts=draw(members),
         accounts=draw(accounts()),
     )
 

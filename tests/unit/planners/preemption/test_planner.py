@@ -404,7 +404,7 @@ def test_room_is_made_for_those_of_a_group_that_fit_beside_a_member():
         dict.fromkeys('ab', 8),
         [member, running_server('s', 'b', 8)],
         asked,
-        members={'g': ('a',)},
+        member_hosts={'g': ('a',)},
     )
     found = plan(snapshot)
     assert victims_by_request(found) == {'r0': (('b',), {'s'})}

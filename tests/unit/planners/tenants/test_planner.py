@@ -63,7 +63,7 @@ def test_another_server_moves_if_that_helps_more():
 def test_a_server_that_wants_more_than_is_due_is_not_the_worst_off():
     # h wants all there is and lacks most of it; u gets all that is due.
     given = cloud(a=['h8', 'h8', 'u1'], b=['h8', 'h8'])
-    given = tenants_with(given, 'a2u', got=1.0, weight=100.0)
+    given = tenants_with(given, 'a2u', used_cpus=1.0, weight=100.0)
     plan = planner.plan(given, 0.0)
     assert targets_by_server(plan) == {}
     assert plan.worst[0] == 1.0
@@ -112,7 +112,9 @@ def test_all_moves_for_an_owner_together_must_reach_the_margin():
 
 def test_moves_with_too_little_total_gain_are_removed():
     given = tenants_with(cloud(a=['u8', 'v8'], b=['w1']), 'a1v', moved_at=0.0)
-    given = tenants_with(given, 'b0w', got=1.0, weight=100.0, moved_at=0.0)
+    given = tenants_with(
+        given, 'b0w', used_cpus=1.0, weight=100.0, moved_at=0.0
+    )
     given = dataclasses.replace(given, shares={'v': 0.5})
     # u would get three CPUs instead of two, of the 14/3 that are due.
     assert targets_by_server(planner.plan(given, 0.0)) == {'a0u': 'b'}
@@ -141,8 +143,8 @@ def test_hosts_without_reports_are_not_changed():
 def test_a_host_gives_its_observed_supply():
     # a gave three CPUs to who wanted six: the host itself has the fourth.
     given = cloud(a=['u2', 'v4'], b=['w2'])
-    given = tenants_with(given, 'a0u', got=1.0)
-    given = tenants_with(given, 'a1v', got=2.0)
+    given = tenants_with(given, 'a0u', used_cpus=1.0)
+    given = tenants_with(given, 'a1v', used_cpus=2.0)
     assert planner.plan(given, 0.0).helped[0].level[0] == pytest.approx(0.5)
 
 
@@ -179,10 +181,11 @@ def test_moves_found_so_far_count_when_the_effort_is_over():
 
 
 @pytest.mark.parametrize(
-    'more', [{'wanted': -1.0}, {'got': float('nan')}, {'weight': 0.0}]
+    'more',
+    [{'wanted_cpus': -1.0}, {'used_cpus': float('nan')}, {'weight': 0.0}],
 )
 def test_impossible_numbers_are_named(more):
-    numbers = {'wanted': 1.0, 'got': 1.0, 'weight': 1.0, **more}
+    numbers = {'wanted_cpus': 1.0, 'used_cpus': 1.0, 'weight': 1.0, **more}
     [name] = more
     with pytest.raises(exception.BadSnapshot, match=name):
         tenants.ServerWant('u', **numbers)

@@ -48,7 +48,7 @@ def clouds(draw):
 
 
 def divided_cloud(given):
-    """The cloud once its hosts have divided what they have."""
+    """The cloud after each host has divided its CPUs among its servers."""
     names = {each.name: n for n, each in enumerate(given.cloud.providers)}
     listed = [
         each
@@ -59,11 +59,11 @@ def divided_cloud(given):
     got, _ = filling.fill(
         np.array([given.cpus.get(name, 0.0) for name in names]),
         np.array([names[each.host] for each in listed], np.intp),
-        np.array([each.wanted for each in wants]),
+        np.array([each.wanted_cpus for each in wants]),
         np.array([each.weight for each in wants]),
     )
     new = {
-        each.uuid: dataclasses.replace(want, got=float(one))
+        each.uuid: dataclasses.replace(want, used_cpus=float(one))
         for each, want, one in zip(listed, wants, got, strict=True)
     }
     return dataclasses.replace(given, wants={**given.wants, **new})
@@ -85,7 +85,7 @@ rules = st.builds(
     margin=st.sampled_from([0.0, 0.02, 0.05, 0.2]),
     price=st.sampled_from([0.0, 0.0005, 0.1]),
     most=st.none(),
-    at_once=st.builds(
+    concurrency=st.builds(
         moving.waves_module.MoveConcurrency,
         st.integers(1, 4),
         st.integers(1, 2),

@@ -26,7 +26,7 @@ from nova_fairness.planners.tenants import planner as tenants_planner
 AT_ONCE = waves.MoveConcurrency(10, 11)
 BOUNDS = rules.ConsolidationRules(
     depth=displacement.Depth(tight=14),
-    at_once=AT_ONCE,
+    concurrency=AT_ONCE,
     dearest_mb=9,
     spare=13,
 )
@@ -59,7 +59,7 @@ def test_every_goal_is_in_the_module_of_its_name():
         rescue.RescueGoal(BOUNDS),
         help_module.HelpGoal(
             tenants_planner.TenantRules(
-                margin=0.8, seen_s=17.0, at_once=AT_ONCE
+                margin=0.8, seen_s=17.0, concurrency=AT_ONCE
             )
         ),
         market.MarketGoal(0.8),

@@ -78,7 +78,7 @@ def _past_text(past: Mapping[str, Any] | None) -> Iterator[str]:
         }
 
 
-ORDERS: Mapping[str, Callable[[Any, Mapping[str, str]], Any]] = {
+ACTIONS: Mapping[str, Callable[[Any, Mapping[str, str]], Any]] = {
     'set': _set_share,
     'preview': _preview_share,
 }
