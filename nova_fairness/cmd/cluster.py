@@ -123,10 +123,10 @@ class ConductorSender(dispatcher.Sender):
 
 
 def _upgrade(conf: cfg.ConfigOpts) -> None:
-    engine = database.open_engine(conf.fairness_cluster.database)
     # A new file of SQLite will hold requests of all users.
     before = os.umask(0o077)
     try:
+        engine = database.open_engine(conf.fairness_cluster.database)
         schema.upgrade_tables(engine)
     finally:
         os.umask(before)
