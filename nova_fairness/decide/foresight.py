@@ -236,7 +236,7 @@ def _search_by_turns(
         if at is not None and not is_over and turns.finished_turns > turn:
             at = exempt_levels.at_next_turn(at)
         if left < 1 or is_over:
-            end = _target(knowledge, turns.best or tried, rows.short)
+            end = _target(knowledge, turns.best or tried, rows.short, rows)
             return ForesightSearch(knowledge, end, at, is_over, turns)
 
 
@@ -244,11 +244,20 @@ def _target(
     knowledge: foresight_model.CpuKnowledge,
     found: maxmin.MaxMinDivision,
     short: resources.Mask,
+    mixed: exempt_levels.MixedRows | None = None,
 ) -> foresight_model.CpuTarget:
-    """Return the target of cells, from a division of the demand's rows."""
+    """Return the target of cells, from a division of the demand's rows.
+
+    :param mixed: rows, if some have weight 1.
+    """
     due = np.bincount(knowledge.demand.cell, found.got, len(knowledge.node))
+    log = _centred_weights(knowledge, found.log)
+    if mixed is not None:
+        # Beside weight 1 a common factor of weights has an effect.
+        own = mixed.steered_weights(found.log, len(log))
+        log = np.where(mixed.mixed[knowledge.node], own, log)
     return foresight_model.CpuTarget(
-        _centred_weights(knowledge, found.log),
+        log,
         due.astype(np.float64),
         short,
         found.sharpness,

@@ -230,6 +230,18 @@ class MixedRows:
         log = np.where(self.fixed, 0.0, log.clip(-self.reach, self.reach))
         return np.where(self.mixed[self.node], log, found.log)
 
+    def steered_weights(self, log: Scalars, cells: int) -> Scalars:
+        """Return the weight of the rows of each cell that are not fixed.
+
+        :param log: (p,) logarithms of the weights of rows.
+        :param cells: number of cells.
+        :returns: (cells,) logarithms; 0 for cells with fixed rows only.
+        """
+        own = np.full(cells, -np.inf)
+        free = ~self.fixed
+        np.maximum.at(own, self.cell[free], log[free])
+        return np.where(np.isfinite(own), own, 0.0)
+
     def _weights_of_mixed_nodes(self, found: maxmin.MaxMinDivision) -> Scalars:
         """Return weights that give cells nearly what ``found`` gives them."""
         log = found.log.copy()

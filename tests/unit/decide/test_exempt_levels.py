@@ -131,6 +131,16 @@ def test_weights_can_give_each_result(drawn):
         demand.wanted,
         demand.vcpus * np.exp(log),
     )
+    # Beside exempt VMs a common factor of the other weights counts.
+    weights = np.exp(np.where(demand.exempt, 0.0, end.log[demand.cell]))
+    got, _ = filling.fill(
+        np.where(end.short, supply, np.inf),
+        known.node[demand.cell],
+        demand.wanted,
+        demand.vcpus * weights,
+    )
+    due = np.bincount(demand.cell, got, len(known.node))
+    assert due == pytest.approx(end.due, rel=1e-6)
     left = np.where(demand.exempt, least, 0.0)
     fixed = np.bincount(demand.cell, left, len(known.node))
     assert (end.due >= fixed * (1 - 1e-6)).all()
