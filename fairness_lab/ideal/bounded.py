@@ -16,7 +16,8 @@ the least. Both sides of its bound are ``min(demand, sqrt(ratio) L size)``.
 
 Turns end where no single VM wants to change sides, which need not be the best
 end. So they are made a second time, from the sides that the agents' own
-method finds (:mod:`nova_fairness.shares.maxmin`). Of the two ends and of what
+method finds (:mod:`nova_fairness.shares.maxmin`,
+:mod:`nova_fairness.shares.exempt_levels`). Of the two ends and of what
 that method finds the best counts: the one that gives clearly more to the first
 of the sorted users who differ.
 """
@@ -31,8 +32,10 @@ from fairness_lab.ideal import filling
 from fairness_lab.ideal import program as program_module
 from nova_fairness import exception
 from nova_fairness.model import resources
+from nova_fairness.shares import exempt_levels
 from nova_fairness.shares import filling as shares_filling
 from nova_fairness.shares import maxmin
+from nova_fairness.shares import weighted
 
 Floats = program_module.Floats
 Places = program_module.Places
@@ -397,15 +400,18 @@ def _guess_satisfied_columns(
 ) -> tuple[Bools, Floats] | None:
     """Guess which columns are satisfied, and the parts of users then.
 
-    The agents' own method (:mod:`nova_fairness.shares.maxmin`) makes it.
+    The agents' own method makes it. Weights reach it, so that the bounded
+    ideal is at least as good.
 
+    :param ratio: of the largest to the smallest weight, >= 1.
+    :param counts: (u, r) how much each part counts in its user's share.
     :returns: (c,) and (u, r) parts of the quotas; ``None`` where more than
-        one resource is scarce, VMs use several together, or some are exempt:
-        of these the agents' method knows nothing.
+        one resource is scarce, or VMs use several together: of these the
+        agents' method knows nothing.
     """
     scarce = np.unique(found.resource[found.scarce])
     alone = np.bincount(found.column, minlength=len(found.node)) == 1
-    if len(scarce) != 1 or not alone.all() or not found.steered.all():
+    if len(scarce) != 1 or not alone.all():
         return None
     (resource,) = scarce
     use = np.flatnonzero(found.resource == resource)
@@ -416,23 +422,47 @@ def _guess_satisfied_columns(
     def weigh(got: Floats) -> tuple[Floats, Floats]:
         return slope * np.bincount(user, got, len(quota)), slope
 
-    division = maxmin.divide(
-        maxmin.DemandRows(
-            node=found.place[use],
-            owner=user,
-            user=np.arange(len(quota)),
-            wanted=found.amount[use],
-            size=found.size[use],
-            supply=wishes.capacity[:, resource],
-        ),
-        weigh,
-        ratio,
+    rows = maxmin.DemandRows(
+        node=found.place[use],
+        owner=user,
+        user=np.arange(len(quota)),
+        wanted=found.amount[use],
+        size=found.size[use],
+        supply=wishes.capacity[:, resource],
+    )
+    got = _amounts_by_agents(
+        rows, ~found.steered[found.column[use]], weigh, ratio
     )
     progress = np.ones(len(found.node))
-    progress[found.column[use]] = division.got / found.amount[use]
+    progress[found.column[use]] = got / found.amount[use]
     shares = columns_module.quota_entries(found, wishes.quota)
     parts = shares.times(progress, wishes.quota.size)
     return progress >= 1.0, parts.reshape(wishes.quota.shape)
+
+
+def _amounts_by_agents(
+    rows: maxmin.DemandRows,
+    exempt: Bools,
+    weigh: weighted.Weigh,
+    ratio: float,
+) -> Floats:
+    """Return what the rows get in the division, (n,).
+
+    :param exempt: (n,) rows whose weight is always 1.
+    """
+    width = len(rows.user)
+    _, cell = np.unique(rows.node * width + rows.owner, return_inverse=True)
+    mixed = exempt_levels.MixedRows.of(
+        rows, cell.reshape(-1), rows.short(), exempt, ratio
+    )
+    if mixed is None:
+        return maxmin.divide(rows, weigh, ratio).got
+    search, at = exempt_levels.LevelSearch(), None
+    while True:
+        search, tried = search.continued(mixed, weigh, at, maxmin.MOST_STEPS)
+        if tried.at is None or search.is_over:
+            return tried.got if search.best is None else search.best.got
+        at = exempt_levels.at_next_turn(tried.at)
 
 
 def _weights_reach(

@@ -15,10 +15,10 @@ import dataclasses
 
 import numpy as np
 
-from nova_fairness.decide import exempt_levels
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import exempt_levels
 from nova_fairness.shares import grouping
 from nova_fairness.shares import maxmin
 from nova_fairness.shares import waiting
@@ -95,7 +95,7 @@ class ForesightSearch:
     end: foresight_model.CpuTarget
     at: maxmin.SearchState | None
     is_over: bool
-    turns: '_LevelSearch | None' = None
+    turns: exempt_levels.LevelSearch | None = None
 
     @property
     def is_useful(self) -> bool:
@@ -179,11 +179,6 @@ def search_division(
     supply, short = _usable_supply(knowledge)
     heaviness = _Heaviness(knowledge)
     demand = knowledge.demand
-    mixed = exempt_levels.MixedRows.of(
-        knowledge, supply, short, heaviness.owner, heaviness.user, ratio
-    )
-    if mixed is not None:
-        return _search_by_turns(knowledge, mixed, heaviness, before, steps)
     rows = maxmin.DemandRows(
         node=knowledge.node[demand.cell],
         owner=heaviness.owner[demand.cell],
@@ -193,120 +188,79 @@ def search_division(
         supply=np.where(short, supply, np.inf),
     )
     begin = None if before is None else _continued_state(before, knowledge)
+    mixed = exempt_levels.MixedRows.of(
+        rows, demand.cell, short, demand.exempt, ratio
+    )
+    if mixed is not None:
+        turns = _continued_turns(before, knowledge)
+        return _search_by_turns(
+            knowledge, mixed, heaviness, turns, begin, steps
+        )
     found = maxmin.divide(rows, heaviness, ratio, begin, steps)
-    end = _target(knowledge, found.log, found.got, short, found.sharpness)
+    end = _target(knowledge, found, short)
     return ForesightSearch(knowledge, end, found.at, found.is_over)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _LevelSearch:
-    """Search for the levels of nodes on which some VMs have weight 1.
-
-    :ivar finished_turns: number of finished turns.
-    :ivar levels: (m,) levels of the present turn; ``None`` in the first turn,
-        which divides as if all VMs were steered.
-    :ivar best: best division of the finished turns; ``None`` before the first
-        ended.
-    :ivar best_heaviness: (k,) heaviness of owners in the best division.
-    :ivar best_levels: (m,) levels of the best division, also of an earlier
-        search.
-    """
-
-    finished_turns: int = 0
-    levels: usage_model.Scalars | None = None
-    best: foresight_model.CpuTarget | None = None
-    best_heaviness: usage_model.Scalars | None = None
-    best_levels: usage_model.Scalars | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all turns are finished."""
-        return self.finished_turns >= exempt_levels.TURNS
-
-    def after_turn(
-        self,
-        rows: exempt_levels.MixedRows,
-        found: maxmin.MaxMinDivision,
-        tried: foresight_model.CpuTarget,
-        heaviness: usage_model.Scalars,
-        found_heaviness: usage_model.Scalars,
-    ) -> '_LevelSearch':
-        """Return the state after a turn: the best division and new levels.
-
-        :param found: division of the turn, without regard to bounds.
-        :param tried: division by the nearest weights that a kernel can have.
-        :param heaviness: (k,) heaviness of owners in ``tried``.
-        :param found_heaviness: (k,) heaviness of owners in ``found``.
-        """
-        best, least, known = self.best, self.best_heaviness, self.best_levels
-        if least is None or exempt_levels.is_fairer(heaviness, least):
-            best, least = tried, heaviness
-            known = known if self.levels is None else self.levels
-        if self.levels is None:
-            levels = rows.first_levels(found, known)
-        else:
-            levels = rows.next_levels(self.levels, found, found_heaviness)
-        return _LevelSearch(
-            self.finished_turns + 1, levels, best, least, known
-        )
+def _continued_turns(
+    before: ForesightSearch | None, knowledge: foresight_model.CpuKnowledge
+) -> exempt_levels.LevelSearch:
+    """Return the search for levels that continues with other knowledge."""
+    if before is None or before.turns is None:
+        return exempt_levels.LevelSearch()
+    if before.knowledge is knowledge:
+        return before.turns
+    return exempt_levels.LevelSearch(best_levels=before.turns.best_levels)
 
 
 def _search_by_turns(
     knowledge: foresight_model.CpuKnowledge,
     rows: exempt_levels.MixedRows,
     heaviness: '_Heaviness',
-    before: ForesightSearch | None,
+    turns: exempt_levels.LevelSearch,
+    at: maxmin.SearchState | None,
     steps: int,
 ) -> ForesightSearch:
-    """Run :func:`search_division` if some VMs on short nodes have weight 1."""
-    at = None if before is None else _continued_state(before, knowledge)
-    turns = _LevelSearch()
-    if before is not None and before.turns is not None:
-        turns = before.turns
-        if before.knowledge is not knowledge:
-            turns = _LevelSearch(best_levels=turns.best_levels)
+    """Run :func:`search_division` if some VMs on short nodes have weight 1.
+
+    :param turns: search for levels so far.
+    :param at: state of the search of the present turn.
+    """
     left = steps
     while True:
-        found = rows.divide_at_levels(turns.levels, heaviness, at, left)
         made = 0 if at is None else at.made
-        left -= 1 if found.at is None else max(1, found.at.made - made)
-        log = rows.weights(found, turns.levels)
-        got = rows.amounts_by_weights(log)
-        end = _target(knowledge, log, got, rows.short, found.sharpness)
-        at = found.at
-        if found.is_over:
-            turns = turns.after_turn(
-                rows, found, end, heaviness(got)[0], heaviness(found.got)[0]
-            )
-            if at is not None and not turns.is_over:
-                at = dataclasses.replace(
-                    at, made=0, is_moved=True, is_again=False
-                )
-        if left < 1 or turns.is_over or at is None:
-            is_over = turns.is_over or at is None
-            return ForesightSearch(
-                knowledge, turns.best or end, at, is_over, turns
-            )
+        turn = turns.finished_turns
+        turns, tried = turns.continued(rows, heaviness, at, left)
+        at = tried.at
+        left -= 1 if at is None else max(1, at.made - made)
+        is_over = turns.is_over or at is None
+        if at is not None and not is_over and turns.finished_turns > turn:
+            at = exempt_levels.at_next_turn(at)
+        if left < 1 or is_over:
+            end = _target(knowledge, turns.best or tried, rows.short, rows)
+            return ForesightSearch(knowledge, end, at, is_over, turns)
 
 
 def _target(
     knowledge: foresight_model.CpuKnowledge,
-    log: usage_model.Scalars,
-    got: usage_model.Scalars,
+    found: maxmin.MaxMinDivision,
     short: resources.Mask,
-    sharpness: float,
+    mixed: exempt_levels.MixedRows | None = None,
 ) -> foresight_model.CpuTarget:
-    """Return the target of cells, from the rows of the demand.
+    """Return the target of cells, from a division of the demand's rows.
 
-    :param log: (p,) logarithms of the rows' weights.
-    :param got: (p,) CPU time of the rows.
+    :param mixed: rows, if some have weight 1.
     """
-    due = np.bincount(knowledge.demand.cell, got, len(knowledge.node))
+    due = np.bincount(knowledge.demand.cell, found.got, len(knowledge.node))
+    log = _centred_weights(knowledge, found.log)
+    if mixed is not None:
+        # Beside weight 1 a common factor of weights has an effect.
+        own = mixed.steered_weights(found.log, len(log))
+        log = np.where(mixed.mixed[knowledge.node], own, log)
     return foresight_model.CpuTarget(
-        _centred_weights(knowledge, log),
+        log,
         due.astype(np.float64),
         short,
-        sharpness,
+        found.sharpness,
     )
 
 

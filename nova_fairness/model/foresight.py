@@ -176,7 +176,8 @@ class CpuTarget:
     """Fair division of the CPUs of all nodes.
 
     :ivar log: (n,) logarithms of the cells' weights. The middle of the weights
-        of a node is 0, which is neutral.
+        of a node is 0, which is neutral. Beside exempt VMs it can be another
+        number, because their weight is always neutral.
     :ivar due: (n,) CPU time that cells get with these weights, >= 0.
     :ivar short: (m,) whether users want more CPU time than the node has.
     :ivar sharpness: part of their heaviness by which users may differ for

@@ -82,6 +82,9 @@ class DemandRows:
     :ivar wanted: (n,) amount that each row wants, finite, >= 0.
     :ivar size: (n,) > 0, share of the kernel that each row has at weight 1.
     :ivar supply: (m,) amount of each node, >= 0.
+    :ivar floor: (m,) logarithms of given least rates per size, of rows that
+        want more; NaN where the ratio of weights decides. ``None`` if it does
+        everywhere.
     """
 
     node: Places
@@ -90,6 +93,7 @@ class DemandRows:
     wanted: Floats
     size: Floats
     supply: Floats
+    floor: Floats | None = None
 
     def short(self) -> Bools:
         """Return which nodes have less than their VMs want, (m,)."""
@@ -175,8 +179,7 @@ def divide(
     :param steps: Newton steps at most, >= 1.
     :param repairs: move the farthest owners alone when steps run out.
     """
-    short = rows.short()
-    chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
+    chosen = np.flatnonzero(rows.short()[rows.node] & (rows.wanted > 0))
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
         return MaxMinDivision(got, log, 0.0, None, is_over=True)
@@ -193,6 +196,7 @@ def divide(
         weigh=weigh,
         idle=got.copy(),
         blur=STAGES[0][1],
+        floor=None if rows.floor is None else rows.floor[names],
     )
     if begin is not None and begin.level is not None:
         begin = dataclasses.replace(begin, level=begin.level[names])

@@ -47,6 +47,8 @@ class ShortNodes:
     :ivar reach: logarithm of the largest weight divided by the smallest.
     :ivar idle: (n,) amount of all rows if no node were short.
     :ivar blur: range of a logarithm over which bounds are rounded off.
+    :ivar floor: (m,) logarithms of given least rates of nodes; NaN where the
+        highest rate of the node decides. ``None`` if it does everywhere.
     """
 
     rows: Places
@@ -60,6 +62,7 @@ class ShortNodes:
     weigh: Weigh
     idle: Floats
     blur: float
+    floor: Floats | None = None
 
     @functools.cached_property
     def first(self) -> Places:
@@ -85,6 +88,7 @@ class ShortNodes:
             full=self.full[rows],
             size=self.size[rows],
             supply=self.supply[chosen],
+            floor=None if self.floor is None else self.floor[chosen],
         )
 
     def blurred(self, blur: float) -> 'ShortNodes':
@@ -214,11 +218,19 @@ class Rates:
         blur = nodes.blur
         capped, _ = rounding.smooth_minimum(nodes.full, wish, blur)
         least = nodes.largest(capped) - nodes.reach
+        if nodes.floor is not None:
+            least = np.where(np.isnan(nodes.floor), least, nodes.floor)
         raised, follows = rounding.smooth_minimum(
             -wish, -least[nodes.node], blur
         )
         rate, full = rounding.smooth_minimum(-raised, nodes.full, blur)
-        return cls(wish, least, rate, full * follows, full * (1 - follows))
+        by_least = full * (1 - follows)
+        if nodes.floor is not None:
+            # What is given does not change with weights.
+            by_least = np.where(
+                np.isnan(nodes.floor)[nodes.node], by_least, 0.0
+            )
+        return cls(wish, least, rate, full * follows, by_least)
 
     def copy(self) -> 'Rates':
         """Return a copy of all rates."""
@@ -271,6 +283,10 @@ def _find_levels(
     even = np.log(nodes.supply / nodes.total(nodes.size))
     low = even - nodes.largest(-lower) - 5 * nodes.blur
     high = nodes.largest(lower + nodes.full) + 40 * nodes.blur
+    if nodes.floor is not None:
+        # At least rates that are given rows can have nearly all there is.
+        under = nodes.floor - nodes.largest(-lower) - 40 * nodes.blur
+        low = np.fmin(low, under)
     level = first_guess.clip(low, high)
     last = np.full(len(level), np.inf)
     for number in range(_FILL_STEPS):

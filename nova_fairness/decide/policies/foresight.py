@@ -16,13 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from nova_fairness.decide import array_policy
-from nova_fairness.decide import beside_exempt
 from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide.policies import feedback
 from nova_fairness.model import allocation
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import beside_exempt
 
 NEAR = 0.05
 """Largest distance of a weight from its target (natural logarithm) that is

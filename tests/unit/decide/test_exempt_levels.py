@@ -10,10 +10,10 @@ from hypothesis import strategies
 import numpy as np
 import pytest
 
-from nova_fairness.decide import exempt_levels
 from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.model import foresight as foresight_model
+from nova_fairness.shares import exempt_levels
 from nova_fairness.shares import filling
 from nova_fairness.shares import maxmin
 from tests.unit.decide import test_foresight as build
@@ -79,6 +79,21 @@ def test_an_exempt_vm_that_has_much_counts_on_other_nodes():
     assert got[[0, 2]] == pytest.approx(1 + exempt / 2, rel=0.01)
 
 
+def test_a_user_at_the_least_weight_does_not_hold_an_exempt_vm_down():
+    # Users 0 and 1 are light. User 2 has much on node 1, so that all weights
+    # but one are bound; with these bounds both light users can have the same.
+    rows = [
+        (0, 0, 1.0, 1, True),
+        (0, 1, 1.0, 1, False),
+        (0, 2, 1.0, 1, False),
+        (1, 2, 1.0, 1, False),
+    ]
+    known = cloud(rows, [1, 2])
+    got = of_users(known, searched(known).end)
+    even = 1 / (2 + RATIO**-0.5)
+    assert got[:2] == pytest.approx([even, even], rel=0.01)
+
+
 rows = strategies.lists(
     strategies.tuples(
         strategies.integers(0, 3),
@@ -116,6 +131,16 @@ def test_weights_can_give_each_result(drawn):
         demand.wanted,
         demand.vcpus * np.exp(log),
     )
+    # Beside exempt VMs a common factor of the other weights counts.
+    weights = np.exp(np.where(demand.exempt, 0.0, end.log[demand.cell]))
+    got, _ = filling.fill(
+        np.where(end.short, supply, np.inf),
+        known.node[demand.cell],
+        demand.wanted,
+        demand.vcpus * weights,
+    )
+    due = np.bincount(demand.cell, got, len(known.node))
+    assert due == pytest.approx(end.due, rel=1e-6)
     left = np.where(demand.exempt, least, 0.0)
     fixed = np.bincount(demand.cell, left, len(known.node))
     assert (end.due >= fixed * (1 - 1e-6)).all()

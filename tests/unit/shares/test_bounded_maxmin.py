@@ -82,6 +82,16 @@ def test_bounded_division_equals_hand_computed_values(made, expected):
     assert found.got == pytest.approx(expected, rel=0.015)
 
 
+def test_a_given_least_rate_does_not_depend_on_the_highest_rate():
+    # Without it the user with plenty elsewhere gets 1 / 21.
+    rows = clouds.rows([0, 0, 1], [0, 1, 0], [H, H, 50], [1, 100])
+    floor = np.array([np.log(0.2), np.nan])
+    found = divide(dataclasses.replace(rows, floor=floor))
+    assert found.got == pytest.approx([0.2, 0.8, 50], rel=0.015)
+    nowhere = dataclasses.replace(rows, floor=np.full(2, np.nan))
+    np.testing.assert_array_equal(divide(nowhere).got, divide(rows).got)
+
+
 def test_the_bounds_of_weights_alone_divide_where_all_must_be_alike():
     rows = clouds.rows([0, 0, 1], [0, 1, 0], [H, H, 1], [1, 1])
     assert divide(rows, 1.0).got == pytest.approx([0.5, 0.5, 1])

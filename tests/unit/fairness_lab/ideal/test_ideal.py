@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fairness_lab.ideal import bounded
+from fairness_lab.ideal import columns
 from fairness_lab.ideal import highs
 from fairness_lab.ideal import ideal
 from fairness_lab.ideal import maxmin
@@ -316,6 +317,42 @@ def test_brute_force_over_weights_finds_the_bounded_ideal(seed, ratio, exempt):
     found = ideal.ideal(wishes, 'cpu_time', ratio).share
     np.testing.assert_allclose(np.sort(found), np.sort(best), atol=0.12)
     assert not is_better(best, found)
+
+
+def exempt_cloud(seed):
+    generator = np.random.default_rng(seed)
+    vms = [
+        (
+            int(generator.integers(0, 2)),
+            int(generator.integers(0, 5)),
+            float(generator.uniform(0.1, 1) * vcpus),
+            float(vcpus),
+        )
+        for vcpus in generator.integers(1, 5, 12)
+    ]
+    wishes = build.cpu_only([3.0, 3.0], vms)
+    return dataclasses.replace(wishes, exempt=generator.random(12) < 0.3)
+
+
+@pytest.mark.parametrize('seed', [5, 13, 18, *range(30, 38)])
+def test_the_agents_division_beside_exempt_vms_is_not_better(seed):
+    wishes = exempt_cloud(seed)
+    found = columns.columns(wishes, alike=True)
+    cpu = build.R.index('cpu_time')
+    counts = np.tile(build.R.vector(cpu_time=1.0), (len(wishes.quota), 1))
+    guess = bounded._guess_satisfied_columns(wishes, found, 20.0, counts)
+    assert guess is not None
+    best = ideal.ideal(wishes, 'cpu_time', 20.0).share
+    agents, best = np.sort(guess[1][:, cpu]), np.sort(best)
+    apart = np.abs(agents - best) > bounded.CLEAR * np.maximum(agents, best)
+    first = int(np.argmax(apart))
+    assert not (apart[first] and agents[first] > best[first])
+
+
+def test_the_lightest_user_has_what_levels_beside_exempt_vms_can_give():
+    # By turns from least levels alone the user has 0.34.
+    share = ideal.ideal(exempt_cloud(13), 'cpu_time', 20.0).share
+    assert share.min() == pytest.approx(0.684, abs=0.01)
 
 
 @settings(max_examples=25, deadline=None)

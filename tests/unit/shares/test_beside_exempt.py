@@ -8,7 +8,7 @@ from hypothesis import strategies
 import numpy as np
 import pytest
 
-from nova_fairness.decide import beside_exempt
+from nova_fairness.shares import beside_exempt
 from nova_fairness.shares import filling
 
 RATIO = 20.0

@@ -1,0 +1,499 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Fair division of nodes on which some VMs always have weight 1.
+
+On such a node a common factor of all other weights decides how much these VMs
+get. This is the *level* of the node: the rate per size at weight 1. For given
+levels these VMs get a given amount, which counts for their owners. The other
+VMs share the rest, each between the least and the largest weight.
+
+Then levels change. If a level rises, the VMs with weight 1 get more, and so do
+VMs at the least or largest weight. The other VMs of the node pay for it. So
+the CPU time of each VM has a price, which is the higher the lighter its owner
+is. A level rises if those who get more have the higher mean price, and falls
+if they have the lower one.
+
+These turns need not converge, because each changes what is fair on other
+nodes. So the best division of all turns counts.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import beside_exempt
+from nova_fairness.shares import filling
+from nova_fairness.shares import maxmin
+from nova_fairness.shares import weighted
+
+TURNS = 24
+"""Number of turns. After 20 of them levels of random clouds hardly moved."""
+
+STEEP = 100.0
+"""Power of the heaviness by which prices fall. Of two owners the one who is
+3 % lighter has a price about 20 times as high, so that the lightest decide.
+With much steeper prices the noise of a division would decide."""
+
+EDGE = 0.05
+"""Distance from the least or largest weight (natural logarithm) below which a
+VM counts as partly at it."""
+
+FEW = 0.02
+"""Part of a node. If VMs between the bounds have less than that, VMs at the
+bounds decide whether the level rises or falls."""
+
+FIRST_STEP = 0.25
+"""Change of the natural logarithm of a level in the first turn. The prices
+show the direction, but not how far."""
+
+LONGER, SHORTER = 1.3, 0.5
+"""Factors of the next step of a level: after a step in the same direction, and
+after one in the other direction."""
+
+FARTHEST, NEAREST = 1.0, 0.004
+"""Largest and smallest step of a level."""
+
+MARGIN = 0.001
+"""Distance of levels from their bounds. At the bounds weights are known, and
+nothing can be searched."""
+
+CLEARLY = 0.005
+"""Part of a user's heaviness. Users differ between two divisions only if
+their heaviness differs by more than this part."""
+
+_LEAST = 1e-6
+"""Least part of a node that VMs without weight 1 share."""
+
+Scalars = usage_model.Scalars
+Indices = usage_model.Indices
+Mask = resources.Mask
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MixedRows:
+    """Rows of a demand: of VMs with weight 1 and of other VMs.
+
+    :ivar node: (p,) index of each row's node.
+    :ivar cell: (p,) index of each row's cell.
+    :ivar owner: (p,) index of each row's owner.
+    :ivar user: (k,) index of each owner's user.
+    :ivar wanted: (p,) CPU time that each row wants, > 0.
+    :ivar size: (p,) vCPUs of each row, > 0.
+    :ivar supply: (m,) CPU time of each node.
+    :ivar short: (m,) whether rows want more than the node has.
+    :ivar fixed: (p,) whether the row has weight 1 and its node is short.
+    :ivar mixed: (m,) whether the node has a fixed row.
+    :ivar low: (m,) level if all other rows have the largest weight; infinite
+        if no row is fixed.
+    :ivar high: (m,) level if all other rows have the least weight; infinite
+        if no row is fixed.
+    :ivar reach: largest distance of a weight from neutral, a logarithm.
+    """
+
+    node: Indices
+    cell: Indices
+    owner: Indices
+    user: Indices
+    wanted: Scalars
+    size: Scalars
+    supply: Scalars
+    short: Mask
+    fixed: Mask
+    mixed: Mask
+    low: Scalars
+    high: Scalars
+    reach: float
+
+    @classmethod
+    def of(
+        cls,
+        rows: maxmin.DemandRows,
+        cell: Indices,
+        short: Mask,
+        exempt: Mask,
+        ratio: float,
+    ) -> 'MixedRows | None':
+        """Return the rows of a demand.
+
+        :param cell: (p,) index of each row's cell.
+        :param short: (m,) whether rows want more than the node has.
+        :param exempt: (p,) whether the row has weight 1.
+        :param ratio: largest weight of a node divided by the smallest, >= 1.
+        :returns: ``None`` if no row of a short node has weight 1.
+        """
+        node = rows.node
+        # A node that only measurements call short has no level: its rows do
+        # not want more than it has.
+        fixed = exempt & (short & rows.short())[node]
+        if not fixed.any():
+            return None
+        mixed = np.bincount(node[fixed], minlength=len(rows.supply)) > 0
+        reach = float(np.log(ratio) / 2)
+
+        def level(log: float) -> Scalars:
+            shares = rows.size * np.exp(np.where(fixed, 0.0, log))
+            _, levels = filling.fill(rows.supply, node, rows.wanted, shares)
+            return np.where(mixed, np.log(levels), np.inf)
+
+        return cls(
+            node=node,
+            cell=cell,
+            owner=rows.owner,
+            user=rows.user,
+            wanted=rows.wanted,
+            size=rows.size,
+            supply=rows.supply,
+            short=short,
+            fixed=fixed,
+            mixed=mixed,
+            low=level(reach),
+            high=level(-reach),
+            reach=reach,
+        )
+
+    @property
+    def full_rates(self) -> Scalars:
+        """Logarithms of rates per size at which rows lack nothing, (p,)."""
+        return np.asarray(np.log(self.wanted / self.size))
+
+    def divide_at_levels(
+        self,
+        levels: Scalars | None,
+        weigh: weighted.Weigh,
+        begin: maxmin.SearchState | None,
+        steps: int,
+    ) -> maxmin.MaxMinDivision:
+        """Divide all nodes at given levels.
+
+        :param levels: (m,); ``None`` to divide as if no row had weight 1.
+        :param weigh: returns the heaviness of owners, as in :mod:`.maxmin`.
+        :param begin: state of an earlier search.
+        :param steps: Newton steps at most.
+        """
+        nodes = len(self.supply)
+        wanted, left, node = self.wanted, self.supply, self.node
+        floor = np.full(2 * nodes, np.nan)
+        if levels is not None:
+            wanted = self.most_at_levels(levels)
+            had = np.bincount(node[self.fixed], wanted[self.fixed], nodes)
+            left = np.maximum(left - had, _LEAST * left)
+            node = np.where(self.fixed, nodes + node, node)
+            floor[:nodes] = np.where(self.mixed, levels - self.reach, np.nan)
+        plenty = np.full(nodes, np.inf)
+        # Nodes of the rows must ascend.
+        order = np.argsort(node, kind='stable')
+        back = np.argsort(order, kind='stable')
+        found = maxmin.divide(
+            maxmin.DemandRows(
+                node=node[order],
+                owner=self.owner[order],
+                user=self.user,
+                wanted=wanted[order],
+                size=self.size[order],
+                supply=np.append(np.where(self.short, left, plenty), plenty),
+                floor=floor,
+            ),
+            lambda got: weigh(got[back]),
+            float(np.exp(2 * self.reach)),
+            begin,
+            steps,
+            repairs=False,
+        )
+        return dataclasses.replace(
+            found, got=found.got[back], log=found.log[back]
+        )
+
+    def most_at_levels(self, levels: Scalars) -> Scalars:
+        """Return the most that rows can get at these levels, (p,).
+
+        On mixed nodes they get at most what the largest weight gives, and
+        fixed rows what weight 1 gives.
+        """
+        top = levels[self.node] + np.where(self.fixed, 0.0, self.reach)
+        full = self.full_rates
+        most = self.size * np.exp(np.minimum(full, top))
+        return np.where(full > top, most, self.wanted)
+
+    def weights(
+        self, found: maxmin.MaxMinDivision, levels: Scalars | None
+    ) -> Scalars:
+        """Return logarithms of weights within the bounds, (p,).
+
+        Fixed rows have weight 1. On nodes without fixed rows only the ratios
+        of weights count.
+        """
+        if levels is None:
+            return self._weights_of_mixed_nodes(found)
+        log = found.log + self.reach
+        log = np.where(self.fixed, 0.0, log.clip(-self.reach, self.reach))
+        return np.where(self.mixed[self.node], log, found.log)
+
+    def steered_weights(self, log: Scalars, cells: int) -> Scalars:
+        """Return the weight of the rows of each cell that are not fixed.
+
+        :param log: (p,) logarithms of the weights of rows.
+        :param cells: number of cells.
+        :returns: (cells,) logarithms; 0 for cells with fixed rows only.
+        """
+        own = np.full(cells, -np.inf)
+        free = ~self.fixed
+        np.maximum.at(own, self.cell[free], log[free])
+        return np.where(np.isfinite(own), own, 0.0)
+
+    def _weights_of_mixed_nodes(self, found: maxmin.MaxMinDivision) -> Scalars:
+        """Return weights that give cells nearly what ``found`` gives them."""
+        log = found.log.copy()
+        here = np.flatnonzero(self.mixed[self.node])
+        names, cell = np.unique(self.cell[here], return_inverse=True)
+        node = np.unique(self.node[here], return_inverse=True)[1]
+        due = np.bincount(self.cell, found.got).astype(np.float64)[names]
+        log[here] = beside_exempt.weights_for_amounts(
+            node,
+            cell,
+            log[here] + self.reach,
+            self.wanted[here],
+            self.size[here],
+            due,
+            self.fixed[here],
+            self.reach,
+        )
+        return log
+
+    def amounts_by_weights(self, log: Scalars) -> Scalars:
+        """Return the amounts that the kernel gives to each row, (p,).
+
+        :param log: (p,) logarithms of the weights.
+        """
+        supply = np.where(self.short, self.supply, np.inf)
+        got, _ = filling.fill(
+            supply, self.node, self.wanted, self.size * np.exp(log)
+        )
+        return got
+
+    def first_levels(
+        self, found: maxmin.MaxMinDivision, known: Scalars | None
+    ) -> Scalars:
+        """Return the first levels: the middle of the rates of each node, (m,).
+
+        :param known: (m,) best levels of an earlier search, which are taken
+            instead; ``None`` if there was none.
+        """
+        if known is not None and len(known) == len(self.supply):
+            is_known = self.mixed & np.isfinite(known)
+        else:
+            known, is_known = self.low, np.zeros_like(self.mixed)
+        rate = np.log(found.got / self.size)
+        high, low = (
+            self._largest_by_node(rate, True),
+            -self._largest_by_node(-rate, True),
+        )
+        with np.errstate(invalid='ignore'):
+            return self._within_bounds(
+                np.where(is_known, known, (high + low) / 2)
+            )
+
+    def next_levels(
+        self,
+        levels: Scalars,
+        steps: Scalars,
+        found: maxmin.MaxMinDivision,
+        heaviness: Scalars,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the levels of the next turn, and the steps to them, (m,).
+
+        :param steps: (m,) steps of the turn before.
+        :param found: division at the present levels.
+        :param heaviness: (k,) heaviness of owners in that division.
+        """
+        way = np.sign(self._price_differences(levels, found, heaviness))
+        factor = np.where(way * steps > 0, LONGER, SHORTER)
+        size = (np.abs(steps) * factor).clip(NEAREST, FARTHEST)
+        now = np.where(self.mixed, levels, 0.0)
+        # Where nothing pulls, the next step is shorter in either direction.
+        new = self._within_bounds(now + way * size)
+        return new, np.where(way == 0, size, way * size)
+
+    def _price_differences(
+        self,
+        levels: Scalars,
+        found: maxmin.MaxMinDivision,
+        heaviness: Scalars,
+    ) -> Scalars:
+        """Return by how much prices of gains exceed prices of losses, (m,).
+
+        Gains and losses are the changes of the rows' amounts if the level of
+        the node rises a little.
+
+        :returns: differences of the logarithms of mean prices; 0 where no
+            amount changes.
+        """
+        rate = np.log(found.got / self.size)
+        light = -np.log(np.maximum(heaviness, weighted.LIGHT))
+        price = STEEP * light[self.owner]
+        at = np.where(self.mixed, levels, 0.0)[self.node]
+        waits = self.mixed[self.node] & (
+            rate < self.full_rates - weighted.SAME
+        )
+        steered = waits & ~self.fixed
+        above = ((rate - (at - self.reach)) / EDGE).clip(0.0, 1.0)
+        below = ((at + self.reach - rate) / EDGE).clip(0.0, 1.0)
+        part = np.where(steered, np.minimum(above, below), 0.0)
+        free = part * found.got
+        bound = np.where(waits, 1.0 - part, 0.0) * found.got
+        gain = self._mean_prices(price, bound)
+        # With no row between the bounds, the cheapest pays for a higher
+        # level, and the dearest gets what a lower one leaves.
+        payer = -self._largest_by_node(-price, steered & (above > 0.5))
+        taker = self._largest_by_node(price, steered & (below > 0.5))
+        count = np.bincount(self.node, free, len(self.supply))
+        with np.errstate(invalid='ignore'):
+            alone = np.where(
+                gain > payer, gain - payer, np.minimum(gain - taker, 0.0)
+            )
+            pull = np.where(
+                count > FEW * self.supply,
+                gain - self._mean_prices(price, free),
+                alone,
+            )
+        return np.where(np.isfinite(pull), pull, 0.0)
+
+    def _mean_prices(self, price: Scalars, amount: Scalars) -> Scalars:
+        """Return the mean price of some amounts on each node, (m,).
+
+        :param price: (p,) logarithms.
+        :param amount: (p,) amounts of rows, >= 0.
+        :returns: logarithms; NaN where the amount is 0.
+        """
+        top = self._largest_by_node(price, amount > 0)
+        some = np.where(np.isfinite(top), top, 0.0)
+        nodes = len(self.supply)
+        paid = amount * np.exp(np.minimum(price - some[self.node], 0.0))
+        with np.errstate(divide='ignore', invalid='ignore'):
+            mean = np.bincount(self.node, paid, nodes) / np.bincount(
+                self.node, amount, nodes
+            )
+            return np.asarray(some + np.log(mean))
+
+    def _within_bounds(self, levels: Scalars) -> Scalars:
+        """Return levels that weights can give, (m,); infinite elsewhere."""
+        with np.errstate(invalid='ignore'):
+            margin = np.minimum(MARGIN, (self.high - self.low) / 2)
+            low, high = self.low + margin, self.high - margin
+        return np.where(
+            self.mixed, np.minimum(np.maximum(levels, low), high), np.inf
+        )
+
+    def _largest_by_node(
+        self, values: Scalars, counts: Mask | bool
+    ) -> Scalars:
+        """Return the largest value of some rows of each mixed node, (m,).
+
+        :param counts: (p,) whether the row is one of them.
+        """
+        most = np.full(len(self.supply), -np.inf)
+        rows = np.flatnonzero(self.mixed[self.node] & counts)
+        np.maximum.at(most, self.node[rows], values[rows])
+        return most
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LevelSearch:
+    """Search for the levels of mixed nodes, turn by turn.
+
+    :ivar finished_turns: number of finished turns.
+    :ivar levels: (m,) levels of the present turn; ``None`` in the first turn,
+        which divides as if all VMs were steered.
+    :ivar steps: (m,) steps of levels to the present turn.
+    :ivar best: best division of the finished turns: weights that a kernel can
+        have, and what they give; ``None`` before the first ended.
+    :ivar best_heaviness: (k,) heaviness of owners in the best division.
+    :ivar best_levels: (m,) levels of the best division, also of an earlier
+        search.
+    """
+
+    finished_turns: int = 0
+    levels: Scalars | None = None
+    steps: Scalars | None = None
+    best: maxmin.MaxMinDivision | None = None
+    best_heaviness: Scalars | None = None
+    best_levels: Scalars | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all turns are finished."""
+        return self.finished_turns >= TURNS
+
+    def continued(
+        self,
+        rows: MixedRows,
+        weigh: weighted.Weigh,
+        begin: maxmin.SearchState | None,
+        steps: int,
+    ) -> tuple['LevelSearch', maxmin.MaxMinDivision]:
+        """Run steps of the present turn, and begin the next if it ends.
+
+        :param weigh: returns the heaviness of owners, as in :mod:`.maxmin`.
+        :param begin: state of the search of the division.
+        :param steps: Newton steps at most.
+        :returns: the search, and the division by weights that a kernel can
+            have, with the state of its search.
+        """
+        found = rows.divide_at_levels(self.levels, weigh, begin, steps)
+        log = rows.weights(found, self.levels)
+        got = rows.amounts_by_weights(log)
+        tried = dataclasses.replace(found, got=got, log=log)
+        if not found.is_over:
+            return self, tried
+        return self._after_turn(rows, weigh, found, tried), tried
+
+    def _after_turn(
+        self,
+        rows: MixedRows,
+        weigh: weighted.Weigh,
+        found: maxmin.MaxMinDivision,
+        tried: maxmin.MaxMinDivision,
+    ) -> 'LevelSearch':
+        """Return the state after a turn: the best division and new levels.
+
+        :param found: division of the turn.
+        :param tried: division by the nearest weights that a kernel can have.
+        """
+        best, least, known = self.best, self.best_heaviness, self.best_levels
+        heaviness, _ = weigh(tried.got)
+        if least is None or is_fairer(heaviness, least):
+            best, least = tried, heaviness
+            known = known if self.levels is None else self.levels
+        if self.levels is None or self.steps is None:
+            levels = rows.first_levels(found, known)
+            steps = np.full(len(levels), FIRST_STEP)
+        else:
+            levels, steps = rows.next_levels(
+                self.levels, self.steps, found, weigh(found.got)[0]
+            )
+        return LevelSearch(
+            self.finished_turns + 1, levels, steps, best, least, known
+        )
+
+
+def at_next_turn(at: maxmin.SearchState) -> maxmin.SearchState:
+    """Return the state with which the next turn begins.
+
+    :param at: state at the end of a turn.
+    """
+    return dataclasses.replace(at, made=0, is_moved=True, is_again=False)
+
+
+def is_fairer(heaviness: Scalars, other: Scalars) -> bool:
+    """Whether the lightest owners have more; if they have the same, the next.
+
+    :param heaviness: (k,) heaviness of owners, in any order; so is ``other``.
+    """
+    mine, theirs = np.sort(heaviness), np.sort(other)
+    apart = mine - theirs
+    clear = np.abs(apart) > CLEARLY * np.maximum(
+        np.abs(theirs), weighted.LIGHT
+    )
+    first = int(np.argmax(clear))
+    return bool(clear[first] and apart[first] > 0)
