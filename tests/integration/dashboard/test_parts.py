@@ -262,7 +262,7 @@ def sent(order='set-limits', **texts):
     """What a form sends whose fields were empty, but for ``was_`` texts."""
     api = FakeLimits()
     form = {name.replace('__', '-'): text for name, text in texts.items()}
-    limits.ORDERS[order](api, {'account': 'p', **form})
+    limits.ACTIONS[order](api, {'account': 'p', **form})
     return api.done
 
 
