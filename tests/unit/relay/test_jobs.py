@@ -270,7 +270,7 @@ def test_a_broker_that_is_away_is_not_blamed_on_a_message(monkeypatch):
     def away(*_):
         raise exception.BrokerAway('x')
 
-    monkeypatch.setattr(job, 'do', away)
+    monkeypatch.setattr(job, 'process', away)
     with pytest.raises(exception.BrokerAway):
         job.process_or_forward(FakeLink(), delivery())
 
