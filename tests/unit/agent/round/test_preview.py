@@ -201,7 +201,10 @@ def test_a_preview_treats_new_vms_as_they_are_now(make_host):
     less = {
         key: sample.use_and_want[key] for key in list(sample.use_and_want)[:1]
     }
-    previewer._samples = (dataclasses.replace(sample, rates=less), sample)
+    previewer._samples = (
+        dataclasses.replace(sample, use_and_want=less),
+        sample,
+    )
     [said] = previewer.previews(done, host.settings, {}, [METRICS[1]])
     previewer.stop()
     assert said['problem'] == ''

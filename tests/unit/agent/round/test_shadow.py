@@ -122,7 +122,7 @@ def test_heaviness_is_that_of_the_metric_in_force(made, name):
         each.host.cpu.ignores_weights = True
     found = watched.rounds(4)
     of_vms, of_users = heaviness(in_force.host.rounds(4))
-    assert (found.metric, found.number, found.problem) == (name, 4, '')
+    assert (found.metric, found.round_number, found.problem) == (name, 4, '')
     assert found.heaviness == pytest.approx(of_vms)
     assert found.user_heaviness == pytest.approx(of_users)
 
@@ -208,7 +208,7 @@ def test_rounds_are_left_out_while_the_metric_is_busy(made):
     slow.may_answer.set()
     watched.wait(4)
     told = [done.shadow for done in watched.finished[1:]]
-    assert [each.number for each in told] == [2, 3, 4, 5]
+    assert [each.round_number for each in told] == [2, 3, 4, 5]
     assert [each.problem for each in told] == [
         '',
         shadow.STILL_BUSY,
