@@ -74,7 +74,7 @@ def test_help_uses_reports_of_agents(agents, lacking):
     assert tenants_of(lacking).cpus == {}
     wait_for_value(lambda: tenants_of(lacking).cpus == {'a': 4.0, 'b': 4.0})
     given = tenants_of(lacking, moved_at={'v1': 7.0}, shares={'u': 2.0})
-    assert given.wants['u1'].wanted == 2.0
+    assert given.wants['u1'].wanted_cpus == 2.0
     assert given.wants['v1'].moved_at == 7.0
     assert given.shares == {'u': 2.0}
     [move] = planner.plan(given, 5000.0).plan.moves

@@ -119,7 +119,7 @@ def test_a_controller_of_before_signs_after_its_rotation(rings, place):
             key.pop('signs', None)
         (place / name).write_text(json.dumps(document))
     old = keyring.Keyring(place / 'c1.secret')
-    with pytest.raises(errors.KeysError, match='makes or rotates now'):
+    with pytest.raises(errors.KeysError, match='make or rotate a key'):
         old.sign(b'all')
     admin.rotate(place, 'c1')
     new = keyring.Keyring(place / 'c1.secret')

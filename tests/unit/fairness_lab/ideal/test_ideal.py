@@ -349,7 +349,7 @@ def test_the_agents_division_beside_exempt_vms_is_not_better(seed):
     assert not (apart[first] and agents[first] > best[first])
 
 
-def test_the_lightest_user_has_what_levels_beside_exempt_vms_can_give():
+def test_levels_beside_exempt_vms_give_the_lightest_user_the_most():
     # By turns from least levels alone the user has 0.34.
     share = ideal.ideal(exempt_cloud(13), 'cpu_time', 20.0).share
     assert share.min() == pytest.approx(0.684, abs=0.01)
