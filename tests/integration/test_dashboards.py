@@ -11,6 +11,7 @@ evict, move hosts and execute plans: ``tests/integration/nova``.
 """
 
 import dataclasses
+import functools
 import json
 import pathlib
 import re
@@ -197,24 +198,19 @@ def answer(address, query):
 
 @pytest.mark.parametrize('page', panels.PAGES)
 def test_each_panel_has_values(prometheus, page):
-    for query in panels.queries(page).values():
-        patience.wait_for_value(lambda asked=query: answer(prometheus, asked))
+    panels.await_values(page, functools.partial(answer, prometheus))
 
 
-OF_OTHERS = {'Estimates that were kept', 'Messages per second at the relay'}
+OF_OTHERS = {panels.ESTIMATES, 'Messages per second at the relay'}
 """Panels about requests that started long ago, and about the relay."""
 
 
 def test_a_running_service_gives_values_to_all_queue_panels(
     prometheus, queueing
 ):
-    queries = panels.queries('queue', f'127.0.0.1:{queueing}')
-    assert set(queries) > OF_OTHERS
-    for title in queries.keys() - OF_OTHERS:
-        patience.wait_for_value(
-            lambda query=queries[title]: answer(prometheus, query)
-        )
-    [told] = answer(prometheus, queries['Waiting requests, by project'])
+    ours, ask = f'127.0.0.1:{queueing}', functools.partial(answer, prometheus)
+    panels.await_values('queue', ask, OF_OTHERS, ours)
+    [told] = ask(panels.queries('queue', ours)['Waiting requests, by project'])
     assert told['metric'] == {'project': 'the-project'}
     assert told['value'][1] == '1'
 

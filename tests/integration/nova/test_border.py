@@ -17,6 +17,7 @@ import time
 import pytest
 
 from nova_fairness.model import border as border_module
+from tests.fixtures import panels
 from tests.fixtures import slurm_cluster
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import scraping
@@ -164,7 +165,7 @@ def test_load_moves_from_batch_to_the_cloud_and_back(border, queue):
     )
     assert_nothing_was_shared(border, sampler)
     with scraping.running(border.cloud) as prometheus:
-        prometheus.await_panels('border', without=OF_GROUPS)
+        panels.await_values('border', prometheus.query, without=OF_GROUPS)
 
 
 class Killer:

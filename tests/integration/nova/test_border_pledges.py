@@ -20,6 +20,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.fixtures import accounted_slurm
+from tests.fixtures import panels
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import infrastructure
 from tests.fixtures.nova_cloud import places
@@ -266,7 +267,7 @@ def test_groups_get_their_pledges_in_batch_and_cloud_together(
     end = time.time()
     last, faults = reported_groups(shared), shared.faults()
     with scraping.running(shared.cloud) as prometheus:
-        prometheus.await_panels('border', without=OF_MOVES)
+        panels.await_values('border', prometheus.query, without=OF_MOVES)
     # What runs is recorded once it is over.
     shared.slurm.run('scancel', '--state=PENDING', '--user=root')
     watching.eventually(lambda: not shared.slurm.run('squeue', '-h').strip())

@@ -11,6 +11,7 @@ import pytest
 
 from nova_fairness.cluster.eviction import evictor
 from nova_fairness.cluster.eviction import notice_channels
+from tests.fixtures import panels
 from tests.fixtures.nova_cloud import scraping
 from tests.integration.nova import rooms
 from tests.integration.nova import watching
@@ -79,7 +80,7 @@ def test_victims_leave_by_their_chosen_way_and_return(room):
     assert room.untouched() == stay
     assert sum(room.used().values()) == len(stay) + len(back)
     with scraping.running(room.cloud) as prometheus:
-        prometheus.await_panels('evictions')
+        panels.await_values('evictions', prometheus.query)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pathlib
 import pytest
 
 from nova_fairness.cluster.move_plans import host_power
+from tests.fixtures import panels
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import fake_hosts
 from tests.fixtures.nova_cloud import scraping
@@ -66,7 +67,7 @@ def test_a_host_is_emptied_under_load_and_disabled(plans, cloud, servers):
         assert found['disabled_reason'].startswith(host_power.EMPTIED)
         record('a host is emptied under load', plans, uuid)
         with scraping.running(cloud) as prometheus:
-            prometheus.await_panels('plans')
+            panels.await_values('plans', prometheus.query)
     finally:
         plans.enable('cmp2')
         if plans.host(busy) != 'cmp2':

@@ -5,6 +5,7 @@
 import pytest
 
 from nova_fairness.cluster.openstack import nova
+from tests.fixtures import panels
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import rest
@@ -24,8 +25,6 @@ pytest_plugins = (
 )
 
 REQUESTS = 12
-ESTIMATES = 'Estimates that were kept'
-"""Panel about many more starts than there are here."""
 
 
 def act_on(cloud, user, request, action):
@@ -38,7 +37,9 @@ def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
     asked = filling.ask_for_servers(cloud, 'waits', REQUESTS)
     filling.await_told(cloud, asked, 'position', [*range(1, REQUESTS + 1)])
     with scraping.running(cloud) as prometheus:
-        prometheus.await_panels('queue', without=[ESTIMATES])
+        panels.await_values(
+            'queue', prometheus.query, without=[panels.ESTIMATES]
+        )
     filling.await_told(cloud, asked, 'state', ['waiting'] * REQUESTS)
     projects = {cloud.users[user].project for user in places.USERS}
     assert set(filling.reported_values(cloud, asked, 'project_id')) == projects
