@@ -445,7 +445,7 @@ HEAD = (
 )
 
 
-def main() -> None:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -466,7 +466,11 @@ def main() -> None:
         help='compute remedies of the clouds in this clouds.json',
     )
     parser.add_argument('--processes', type=int, default=2)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
     if options.remedies:
         found = find_all_remedies(options.remedies)
         runs.write(options.out / 'remedies.json', found)

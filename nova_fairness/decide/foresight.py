@@ -234,7 +234,7 @@ def _search_by_turns(
         left -= 1 if at is None else max(1, at.made - made)
         is_over = turns.is_over or at is None
         if at is not None and not is_over and turns.finished_turns > turn:
-            at = exempt_levels.at_next_turn(at)
+            at = maxmin.with_other_rows(at)
         if left < 1 or is_over:
             end = _target(knowledge, turns.best or tried, rows.short, rows)
             return ForesightSearch(knowledge, end, at, is_over, turns)
@@ -276,7 +276,7 @@ def _continued_state(
         return before.at
     if before.at.best is not None and before.end.sharpness > LOST:
         return None
-    at = dataclasses.replace(before.at, made=0, is_moved=True, is_again=False)
+    at = maxmin.with_other_rows(before.at)
     if at.best is not None and not before.is_useful:
         at = maxmin.at_earlier_stage(at, _RESTART_STAGE - 2)
     if before.knowledge.has_cells_of(knowledge):

@@ -477,14 +477,6 @@ class LevelSearch:
         )
 
 
-def at_next_turn(at: maxmin.SearchState) -> maxmin.SearchState:
-    """Return the state with which the next turn begins.
-
-    :param at: state at the end of a turn.
-    """
-    return dataclasses.replace(at, made=0, is_moved=True, is_again=False)
-
-
 def is_fairer(heaviness: Scalars, other: Scalars) -> bool:
     """Whether the lightest owners have more; if they have the same, the next.
 

@@ -214,6 +214,14 @@ def divide(
     return MaxMinDivision(got, log, sharpness, at, is_over)
 
 
+def with_other_rows(begin: SearchState) -> SearchState:
+    """Return the state from which a search of similar rows begins.
+
+    :param begin: state of the search of the earlier rows.
+    """
+    return dataclasses.replace(begin, made=0, is_moved=True, is_again=False)
+
+
 def at_earlier_stage(begin: SearchState, stage: int) -> SearchState:
     """Return to an earlier stage, in which steps change weights by more.
 

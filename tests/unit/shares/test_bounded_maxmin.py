@@ -281,7 +281,7 @@ def one_step_a_round(rounds=6, nodes=200):
     for _ in range(rounds):
         noise = np.exp(chance.normal(0.0, 0.02, len(node)))
         rows = dataclasses.replace(first, wanted=wanted * noise)
-        begin = dataclasses.replace(at, made=0, is_moved=True, is_again=False)
+        begin = maxmin.with_other_rows(at)
         found = divide(rows, begin=begin, steps=1)
         best = of_users(rows, divide(rows))
         lacks.append(float((1 - of_users(rows, found) / best).max()))
