@@ -206,6 +206,22 @@ def test_managers_and_operators_give_orders_in_a_browser(printed_log, orders):
     check_in_browser(cloud, f'{ORDERS}::test_{check}', 1)
 
 
+def query_prometheus(printed_log, path, **query):
+    """What the HTTP interface of Prometheus tells."""
+    words = f'{url_of(printed_log, "Prometheus")}api/v1/{path}?'
+    with request.urlopen(words + parse.urlencode(query), timeout=60) as told:
+        return json.load(told)['data']
+
+
+@pytest.mark.parametrize('page', ['node', 'queue', 'users'])
+def test_panels_of_grafana_have_values_while_requests_wait(printed_log, page):
+    def ask(query):
+        return query_prometheus(printed_log, 'query', query=query)['result']
+
+    without = [panels.ESTIMATES] if page == 'queue' else []
+    panels.await_values(page, ask, without)
+
+
 def test_an_operator_approves_a_plan_that_others_do_not_see(
     printed_log, orders
 ):
@@ -276,22 +292,6 @@ def test_no_answer_in_json_shows_names_or_ids_of_others(printed_log, orders):
     for path, answer in told['carol'].items():
         hidden = answer.replace(path.partition('?')[0].split('/')[-1], '')
         assert [each for each in secrets if each in hidden] == [], path
-
-
-def query_prometheus(printed_log, path, **query):
-    """What the HTTP interface of Prometheus tells."""
-    words = f'{url_of(printed_log, "Prometheus")}api/v1/{path}?'
-    with request.urlopen(words + parse.urlencode(query), timeout=60) as told:
-        return json.load(told)['data']
-
-
-@pytest.mark.parametrize('page', ['node', 'queue', 'users'])
-def test_panels_of_grafana_have_values(printed_log, page):
-    def ask(query):
-        return query_prometheus(printed_log, 'query', query=query)['result']
-
-    without = [panels.ESTIMATES] if page == 'queue' else []
-    panels.await_values(page, ask, without)
 
 
 def test_prometheus_scrapes_all_and_follows_the_rules(printed_log):
