@@ -268,9 +268,9 @@ STARTS = """\
 #!/bin/sh
 # Becomes the Horizon of the copy: KEYSTONE STATE PLACE.
 exec nsenter --target {pid} --mount --root \\
-    --wd=/usr/share/openstack-dashboard \\
-    env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 KEYSTONE="$1" \\
-    python3 manage.py runserver --noreload "$3"
+    env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 KEYSTONE="$1" sh -euc '
+        cd /usr/share/openstack-dashboard
+        exec python3 manage.py runserver --noreload "$1"' sh "$3"
 """
 READY, INSTALLS_S = 'Horizon is ready', 900
 
