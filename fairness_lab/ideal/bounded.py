@@ -462,7 +462,7 @@ def _amounts_by_agents(
         search, tried = search.continued(mixed, weigh, at, maxmin.MOST_STEPS)
         if tried.at is None or search.is_over:
             return tried.got if search.best is None else search.best.got
-        at = maxmin.with_other_rows(tried.at)
+        at = search.begin_of_turn(tried.at)
 
 
 def _weights_reach(

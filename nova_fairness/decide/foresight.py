@@ -192,7 +192,7 @@ def search_division(
         rows, demand.cell, short, demand.exempt, ratio
     )
     if mixed is not None:
-        turns = _continued_turns(before, knowledge)
+        turns = _continued_turns(before, knowledge, mixed)
         return _search_by_turns(
             knowledge, mixed, heaviness, turns, begin, steps
         )
@@ -202,14 +202,19 @@ def search_division(
 
 
 def _continued_turns(
-    before: ForesightSearch | None, knowledge: foresight_model.CpuKnowledge
+    before: ForesightSearch | None,
+    knowledge: foresight_model.CpuKnowledge,
+    rows: exempt_levels.MixedRows,
 ) -> exempt_levels.LevelSearch:
     """Return the search for levels that continues with other knowledge."""
     if before is None or before.turns is None:
         return exempt_levels.LevelSearch()
     if before.knowledge is knowledge:
         return before.turns
-    return exempt_levels.LevelSearch(best_levels=before.turns.best_levels)
+    nodes = _earlier_indices(
+        before.knowledge.node_names(), knowledge.node_names()
+    )
+    return before.turns.with_other_rows(rows, nodes)
 
 
 def _search_by_turns(
@@ -234,7 +239,7 @@ def _search_by_turns(
         left -= 1 if at is None else max(1, at.made - made)
         is_over = turns.is_over or at is None
         if at is not None and not is_over and turns.finished_turns > turn:
-            at = maxmin.with_other_rows(at)
+            at = turns.begin_of_turn(at)
         if left < 1 or is_over:
             end = _target(knowledge, turns.best or tried, rows.short, rows)
             return ForesightSearch(knowledge, end, at, is_over, turns)
@@ -277,7 +282,8 @@ def _continued_state(
     if before.at.best is not None and before.end.sharpness > LOST:
         return None
     at = maxmin.with_other_rows(before.at)
-    if at.best is not None and not before.is_useful:
+    is_short = before.turns is not None and before.turns.is_short_turn
+    if at.best is not None and not before.is_useful and not is_short:
         at = maxmin.at_earlier_stage(at, _RESTART_STAGE - 2)
     if before.knowledge.has_cells_of(knowledge):
         return at

@@ -28,13 +28,23 @@ from nova_fairness.shares import filling
 from nova_fairness.shares import maxmin
 from nova_fairness.shares import weighted
 
-TURNS = 24
-"""Number of turns. After 20 of them levels of random clouds hardly moved."""
+TURNS = 60
+"""Number of turns. After 40 of them levels of 1,000 nodes hardly moved."""
+
+SHORT_TURN = 3
+"""Newton steps of a turn at most. The first two turns and the last are longer:
+they solve the division, and the steps between follow small changes of levels.
+On 1,000 nodes a whole turn takes about 25 steps, and a round has time for two
+or three."""
 
 STEEP = 100.0
 """Power of the heaviness by which prices fall. Of two owners the one who is
 3 % lighter has a price about 20 times as high, so that the lightest decide.
 With much steeper prices the noise of a division would decide."""
+
+AGAIN = 12
+"""Number of turns after a change of rows. Levels continue from where they
+were."""
 
 EDGE = 0.05
 """Distance from the least or largest weight (natural logarithm) below which a
@@ -44,7 +54,7 @@ FEW = 0.02
 """Part of a node. If VMs between the bounds have less than that, VMs at the
 bounds decide whether the level rises or falls."""
 
-FIRST_STEP = 0.25
+FIRST_STEP = 0.05
 """Change of the natural logarithm of a level in the first turn. The prices
 show the direction, but not how far."""
 
@@ -52,8 +62,12 @@ LONGER, SHORTER = 1.3, 0.5
 """Factors of the next step of a level: after a step in the same direction, and
 after one in the other direction."""
 
-FARTHEST, NEAREST = 1.0, 0.004
+FARTHEST, NEAREST = 0.2, 0.004
 """Largest and smallest step of a level."""
+
+NEXT_STEP = 0.03
+"""Smallest step of a level after a change of rows, if the search was finished
+before. Smaller steps would not reach a level that is farther off."""
 
 MARGIN = 0.001
 """Distance of levels from their bounds. At the bounds weights are known, and
@@ -62,6 +76,13 @@ nothing can be searched."""
 CLEARLY = 0.005
 """Part of a user's heaviness. Users differ between two divisions only if
 their heaviness differs by more than this part."""
+
+ROUGH, ROUGH_TURN = 0.03, 12
+"""Sharpness ``e`` above which a short turn goes on, and its Newton steps then.
+Policies use a division with up to 0.05."""
+
+_STAGE = 2
+"""Stage of :mod:`.maxmin` in which the whole turns begin but the first."""
 
 _LEAST = 1e-6
 """Least part of a node that VMs without weight 1 share."""
@@ -272,27 +293,30 @@ class MixedRows:
         )
         return got
 
-    def first_levels(
-        self, found: maxmin.MaxMinDivision, known: Scalars | None
-    ) -> Scalars:
+    def first_levels(self, found: maxmin.MaxMinDivision) -> Scalars:
         """Return the first levels: the middle of the rates of each node, (m,).
 
-        :param known: (m,) best levels of an earlier search, which are taken
-            instead; ``None`` if there was none.
+        :param found: division as if no row was fixed.
         """
-        if known is not None and len(known) == len(self.supply):
-            is_known = self.mixed & np.isfinite(known)
-        else:
-            known, is_known = self.low, np.zeros_like(self.mixed)
         rate = np.log(found.got / self.size)
         high, low = (
             self._largest_by_node(rate, True),
             -self._largest_by_node(-rate, True),
         )
         with np.errstate(invalid='ignore'):
-            return self._within_bounds(
-                np.where(is_known, known, (high + low) / 2)
-            )
+            return self._within_bounds((high + low) / 2)
+
+    def nearest_levels(self, levels: Scalars) -> Scalars:
+        """Return the nearest levels that weights can give, (m,).
+
+        :param levels: (m,) of similar rows; not finite where a node had no
+            fixed row, which then gets the middle level.
+        """
+        with np.errstate(invalid='ignore'):
+            middle = (self.low + self.high) / 2
+        return self._within_bounds(
+            np.where(np.isfinite(levels), levels, middle)
+        )
 
     def next_levels(
         self,
@@ -409,8 +433,9 @@ class LevelSearch:
     :ivar best: best division of the finished turns: weights that a kernel can
         have, and what they give; ``None`` before the first ended.
     :ivar best_heaviness: (k,) heaviness of owners in the best division.
-    :ivar best_levels: (m,) levels of the best division, also of an earlier
-        search.
+    :ivar best_levels: (m,) levels of the best division; ``None`` if it is
+        that of the first turn.
+    :ivar made: Newton steps in the present turn.
     """
 
     finished_turns: int = 0
@@ -419,11 +444,54 @@ class LevelSearch:
     best: maxmin.MaxMinDivision | None = None
     best_heaviness: Scalars | None = None
     best_levels: Scalars | None = None
+    made: int = 0
 
     @property
     def is_over(self) -> bool:
         """Whether all turns are finished."""
         return self.finished_turns >= TURNS
+
+    @property
+    def is_short_turn(self) -> bool:
+        """Whether the present turn ends after a few steps."""
+        return 1 < self.finished_turns < TURNS - 1
+
+    def begin_of_turn(self, at: maxmin.SearchState) -> maxmin.SearchState:
+        """Return the state from which the search of the next turn begins.
+
+        :param at: state of the search of the turn before.
+        """
+        begin = maxmin.with_other_rows(at)
+        if self.is_short_turn:
+            return begin
+        # After a large change of levels steps of the last stages do not help.
+        return maxmin.at_earlier_stage(begin, _STAGE)
+
+    def with_other_rows(
+        self, rows: MixedRows, nodes: Indices
+    ) -> 'LevelSearch':
+        """Return the search of similar rows that continues from this one.
+
+        :param nodes: (m,) earlier index of each node; -1 for a new one.
+        """
+        nothing = np.full(len(nodes), np.nan)
+        if self.levels is None or self.steps is None:
+            # In a large cloud the first turn would begin again in each round.
+            levels = rows.nearest_levels(nothing)
+            return LevelSearch(1, levels, np.full(len(nodes), FIRST_STEP))
+        levels, steps = self.levels, self.steps
+        if self.is_over:
+            levels = levels if self.best_levels is None else self.best_levels
+            size = np.maximum(np.abs(steps), NEXT_STEP)
+            steps = np.copysign(size, steps)
+        is_old = nodes >= 0
+        levels = np.where(is_old, levels[nodes], nothing)
+        return LevelSearch(
+            min(self.finished_turns, TURNS - AGAIN),
+            rows.nearest_levels(levels),
+            np.where(is_old, steps[nodes], FIRST_STEP),
+            made=self.made,
+        )
 
     def continued(
         self,
@@ -440,13 +508,18 @@ class LevelSearch:
         :returns: the search, and the division by weights that a kernel can
             have, with the state of its search.
         """
+        if self.is_short_turn:
+            steps = min(steps, max(1, SHORT_TURN - self.made))
         found = rows.divide_at_levels(self.levels, weigh, begin, steps)
         log = rows.weights(found, self.levels)
         got = rows.amounts_by_weights(log)
         tried = dataclasses.replace(found, got=got, log=log)
-        if not found.is_over:
-            return self, tried
-        return self._after_turn(rows, weigh, found, tried), tried
+        made = self.made + _new_steps(begin, found.at)
+        enough = SHORT_TURN if found.sharpness <= ROUGH else ROUGH_TURN
+        is_last_step = self.is_short_turn and made >= enough
+        if found.is_over or is_last_step:
+            return self._after_turn(rows, weigh, found, tried), tried
+        return dataclasses.replace(self, made=made), tried
 
     def _after_turn(
         self,
@@ -463,18 +536,28 @@ class LevelSearch:
         best, least, known = self.best, self.best_heaviness, self.best_levels
         heaviness, _ = weigh(tried.got)
         if least is None or is_fairer(heaviness, least):
-            best, least = tried, heaviness
-            known = known if self.levels is None else self.levels
+            best, least, known = tried, heaviness, self.levels
         if self.levels is None or self.steps is None:
-            levels = rows.first_levels(found, known)
+            levels = rows.first_levels(found)
             steps = np.full(len(levels), FIRST_STEP)
         else:
             levels, steps = rows.next_levels(
                 self.levels, self.steps, found, weigh(found.got)[0]
             )
+            if self.finished_turns + 2 == TURNS and known is not None:
+                levels = known
         return LevelSearch(
             self.finished_turns + 1, levels, steps, best, least, known
         )
+
+
+def _new_steps(
+    begin: maxmin.SearchState | None, at: maxmin.SearchState | None
+) -> int:
+    """Return the number of Newton steps from one state to another."""
+    before = 0 if begin is None else begin.made
+    after = before if at is None else at.made
+    return max(1, after - before)
 
 
 def is_fairer(heaviness: Scalars, other: Scalars) -> bool:

@@ -187,13 +187,57 @@ def test_where_no_exempt_vm_competes_nothing_changes():
     assert found.end.sharpness == maxmin.SHARPEST
 
 
-def test_levels_that_were_good_are_tried_again_after_a_change():
+def test_a_search_continues_from_the_best_levels_after_a_change():
     before = searched(cloud(WIDE, [2, 2]))
     rows = [*WIDE, (1, 2, 0.5, 1, False)]
     after = decide_foresight.search_division(
         cloud(rows, [2, 2]), RATIO, before, 1
     )
-    assert after.turns.best_levels is before.turns.best_levels is not None
+    assert before.turns.best_levels is not None
+    assert not after.is_over
+    assert after.turns.finished_turns == (
+        exempt_levels.TURNS - exempt_levels.AGAIN
+    )
+    assert after.turns.levels[0] == before.turns.best_levels[0]
+
+
+@pytest.mark.parametrize('seed', [1, 2, 3])
+def test_levels_follow_while_wants_change_at_each_call(seed):
+    chance = np.random.default_rng(seed)
+    wide = [
+        (
+            int(node),
+            user,
+            2.0,
+            int(chance.choice([1, 2, 4])),
+            chance.random() < 0.2,
+        )
+        for user in range(40)
+        for node in chance.permutation(20)[:4]
+    ]
+
+    def changed():
+        rows = [
+            (
+                *row[:2],
+                min(row[3], row[2]) * chance.uniform(0.98, 1.0),
+                *row[3:],
+            )
+            for row in wide
+        ]
+        return cloud(rows, [4] * 20)
+
+    found, useful = None, []
+    for _ in range(120):
+        known = changed()
+        found = decide_foresight.search_division(known, RATIO, found, 2)
+        useful.append(found.is_useful)
+    first = useful.index(True)
+    assert all(useful[first:])
+    whole = searched(known).end
+    assert of_users(known, found.end).min() == pytest.approx(
+        of_users(known, whole).min(), rel=0.1
+    )
 
 
 @pytest.mark.parametrize(
