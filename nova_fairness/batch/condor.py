@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""HTCondor by its own commands; written from its manual, never run on it.
+"""HTCondor by its own commands.
 
 Attributes are those of the manual's appendix *ClassAd Attributes*, commands
 those of its reference, version 23.
@@ -89,10 +89,7 @@ class Condor(system.BatchSystem):
         left, > 0; see ``MAXJOBRETIREMENTTIME`` of HTCondor.
     """
 
-    description = (
-        'HTCondor 23, by condor_status, condor_q and condor_drain; written'
-        ' from its manual, never run on a real one.'
-    )
+    description = 'HTCondor 23, by condor_status, condor_q and condor_drain.'
 
     def __init__(
         self, timeout_s: float = 30.0, retirement_s: float = 86400.0
