@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""HTCondor by its own commands; written from its manual, never run on it.
+"""HTCondor by its own commands.
 
 Attributes are those of the manual's appendix *ClassAd Attributes*, commands
 those of its reference, version 23.
 """
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import json
+import time
 from typing import Any
 
 from nova_fairness import exception
@@ -24,8 +24,10 @@ Ad = Mapping[str, Any]
 _SLOT = (
     'Machine',
     'State',
+    'Activity',
     'Cpus',
     'JobId',
+    'GlobalJobId',
     'Draining',
     'DrainReason',
     'Offline',
@@ -33,6 +35,7 @@ _SLOT = (
 _JOB = (
     'ClusterId',
     'ProcId',
+    'GlobalJobId',
     'JobStatus',
     'JobUniverse',
     'RequestCpus',
@@ -62,6 +65,17 @@ START expression forbids jobs.
 
 _STATES = _TAKES | {'Owner', 'Drained'}
 
+_DRAINED = 'Drained', 'Idle'
+"""State and activity of each slot of a host on which all work has ended. Until
+then, slots without work are ``Drained`` and ``Retiring``.
+"""
+
+_UNKNOWN = 'unknown'
+"""Name of work that is not known: between two jobs, or not listed yet."""
+
+_LOOK_S = 0.5
+"""Seconds between two looks for a change. Hosts report changes after 1 s."""
+
 
 class Condor(system.BatchSystem):
     """HTCondor 23, by ``condor_status``, ``condor_q`` and ``condor_drain``.
@@ -75,10 +89,7 @@ class Condor(system.BatchSystem):
         left, > 0; see ``MAXJOBRETIREMENTTIME`` of HTCondor.
     """
 
-    description = (
-        'HTCondor 23, by condor_status, condor_q and condor_drain; written'
-        ' from its manual, never run on a real one.'
-    )
+    description = 'HTCondor 23, by condor_status, condor_q and condor_drain.'
 
     def __init__(
         self, timeout_s: float = 30.0, retirement_s: float = 86400.0
@@ -104,6 +115,21 @@ class Condor(system.BatchSystem):
         )
         given = '-graceful', '-reason', reason, '-check', check
         self._run_change('condor_drain', *given, host)
+        self._await_drain(host)
+
+    def _await_drain(self, host: str) -> None:
+        """Wait until the collector knows that a host is drained.
+
+        :raises BatchAway: if it does not know within the time of a command.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while self._find_status(host).takes:
+            if time.monotonic() > deadline:
+                raise exception.BatchAway(
+                    f'host {host}: it was drained, and the collector does not'
+                    f' know it after {self._timeout_s:g} s'
+                )
+            time.sleep(_LOOK_S)
 
     def undrain(self, host: str) -> None:
         """See :meth:`.system.BatchSystem.undrain`."""
@@ -135,7 +161,7 @@ def parse_snapshot(slots: str, jobs: str) -> border.SideSnapshot:
     listed = _parse_ads('condor_status', slots)
     queued = [] if jobs.strip() == _NO_JOBS else _parse_ads('condor_q', jobs)
     queue = list(read.read('job', _job_name, queued, _parse_job))
-    ends = {name: job.end for name, job in queue if job}
+    ends = {job.queued: job.end for _, job in queue if job}
     by_host: dict[str, list[_Slot | None]] = {}
     for host, slot in read.read('slot', _host_name, listed, _parse_slot):
         by_host.setdefault(host, []).append(slot)
@@ -165,23 +191,28 @@ class _Slot:
 
     :ivar drained: reason why the slot is drained; ``None`` if it is not.
     :ivar job: number of the job in the slot.
+    :ivar queued: name of the job in all queues.
     """
 
     state: str
+    activity: str
     cpus: float
     is_offline: bool
     drained: str | None
     job: str
+    queued: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Job:
     """ClassAd of a job.
 
+    :ivar queued: its name in all queues; numbers repeat from queue to queue.
     :ivar end: time of its limit; ``None`` without a limit.
     :ivar want: demand of the job; ``None`` unless it waits for a slot.
     """
 
+    queued: str
     end: float | None
     want: border.PendingWork | None
 
@@ -199,15 +230,18 @@ def _parse_slot(slot: Ad) -> _Slot:
         raise ValueError(f'State {state!r:.100} is not known')
     return _Slot(
         state,
+        entries.checked_text(slot['Activity']),
         entries.checked_number(slot['Cpus']),
         bool(slot.get('Offline', False)),
         reason if slot.get('Draining', False) else None,
-        entries.displayable_text(slot.get('JobId', 'unknown')),
+        entries.displayable_text(slot.get('JobId', _UNKNOWN)),
+        entries.displayable_text(slot.get('GlobalJobId', '')),
     )
 
 
 def _parse_job(job: Ad) -> _Job:
-    return _Job(_end_time(job), _demand_of(job))
+    queued = entries.checked_text(job['GlobalJobId'])
+    return _Job(queued, _end_time(job), _demand_of(job))
 
 
 def _parse_ads(command: str, text: str) -> list[Ad]:
@@ -248,12 +282,20 @@ def _host_status(
 
 
 def _running_work(
-    slots: Iterable[_Slot], ends: Mapping[str, float | None]
+    slots: list[_Slot], ends: Mapping[str, float | None]
 ) -> Iterator[border.RunningWork]:
-    """Yield work of claimed slots, which are in use also between two jobs."""
-    for slot in slots:
-        if slot.state in _CLAIMED:
-            yield border.RunningWork(slot.job, slot.cpus, ends.get(slot.job))
+    """Yield work of claimed slots, which are in use also between two jobs.
+
+    Slots are reported one by one. A host that is drained has ended its work
+    only when each slot says so.
+    """
+    claimed = [slot for slot in slots if slot.state in _CLAIMED]
+    for slot in claimed:
+        yield border.RunningWork(slot.job, slot.cpus, ends.get(slot.queued))
+    is_draining = any(slot.drained is not None for slot in slots)
+    states = {(slot.state, slot.activity) for slot in slots}
+    if is_draining and not claimed and states != {_DRAINED}:
+        yield border.RunningWork(_UNKNOWN, 0.0)
 
 
 def _job_name(job: Ad) -> str:
@@ -289,4 +331,4 @@ def _demand_of(job: Ad) -> border.PendingWork | None:
     cores = entries.checked_number(job.get('RequestCpus', 1))
     if not cores:
         raise ValueError('idle job requests no CPUs (RequestCpus is 0)')
-    return border.PendingWork(_job_name(job), cores, since)
+    return border.PendingWork(_job_name(job), cores, since, cores)

@@ -23,9 +23,9 @@ OPTS = [
         advanced=True,
         help="""
 Plugin for the batch system whose hosts can also work for the cloud: ``slurm``
-(by Slurm's commands), ``slurmrestd``, ``condor`` (HTCondor) or ``lsf``. The
-last two were written from manuals and never tested on a real system. Other
-packages can add plugins. Empty: no host moves. Set it if hosts are to move.
+(by Slurm's commands), ``slurmrestd``, ``condor`` (HTCondor) or ``lsf``, which
+was written from its manual and never tested on a real system. Other packages
+can add plugins. Empty: no host moves. Set it if hosts are to move.
 All processes of the service must have the same value.
 """,
     ),

@@ -6,10 +6,8 @@ Debian 13 is downloaded into a directory. ``NOVA_FAIRNESS_SLURM_ROOT`` names
 another one, in which there is another Slurm.
 """
 
-import contextlib
 import os
 import pathlib
-import subprocess
 import tempfile
 
 import pytest
@@ -17,6 +15,7 @@ import pytest
 from nova_fairness import plugins
 from nova_fairness.batch import slurm_forms
 from nova_fairness.batch import slurm_json
+from tests.fixtures import debian_root
 from tests.fixtures import patience
 from tests.fixtures import slurm_cluster
 from tests.integration.batch import test_slurm
@@ -27,27 +26,17 @@ pytestmark = [
     pytest.mark.timeout(1200),
 ]
 
-PACKAGES = 'slurmctld,slurmd,slurmrestd,slurm-client,slurm-wlm-basic-plugins'
-ENTER = """\
-for name in proc dev sys; do mount --rbind /$name {root}/$name; done
-mkdir -p {root}{top}
-mount --bind {top} {root}{top}
-cp /etc/hosts /etc/hostname {root}/etc
-exec chroot {root} env PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
-"""
+PACKAGES = (
+    *('slurmctld', 'slurmd', 'slurmrestd', 'slurm-client'),
+    'slurm-wlm-basic-plugins',
+)
 
 
 @pytest.fixture(scope='module')
 def root():
     """Directory of a Debian that has Slurm."""
-    given = os.environ.get('NOVA_FAIRNESS_SLURM_ROOT')
-    with contextlib.ExitStack() as stack:
-        if not given:
-            made = tempfile.TemporaryDirectory(prefix='debian-')
-            given = stack.enter_context(made)
-            command = 'mmdebstrap', '--variant=apt', f'--include={PACKAGES}'
-            subprocess.run([*command, 'trixie', given], check=True)
-        yield given
+    with debian_root.made(PACKAGES, 'NOVA_FAIRNESS_SLURM_ROOT') as made:
+        yield made
 
 
 @pytest.fixture(scope='module')
@@ -55,11 +44,7 @@ def running(root):
     with tempfile.TemporaryDirectory(prefix='slurm-') as place:
         top = pathlib.Path(place)
         top.chmod(0o755)
-        # All that is mounted is gone with the command.
-        enter = (
-            *('unshare', '--mount', 'sh', '-euc'),
-            *(ENTER.format(root=root, top=top), 'sh'),
-        )
+        enter = debian_root.entering(root, top)
         cluster = slurm_cluster.SlurmCluster(
             top, lambda command: (*enter, *command)
         )
@@ -75,14 +60,8 @@ def running(root):
 def programs(running, tmp_path_factory):
     """Directory of this Slurm's commands."""
     place = tmp_path_factory.mktemp('programs')
-    enter = place / 'enter'
-    enter.write_text(running.within(())[4])
-    for name in ('scontrol', 'squeue', 'sinfo'):
-        path = place / name
-        path.write_text(
-            f'#!/bin/sh\nexec unshare --mount sh -eu {enter} {name} "$@"\n'
-        )
-        path.chmod(0o755)
+    names = 'scontrol', 'squeue', 'sinfo'
+    debian_root.write_programs(place, running.within(()), names)
     return place
 
 

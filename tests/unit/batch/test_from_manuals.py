@@ -49,9 +49,8 @@ class TestLsf(FromManual):
     name = 'lsf'
 
 
-@pytest.mark.parametrize('name', ['condor', 'lsf'])
-def test_the_manual_says_that_the_plugin_was_never_run(name):
-    assert 'never run on a real one' in plugins.load_batch(name).description
+def test_the_description_of_lsf_says_that_it_was_never_run():
+    assert 'never run on a real one' in plugins.load_batch('lsf').description
 
 
 @pytest.mark.parametrize('name', ['condor', 'lsf'])
@@ -76,13 +75,20 @@ def test_a_refusing_batch_command_raises_its_message(
 
 
 def slot(**changes):
-    return {'Machine': 'n1', 'State': 'Unclaimed', 'Cpus': 4} | changes
+    usual = {
+        'Machine': 'n1',
+        'State': 'Unclaimed',
+        'Activity': 'Idle',
+        'Cpus': 4,
+    }
+    return usual | changes
 
 
 def in_queue(**changes):
     usual = {
         'ClusterId': 7,
         'ProcId': 1,
+        'GlobalJobId': 'a#7.1#50',
         'JobStatus': 1,
         'JobUniverse': 5,
         'QDate': 50,
@@ -121,6 +127,52 @@ def test_a_claimed_slot_of_condor_never_counts_as_empty():
     assert place.work == (border.RunningWork('unknown', 4.0),)
 
 
+@pytest.mark.parametrize(
+    ('states', 'count'),
+    [
+        ([('Drained', 'Idle')], 0),
+        ([('Drained', 'Retiring')], 1),
+        # The collector does not know yet that this slot is drained.
+        ([('Drained', 'Idle'), ('Unclaimed', 'Idle')], 1),
+        ([('Unclaimed', 'Idle')], 1),
+    ],
+)
+def test_a_drained_host_of_condor_is_empty_when_all_slots_are(states, count):
+    slots = [
+        slot(State=state, Activity=activity, **DRAINS)
+        for state, activity in states
+    ]
+    unknown = border.RunningWork('unknown', 0.0)
+    assert of_condor(slots).places['n1'].work == (unknown,) * count
+
+
+def test_a_drain_of_condor_ends_when_its_collector_knows_it(
+    tmp_path, monkeypatch
+):
+    fake_batch_commands.install(tmp_path, monkeypatch)
+    monkeypatch.setattr(condor, '_LOOK_S', 0.0)
+    batch = plugins.load_batch('condor')
+    late = [batch.read_hosts()] * 3
+    read = batch.read_hosts
+    batch.read_hosts = lambda: late.pop() if late else read()
+    batch.close('n1', 'it goes')
+    assert not late
+    assert not read().places['n1'].takes
+
+
+def test_a_collector_of_condor_that_never_learns_of_a_drain_is_away(
+    tmp_path, monkeypatch
+):
+    fake_batch_commands.install(tmp_path, monkeypatch)
+    batch = plugins.load_batch('condor')
+    batch._timeout_s = 0.0
+    late = batch.read_hosts()
+    monkeypatch.setattr(condor.commands, 'output', lambda *_: '')
+    batch.read_hosts = lambda: late
+    with pytest.raises(exception.BatchAway, match='host n1: it was drained'):
+        batch.close('n1', 'it goes')
+
+
 def test_a_job_of_condor_without_cpus_keeps_its_host_from_being_empty():
     claimed = slot(State='Claimed', Cpus=0, JobId='7.1')
     place = of_condor([slot(), claimed]).places['n1']
@@ -153,13 +205,24 @@ def test_jobs_of_condor_that_are_idle_want_slots(changes, wants):
 
 
 def test_the_allowed_duration_of_a_condor_job_is_its_end():
-    claimed = slot(State='Claimed', JobId='7.1')
+    claimed = slot(State='Claimed', JobId='7.1', GlobalJobId='a#7.1#50')
     runs = in_queue(JobStatus=2, JobCurrentStartDate=100)
     (work,) = of_condor([claimed], [runs]).places['n1'].work
     assert work.gone_at is None
     limited = runs | {'AllowedJobDuration': 60}
     (work,) = of_condor([claimed], [limited]).places['n1'].work
     assert work.gone_at == 160.0
+
+
+def test_jobs_of_two_condor_queues_with_one_number_have_their_own_ends():
+    claimed = slot(State='Claimed', JobId='7.1', GlobalJobId='b#7.1#50')
+    runs = in_queue(
+        JobStatus=2, JobCurrentStartDate=100, AllowedJobDuration=60
+    )
+    longer = runs | {'GlobalJobId': 'b#7.1#50', 'AllowedJobDuration': 600}
+    for jobs in ([runs, longer], [longer, runs]):
+        (work,) = of_condor([claimed], jobs).places['n1'].work
+        assert work.gone_at == 700.0
 
 
 @pytest.mark.parametrize(
