@@ -165,8 +165,8 @@ def test_a_collector_of_condor_that_never_learns_of_a_drain_is_away(
 ):
     fake_batch_commands.install(tmp_path, monkeypatch)
     batch = plugins.load_batch('condor')
-    batch._timeout_s = 0.0
     late = batch.read_hosts()
+    batch._timeout_s = 0.0
     monkeypatch.setattr(condor.commands, 'output', lambda *_: '')
     batch.read_hosts = lambda: late
     with pytest.raises(exception.BatchAway, match='host n1: it was drained'):
