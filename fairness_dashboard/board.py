@@ -58,7 +58,7 @@ class StatusView(pages.FairnessView):
                 }
                 for each in known.get('shares', ())
             ],
-            'hosts': [each.to_dict() for each in listed],
+            'hosts': [each.answer for each in listed],
             'hosts_problem': hosts.problem,
             'more': more,
         }

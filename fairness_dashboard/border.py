@@ -62,7 +62,7 @@ class BorderView(pages.FairnessView):
         )
         listed, more = hosts.content or ([], '')
         shown = (
-            parts.read(lambda: self.api.get_border_host(name).to_dict())
+            parts.read(lambda: self.api.get_border_host(name).answer)
             if name
             else parts.PagePart()
         )
@@ -74,7 +74,7 @@ class BorderView(pages.FairnessView):
             'states': _state_counts(known.get('states') or {}),
             'sides': _side_rows(known),
             'hosts': [
-                _host_row(self.directory.with_names(each.to_dict()))
+                _host_row(self.directory.with_names(each.answer))
                 for each in listed
             ],
             'hosts_problem': hosts.problem if border.content else '',
@@ -86,7 +86,7 @@ class BorderView(pages.FairnessView):
 
 
 def _act(api: Any, form: Mapping[str, str], action: str) -> str:
-    found = api.act_on_border_host(form['host'], action).to_dict()
+    found = api.act_on_border_host(form['host'], action).answer
     return f'{found["name"]}: {_state_text(found)}'
 
 

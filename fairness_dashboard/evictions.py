@@ -72,7 +72,7 @@ class EvictionsView(pages.FairnessView):
             'is_cut': len(leaving) > LEAVING,
             'most': LEAVING,
             'past': [
-                _preemption_row(each.to_dict(), self.directory)
+                _preemption_row(each.answer, self.directory)
                 for each in listed
             ],
             'past_problem': past.problem,
@@ -85,7 +85,7 @@ class EvictionsView(pages.FairnessView):
             all_projects=True, running=False, state='active'
         )
         for request in itertools.islice(found, _REQUESTS):
-            for each in request.to_dict().get('leaving') or ():
+            for each in request.answer.get('leaving') or ():
                 if each.get('state') not in _OVER:
                     yield request, each
 

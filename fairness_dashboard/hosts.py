@@ -51,7 +51,7 @@ class HostsView(pages.FairnessView):
         )
         listed, more = found.content or ([], '')
         return {
-            'hosts': [self._host_row(each.to_dict()) for each in listed],
+            'hosts': [self._host_row(each.answer) for each in listed],
             'host': name,
             'more': more,
             'problem': found.problem,

@@ -34,7 +34,7 @@ class PlansView(pages.FairnessView):
         return {
             'plans': [
                 {
-                    **self.directory.with_names(each.to_dict()),
+                    **self.directory.with_names(each.answer),
                     'subject': self.directory.account(each.subject),
                     'made': parts.parse_time(each.made_at),
                 }
@@ -58,7 +58,7 @@ class PlanView(pages.FairnessView):
     def content(self, **names: str) -> dict[str, Any]:
         """Return the plan."""
         uuid = names['uuid']
-        found = parts.read(lambda: self.api.get_plan(uuid).to_dict())
+        found = parts.read(lambda: self.api.get_plan(uuid).answer)
         plan = self.directory.with_names(found.content or {})
         promised, won = plan.get('promised') or {}, plan.get('won') or {}
         return {

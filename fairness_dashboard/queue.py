@@ -50,7 +50,7 @@ class QueueView(pages.FairnessView):
         return {
             'requests': [
                 {
-                    **requests.request_row(each.to_dict(), self.directory),
+                    **requests.request_row(each.answer, self.directory),
                     'project_name': self.directory.get(each.project_id),
                 }
                 for each in listed

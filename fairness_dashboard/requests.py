@@ -63,7 +63,7 @@ class RequestsView(pages.FairnessView):
         listed, more = found.content or ([], '')
         return {
             'requests': [
-                request_row(each.to_dict(), self.directory) for each in listed
+                request_row(each.answer, self.directory) for each in listed
             ],
             'more': more,
             'is_all': is_all,
@@ -91,7 +91,7 @@ class RequestView(pages.FairnessView):
     def content(self, **names: str) -> dict[str, Any]:
         """Return the request and its events."""
         uuid = names['uuid']
-        found = parts.read(lambda: self.api.get_request(uuid).to_dict())
+        found = parts.read(lambda: self.api.get_request(uuid).answer)
         events = parts.read(lambda: self.api.request_events(uuid))
         known = found.content and request_row(found.content, self.directory)
         return {

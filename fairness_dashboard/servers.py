@@ -60,7 +60,7 @@ class ServersView(pages.FairnessView):
     def _server_row(
         self, server: Any, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        found = parts.read(lambda: self.api.get_server(server.id).to_dict())
+        found = parts.read(lambda: self.api.get_server(server.id).answer)
         known = self.directory.with_names(found.content or {})
         summary = known.get('summary') or ''
         # Agents say all sentences of the summary there again.
@@ -88,7 +88,7 @@ def _requests_by_server(request: Any) -> dict[str, Mapping[str, Any]]:
         lambda: list(itertools.islice(api.requests(running=True), _REQUESTS))
     )
     return {
-        server: each.to_dict()
+        server: each.answer
         for each in found.content or ()
         for server in each.servers or ()
     }

@@ -147,7 +147,7 @@ def first_items(
     found: Iterable[Any], most: int = MOST
 ) -> list[dict[str, Any]]:
     """Return the first items of a list."""
-    return [each.to_dict() for each in itertools.islice(found, most)]
+    return [each.answer for each in itertools.islice(found, most)]
 
 
 urlpatterns = [re_path(r'^$', ShareView.as_view(), name='index')]

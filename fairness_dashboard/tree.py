@@ -46,7 +46,7 @@ class TreeView(pages.FairnessView):
         )
         return {
             'accounts': share.account_rows(
-                [each.to_dict() for each in listed],
+                [each.answer for each in listed],
                 self.directory.account,
                 limited.content or (),
             ),

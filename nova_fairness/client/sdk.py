@@ -549,7 +549,7 @@ class FairnessProxy(proxy.Proxy):
                 return found
             if state in ends:
                 raise exceptions.ResourceFailure(
-                    f'{name}: is {state}: {found.to_dict().get("explanation")}'
+                    f'{name}: is {state}: {found.answer.get("explanation")}'
                 )
         raise AssertionError(late)
 
