@@ -72,8 +72,7 @@ class EvictionsView(pages.FairnessView):
             'is_cut': len(leaving) > LEAVING,
             'most': LEAVING,
             'past': [
-                _preemption_row(each.answer, self.directory)
-                for each in listed
+                _preemption_row(each.answer, self.directory) for each in listed
             ],
             'past_problem': past.problem,
             'more': more,
