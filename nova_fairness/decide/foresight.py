@@ -232,11 +232,10 @@ def _search_by_turns(
     """
     left = steps
     while True:
-        made = 0 if at is None else at.made
         turn = turns.finished_turns
         turns, tried = turns.continued(rows, heaviness, at, left)
+        left -= exempt_levels.new_steps(at, tried.at)
         at = tried.at
-        left -= 1 if at is None else max(1, at.made - made)
         is_over = turns.is_over or at is None
         if at is not None and not is_over and turns.finished_turns > turn:
             at = turns.begin_of_turn(at)

@@ -514,7 +514,7 @@ class LevelSearch:
         log = rows.weights(found, self.levels)
         got = rows.amounts_by_weights(log)
         tried = dataclasses.replace(found, got=got, log=log)
-        made = self.made + _new_steps(begin, found.at)
+        made = self.made + new_steps(begin, found.at)
         enough = SHORT_TURN if found.sharpness <= ROUGH else ROUGH_TURN
         is_last_step = self.is_short_turn and made >= enough
         if found.is_over or is_last_step:
@@ -551,10 +551,10 @@ class LevelSearch:
         )
 
 
-def _new_steps(
+def new_steps(
     begin: maxmin.SearchState | None, at: maxmin.SearchState | None
 ) -> int:
-    """Return the number of Newton steps from one state to another."""
+    """Return the number of Newton steps from one state to another, >= 1."""
     before = 0 if begin is None else begin.made
     after = before if at is None else at.made
     return max(1, after - before)

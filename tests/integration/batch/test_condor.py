@@ -91,8 +91,7 @@ def go(pool):
 def close_with_job(batch):
     """Close a host, as the service does: again if it is refused.
 
-    HTCondor may refuse it in the first moments of a job, before it knows the
-    retirement time.
+    HTCondor may refuse it in the first moments of a job.
     """
 
     def is_closed():
