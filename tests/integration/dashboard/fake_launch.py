@@ -53,6 +53,11 @@ def answer(path: str) -> webob.Response | None:
                 for each in ZONES
             ]
         },
+        # Horizon 23 asks for them one by one.
+        **{
+            f'/flavors/id-of-{each}/os-extra_specs': {'extra_specs': {}}
+            for each in ('two', 'nine')
+        },
         '/os-keypairs': {'keypairs': []},
         '/limits': {'limits': {'absolute': _LIMITS, 'rate': []}},
         '/os-server-groups': {'server_groups': []},
