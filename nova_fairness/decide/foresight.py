@@ -46,7 +46,7 @@ a division is less sharp, feedback decides."""
 STEPS = maxmin.MOST_STEPS
 """Newton steps of one call at most. They are enough for a whole search."""
 
-PER_ROUND_S = 0.1
+PER_ROUND_S = 0.07
 """CPU time of the search in one round, seconds. The next round continues a
 search that is not finished."""
 
