@@ -11,7 +11,8 @@ patience and estimates in folders beside it, and writes
 and, of ``spot.json`` and ``spot-without.json``, ``preemption-choices.inc``,
 and of ``spot-means.json`` ``preemption-means.inc``. Of ``over-clouds.json``,
 which ``benchmarks/queue/over_clouds.py`` makes, it writes ``order-clouds.inc``
-and ``peers-clouds.inc``.
+and ``peers-clouds.inc``; of the folder ``seeds``, ``order-seeds.inc`` and
+``preemption-seeds.inc``.
 """
 
 from collections.abc import Callable
@@ -79,6 +80,15 @@ OVER_CLOUDS = {
     'wait_mean_s': ('Mean wait h', 1 / 3600),
 }
 """Title and factor by measure."""
+
+OVER_VICTIMS = {
+    'servers_left': ('Servers left', 1),
+    'work_lost': ('Work lost %', 100),
+    'follows_share': ('Follows shares %', 100),
+    'share_error': OVER_CLOUDS['share_error'],
+    'utilisation': OVER_CLOUDS['utilisation'],
+}
+"""The same for choices of victims."""
 
 COLUMNS = '.. list-table::\n   :header-rows: 1\n'
 
@@ -273,20 +283,57 @@ def over_clouds(name):
 
     :param name: of the set of clouds, in ``over-clouds.json``.
     """
-    found = json.loads((RESULTS / 'over-clouds.json').read_text('utf-8'))
-    [cloud] = [each for each in found['clouds'] if each['scenario'] == name]
-    rows = [
+    [cloud] = [
+        each
+        for each in compared(RESULTS / 'over-clouds.json')
+        if each['scenario'] == name
+    ]
+    head = ('Order', *titles(OVER_CLOUDS))
+    return text([head, *differences(cloud, OVER_CLOUDS)])
+
+
+def seeds():
+    """The table of orders, each cloud with ten seeds."""
+    found = [
+        (cloud['scenario'], *cells)
+        for name in sorted(reader.STANDARD)
+        for cloud in compared(RESULTS / 'seeds' / f'{name}.json')
+        for cells in differences(cloud, OVER_CLOUDS)
+    ]
+    return text([('Cloud', 'Order', *titles(OVER_CLOUDS)), *found])
+
+
+def victims():
+    """The table of choices of victims, with ten seeds."""
+    [cloud] = compared(RESULTS / 'seeds' / 'spot.json')
+    head = ('Choice of victims', *titles(OVER_VICTIMS))
+    return text([head, *differences(cloud, OVER_VICTIMS)])
+
+
+def compared(path):
+    """Clouds of a file in the form of ``spread.json``; none without it."""
+    if not path.exists():
+        return []
+    return json.loads(path.read_text('utf-8'))['clouds']
+
+
+def titles(measures):
+    """Titles of the columns of some measures."""
+    return [title for title, _ in measures.values()]
+
+
+def differences(cloud, measures):
+    """Cells of each run of a cloud: its name, and each measure."""
+    return [
         (
             f'``{run["name"]}``',
             *(
                 beside(run['measures'][measure], times)
-                for measure, (_, times) in OVER_CLOUDS.items()
+                for measure, (_, times) in measures.items()
             ),
         )
         for run in cloud['runs']
     ]
-    titles = [title for title, _ in OVER_CLOUDS.values()]
-    return text([('Order', *titles), *rows])
 
 
 def beside(measured, times):
@@ -319,6 +366,8 @@ TABLES: dict[str, Callable[[], str]] = {
     'preemption-means': means,
     'order-clouds': lambda: over_clouds('standard'),
     'peers-clouds': lambda: over_clouds('peers'),
+    'order-seeds': seeds,
+    'preemption-seeds': victims,
 }
 """By the name of the page."""
 

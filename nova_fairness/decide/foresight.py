@@ -48,7 +48,8 @@ STEPS = maxmin.MOST_STEPS
 
 PER_ROUND_S = 0.07
 """CPU time of the search in one round, seconds. The next round continues a
-search that is not finished."""
+search that is not finished. The case is a cloud of 1,000 nodes with exempt
+VMs: the reports take 30 ms, and a round should take less than 0.1 s."""
 
 AFFORDABLE = 0.3
 """Part of a plugin's deadline that one step of the search may take. The next

@@ -254,7 +254,6 @@ END
 
 SITE = """
 import os
-DEBUG = True
 ALLOWED_HOSTS = ['127.0.0.1']
 OPENSTACK_KEYSTONE_URL = os.environ.get('KEYSTONE', '')
 CACHES = {'default': {
@@ -266,7 +265,8 @@ SESSION_ENGINE = 'django.contrib.sessions.backends.cache'
 
 STARTS = """\
 #!/bin/sh
-# Becomes the Horizon of the copy: KEYSTONE STATE PLACE.
+# Becomes the Horizon of the copy: KEYSTONE STATE PLACE. Apache would serve
+# its static files; --insecure serves them without DEBUG, which Debian unsets.
 exec nsenter --target {pid} --mount --root \\
     env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 KEYSTONE="$1" sh -euc '
         cd /usr/share/openstack-dashboard
