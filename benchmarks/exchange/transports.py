@@ -70,7 +70,10 @@ def measure_transport(name: str, total: int, rounds: int) -> dict:
 
 
 def ratios(rows: list[dict]) -> list[dict]:
-    """RabbitMQ against ZeroMQ by number of nodes: median and range."""
+    """RabbitMQ against ZeroMQ by number of nodes: median and range.
+
+    Runs in which ZeroMQ takes nothing do not count.
+    """
     found = []
     for total in dict.fromkeys(row['nodes'] for row in rows):
         of = {
@@ -83,11 +86,13 @@ def ratios(rows: list[dict]) -> list[dict]:
         }
         part: dict = {'nodes': total}
         for quantity in COMPARED:
+            # CPU time counts in hundredths of a second, and can be none.
             each = [
-                rabbit[quantity] / max(zmq[quantity], 1e-9)
+                rabbit[quantity] / zmq[quantity]
                 for zmq, rabbit in zip(of['zmq'], of['rabbit'], strict=True)
+                if zmq[quantity]
             ]
-            part[quantity] = {
+            part[quantity] = each and {
                 'median': statistics.median(each),
                 'least': min(each),
                 'most': max(each),

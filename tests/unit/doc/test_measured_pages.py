@@ -22,6 +22,7 @@ from tests.fixtures import benchmark
         'queue_cost',
         'scenarios',
         'sizing',
+        'transports',
     ],
 )
 def test_the_page_is_made_of_records(name):
