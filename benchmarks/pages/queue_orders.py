@@ -307,7 +307,7 @@ def victims():
     """The table of choices of victims, with ten seeds."""
     [cloud] = compared(RESULTS / 'seeds' / 'spot.json')
     head = ('Choice of victims', *titles(OVER_VICTIMS))
-    return text([head, *differences(cloud, OVER_VICTIMS)])
+    return text([head, *differences(cloud, OVER_VICTIMS, 'victims')])
 
 
 def compared(path):
@@ -322,11 +322,11 @@ def titles(measures):
     return [title for title, _ in measures.values()]
 
 
-def differences(cloud, measures):
-    """Cells of each run of a cloud: its name, and each measure."""
+def differences(cloud, measures, title='name'):
+    """Cells of each run of a cloud: its title, and each measure."""
     return [
         (
-            f'``{run["name"]}``',
+            f'``{run[title]}``',
             *(
                 beside(run['measures'][measure], times)
                 for measure, (_, times) in measures.items()
