@@ -80,6 +80,23 @@ metric."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class FreeLevels:
+    """Search for levels of nodes without exempt VMs.
+
+    It begins again with each change, so that the division does not depend on
+    the past of an agent.
+
+    :ivar nodes: (m,) whether the level of the node is searched.
+    :ivar turns: search for the levels so far.
+    :ivar at: state of the search of the present turn.
+    """
+
+    nodes: resources.Mask
+    turns: exempt_levels.LevelSearch
+    at: maxmin.SearchState | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class ForesightSearch:
     """State of a search for the fair division.
 
@@ -90,6 +107,8 @@ class ForesightSearch:
     :ivar is_over: whether the search is finished.
     :ivar turns: state of the search for levels of nodes with exempt VMs;
         ``None`` if there are none.
+    :ivar free: search for levels of other nodes, after that of the division;
+        ``None`` if they can give no user more.
     """
 
     knowledge: foresight_model.CpuKnowledge
@@ -97,6 +116,7 @@ class ForesightSearch:
     at: maxmin.SearchState | None
     is_over: bool
     turns: exempt_levels.LevelSearch | None = None
+    free: FreeLevels | None = None
 
     @property
     def is_useful(self) -> bool:
@@ -197,9 +217,64 @@ def search_division(
         return _search_by_turns(
             knowledge, mixed, heaviness, turns, begin, steps
         )
-    found = maxmin.divide(rows, heaviness, ratio, begin, steps)
-    end = _target(knowledge, found, short)
-    return ForesightSearch(knowledge, end, found.at, found.is_over)
+    if before is None or before.knowledge is not knowledge or not before.free:
+        found = maxmin.divide(rows, heaviness, ratio, begin, steps)
+        steps -= exempt_levels.new_steps(begin, found.at)
+        free = _levels_to_free(rows, heaviness, found, ratio)
+        end = _target(knowledge, found, short)
+        is_over = found.is_over and free is None
+        before = ForesightSearch(knowledge, end, found.at, is_over, free=free)
+    if steps < 1:
+        return before
+    return _search_free_levels(before, rows, heaviness, ratio, steps)
+
+
+def _levels_to_free(
+    rows: maxmin.DemandRows,
+    heaviness: '_Heaviness',
+    found: maxmin.MaxMinDivision,
+    ratio: float,
+) -> FreeLevels | None:
+    """Return the search for levels that follows a division, if any."""
+    if found.at is None or not found.is_over:
+        return None
+    nodes = exempt_levels.nodes_to_free(rows, heaviness, found, ratio)
+    if not nodes.any():
+        return None
+    return FreeLevels(nodes, exempt_levels.LevelSearch(), found.at)
+
+
+def _search_free_levels(
+    before: ForesightSearch,
+    rows: maxmin.DemandRows,
+    heaviness: '_Heaviness',
+    ratio: float,
+    steps: int,
+) -> ForesightSearch:
+    """Search for levels of nodes without exempt VMs, if they give more.
+
+    :param before: the search of the division, and levels so far.
+    """
+    free, demand = before.free, before.knowledge.demand
+    short = before.end.short
+    if free is None:
+        return before
+    mixed = exempt_levels.MixedRows.of(
+        rows, demand.cell, short, demand.exempt, ratio, free.nodes
+    )
+    if mixed is None:
+        return before
+    found = _search_by_turns(
+        before.knowledge, mixed, heaviness, free.turns, free.at, steps
+    )
+    turns = found.turns or free.turns
+    return dataclasses.replace(
+        found,
+        end=before.end if turns.best is None else found.end,
+        at=before.at,
+        turns=None,
+        free=FreeLevels(free.nodes, turns, found.at),
+    )
 
 
 def _continued_turns(

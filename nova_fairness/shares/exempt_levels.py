@@ -15,6 +15,12 @@ if they have the lower one.
 
 These turns need not converge, because each changes what is fair on other
 nodes. So the best division of all turns counts.
+
+A node without such VMs can have a level, too: it decides where the range of
+its weights lies. If an owner at the least weight is heavier than others, these
+have the more, the nearer all of them are to the largest weight. The case is a
+user with VMs as wide as three nodes beside two users with small ones, who
+lacked 22 % of what they can have.
 """
 
 import dataclasses
@@ -81,6 +87,15 @@ ROUGH, ROUGH_TURN = 0.03, 12
 """Sharpness ``e`` above which a short turn goes on, and its Newton steps then.
 Policies use a division with up to 0.05."""
 
+HEAVIER = 0.05
+"""Difference of heaviness (natural logarithm) of an owner at the least weight
+and one above it, from which levels of nodes without fixed rows are searched. A
+division without levels leaves differences of 1 %."""
+
+AT_LEAST = 0.01
+"""Distance of the natural logarithm of a weight from the least one, or from
+the largest, below which the weight counts as that."""
+
 _STAGE = 2
 """Stage of :mod:`.maxmin` in which the whole turns begin but the first."""
 
@@ -105,11 +120,12 @@ class MixedRows:
     :ivar supply: (m,) CPU time of each node.
     :ivar short: (m,) whether rows want more than the node has.
     :ivar fixed: (p,) whether the row has weight 1 and its node is short.
-    :ivar mixed: (m,) whether the node has a fixed row.
+    :ivar mixed: (m,) whether the node has a level: it has a fixed row, or its
+        level was set free.
     :ivar low: (m,) level if all other rows have the largest weight; infinite
-        if no row is fixed.
+        without a level.
     :ivar high: (m,) level if all other rows have the least weight; infinite
-        if no row is fixed.
+        without a level.
     :ivar reach: largest distance of a weight from neutral, a logarithm.
     """
 
@@ -135,6 +151,7 @@ class MixedRows:
         short: Mask,
         exempt: Mask,
         ratio: float,
+        free: Mask | None = None,
     ) -> 'MixedRows | None':
         """Return the rows of a demand.
 
@@ -142,15 +159,18 @@ class MixedRows:
         :param short: (m,) whether rows want more than the node has.
         :param exempt: (p,) whether the row has weight 1.
         :param ratio: largest weight of a node divided by the smallest, >= 1.
-        :returns: ``None`` if no row of a short node has weight 1.
+        :param free: (m,) nodes that have a level without such rows.
+        :returns: ``None`` if no node has a level.
         """
         node = rows.node
         # A node that only measurements call short has no level: its rows do
         # not want more than it has.
         fixed = exempt & (short & rows.short())[node]
-        if not fixed.any():
-            return None
         mixed = np.bincount(node[fixed], minlength=len(rows.supply)) > 0
+        if free is not None:
+            mixed = mixed | free
+        if not mixed.any():
+            return None
         reach = float(np.log(ratio) / 2)
 
         def level(log: float) -> Scalars:
@@ -549,6 +569,38 @@ class LevelSearch:
         return LevelSearch(
             self.finished_turns + 1, levels, steps, best, least, known
         )
+
+
+def nodes_to_free(
+    rows: maxmin.DemandRows,
+    weigh: weighted.Weigh,
+    found: maxmin.MaxMinDivision,
+    ratio: float,
+) -> Mask:
+    """Return the nodes whose levels can give some owner clearly more, (m,).
+
+    They are all nodes with a row at the least weight, if on one of them its
+    owner is heavier than one who waits above it.
+
+    :param weigh: returns the heaviness of owners, as in :mod:`.maxmin`.
+    :param found: division without levels.
+    :param ratio: largest weight of a node divided by the smallest, >= 1.
+    """
+    node, nodes = rows.node, len(rows.supply)
+    waits = rows.short()[node] & (
+        found.got < rows.wanted * (1 - weighted.SAME)
+    )
+    light = np.maximum(weigh(found.got)[0], weighted.LIGHT)
+    heavy = np.log(light)[rows.owner]
+    is_least = found.log <= AT_LEAST - np.log(ratio)
+    low = waits & is_least
+    between = waits & ~is_least & (found.log < -AT_LEAST)
+    above, below = np.full(nodes, -np.inf), np.full(nodes, np.inf)
+    np.maximum.at(above, node[low], heavy[low])
+    np.minimum.at(below, node[between], heavy[between])
+    if not (above - below > HEAVIER).any():
+        return np.zeros(nodes, dtype=np.bool_)
+    return np.asarray(np.isfinite(above))
 
 
 def new_steps(
