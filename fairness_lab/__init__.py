@@ -4,4 +4,9 @@
 
 Start with ``scenario``: the description that testbed and simulators read.
 It never runs on an operator's cloud; the product imports nothing of it.
+:func:`load` reads results for notebooks.
 """
+
+from fairness_lab.measures.frames import load
+
+__all__ = ('load',)
