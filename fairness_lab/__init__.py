@@ -7,6 +7,6 @@ It never runs on an operator's cloud; the product imports nothing of it.
 :func:`load` reads results for notebooks.
 """
 
-from fairness_lab.measures.frames import load
+from fairness_lab.measures import frames
 
-__all__ = ('load',)
+load = frames.load

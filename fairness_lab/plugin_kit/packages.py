@@ -3,12 +3,13 @@
 """New packages with one plugin: names, templates and files.
 
 A package contains an example plugin, its entry point, the test that runs the
-contract of its kind, a scenario for the simulator and a README.
+contract of its kind, a scenario for the simulator, a notebook and a README.
 """
 
 from collections.abc import Mapping
 import dataclasses
 import importlib.util
+import json
 import keyword
 import pathlib
 import re
@@ -31,12 +32,14 @@ class PluginKind:
     :ivar noun: word for the kind in texts.
     :ivar group: last part of the group of entry points.
     :ivar simulate: arguments of ``nova-fairness-sim`` that run the scenario.
+    :ivar compare: arguments that compare the plugin with others.
     :ivar use: paragraph of the README: how an operator selects the plugin.
     """
 
     noun: str
     group: str
     simulate: str
+    compare: str
     use: str
 
 
@@ -45,6 +48,8 @@ KINDS: Mapping[str, PluginKind] = {
         'metric',
         'metrics',
         'run scenario.yaml --metric $plugin --policy foresight --out result',
+        'compare scenario.yaml --metrics $plugin,DominantShareMetric'
+        ' --policies foresight',
         'Install the package on every compute node, restart the agents, and'
         ' select it::\n\n   openstack fairness metric set $plugin',
     ),
@@ -53,6 +58,8 @@ KINDS: Mapping[str, PluginKind] = {
         'policies',
         'run scenario.yaml --metric GreedinessMetric --policy $plugin'
         ' --out result',
+        'compare scenario.yaml --metrics GreedinessMetric'
+        ' --policies $plugin,feedback,none',
         'Install the package on every compute node, restart the agents, and'
         ' select it::\n\n   openstack fairness policy set $plugin',
     ),
@@ -60,6 +67,7 @@ KINDS: Mapping[str, PluginKind] = {
         'order of the queue',
         'orders',
         'cluster run scenario.yaml --order $plugin --out result',
+        'cluster compare scenario.yaml --orders $plugin,fair_tree,fifo',
         'Install the package beside every ``nova-fairness-cluster``, and'
         ' select it::\n\n   [fairness_cluster]\n   order = $plugin',
     ),
@@ -68,6 +76,8 @@ KINDS: Mapping[str, PluginKind] = {
         'victims',
         'cluster run scenario.yaml --order fair_tree --victims $plugin'
         ' --out result',
+        'cluster compare scenario.yaml --orders fair_tree'
+        ' --victims $plugin,least',
         'Install the package beside every ``nova-fairness-cluster``, and'
         ' select it::\n\n   [fairness_cluster]\n   room_victims = $plugin',
     ),
@@ -143,6 +153,9 @@ class PluginPackage:
             pathlib.PurePath('scenario.yaml'): _fill_template(
                 f'{kind}/scenario.yaml', texts
             ),
+            pathlib.PurePath('notebook.ipynb'): _fill_template(
+                f'{kind}/notebook.ipynb', texts
+            ),
             package / '__init__.py': f'"""{self._title}."""\n',
             package / f'{kind}.py': _fill_template(f'{kind}/plugin.py', texts),
             test: _fill_template(f'{kind}/test.py', texts),
@@ -166,9 +179,12 @@ class PluginPackage:
             'title': self._title,
             'title_line': '=' * len(self._title),
         }
-        for name in ('simulate', 'use'):
+        for name in ('simulate', 'compare', 'use'):
             text = string.Template(getattr(kind, name))
             names[name] = text.substitute(names)
+        names['compare'] = _option_lines_in_json(
+            f'nova-fairness-sim {names["compare"]}'
+        )
         return names
 
 
@@ -182,6 +198,11 @@ def write(package: PluginPackage, directory: pathlib.Path) -> None:
         target = directory / path
         target.parent.mkdir(exist_ok=True)
         target.write_text(text, encoding='utf-8')
+
+
+def _option_lines_in_json(command: str) -> str:
+    """Return a command with a line for each option, for a string of JSON."""
+    return json.dumps(command.replace(' --', '\n    --'))[1:-1]
 
 
 def _fill_template(template: str, texts: Mapping[str, str]) -> str:

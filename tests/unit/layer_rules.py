@@ -78,6 +78,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     # Knows no fairness and no database: who assembles it says where messages
     # are kept. Says once that a server is away.
     'relay': _VOCABULARY | {'runtime'},
+    # Notebooks call load without the name of a room.
+    'fairness_lab': {'fairness_lab.measures'},
     'fairness_lab.figures': _VOCABULARY
     | {'fairness_lab.measures', 'fairness_lab.results'},
     'fairness_lab.ideal': _MATHEMATICS,

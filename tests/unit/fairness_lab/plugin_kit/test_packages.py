@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 
+import nbformat
 import pytest
 
 from fairness_lab.cmd import sim
@@ -16,6 +17,7 @@ from fairness_lab.plugin_kit import packages
 from fairness_lab.queue_sim import reader
 from fairness_lab.scenario import experiment
 from nova_fairness import exception
+from tests.fixtures import notebooks
 
 TOP = pathlib.Path(__file__).resolve().parents[4]
 every_kind = pytest.mark.parametrize('kind', list(packages.KINDS))
@@ -153,10 +155,21 @@ def run(package, *arguments):
     return done.stdout
 
 
+@every_kind
+def test_the_notebook_is_valid_and_has_no_outputs(kind, created):
+    kept = nbformat.read(created(kind) / 'notebook.ipynb', as_version=4)
+    nbformat.validate(kept)
+    text = '\n'.join(cell.source for cell in kept.cells)
+    assert '$' not in text
+    expected = 'CampusPlugin' if kind == 'metric' else 'campus_plugin'
+    assert f'{expected},' in text
+    assert not any(cell.get('outputs') for cell in kept.cells)
+
+
 @pytest.mark.slow
 @every_kind
 def test_a_new_package_is_built_installed_tested_and_simulated(
-    kind, created, tmp_path
+    kind, created, tmp_path, monkeypatch
 ):
     package = created(kind)
     target = str(tmp_path / 'installed')
@@ -171,3 +184,9 @@ def test_a_new_package_is_built_installed_tested_and_simulated(
     ]
     run(package, '-m', 'fairness_lab.cmd.sim', *line[1:])
     assert (package / 'result' / 'report.html').exists()
+    paths = os.pathsep.join([target, str(TOP)])
+    monkeypatch.setenv('PYTHONPATH', paths)
+    monkeypatch.setenv('PATH', str(pathlib.Path(sys.executable).parent))
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    done = notebooks.execute(package / 'notebook.ipynb')
+    assert notebooks.outputs(done, 'image/png')
