@@ -29,6 +29,7 @@ from fairness_lab.testbed.guests import image  # noqa: E402
 from fairness_lab.testbed.nodes import groups  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
+from nova_fairness.runtime import closed_output  # noqa: E402
 from oslo_messaging_zmq import errors  # noqa: E402
 
 DONE = 0
@@ -57,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     try:
-        return int(options.do(options))
+        with closed_output.exit_if_closed():
+            return int(options.do(options))
     except (exception.BadScenario, exception.UnknownPlugin) as error:
         return _print_error(error, BAD_USAGE)
     except exception.LabEnvironmentError as error:

@@ -31,6 +31,7 @@ from fairness_lab.scenario import experiment  # noqa: E402
 from fairness_lab.scenario import programs  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
+from nova_fairness.runtime import closed_output  # noqa: E402
 
 DONE = 0
 FAILED = 1
@@ -64,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         }
     ).parse_args(arguments)
     try:
-        with _interruptible():
+        with _interruptible(), closed_output.exit_if_closed():
             return int(options.do(options))
     except exception.UnknownPlugin as error:
         # What is installed in another environment is not found.

@@ -34,6 +34,7 @@ from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.rpc import client as client_module  # noqa: E402
 from nova_fairness.rpc import request_ids  # noqa: E402
 from nova_fairness.rpc import rollout  # noqa: E402
+from nova_fairness.runtime import closed_output  # noqa: E402
 from nova_fairness.runtime import signatures  # noqa: E402
 from nova_fairness.runtime import transport as transport_module  # noqa: E402
 
@@ -57,17 +58,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = ctl_options.parse_arguments(arguments)
     logging.basicConfig(level=logging.WARNING, handlers=[_OneLine()])
     try:
-        return _run(options)
+        with closed_output.exit_if_closed():
+            return _run(options)
     except (exception.ConfigurationError, cfg.Error, ValueError) as error:
         return _print_error(error, BAD_USAGE)
     except exception.FairnessError as error:
         return _print_error(error, INCOMPLETE)
     except KeyboardInterrupt:
         return _print_error('interrupted', INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of the output closed it, such as ``head``.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INCOMPLETE
     except Exception as error:  # noqa: BLE001 - operators get no traceback
         return _print_error(f'{type(error).__name__}: {error}', INCOMPLETE)
 

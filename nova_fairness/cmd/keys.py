@@ -16,6 +16,7 @@ from typing import Any
 from nova_fairness.cmd import ctl_tables
 from nova_fairness.cmd import keys_options
 from nova_fairness.model import plain
+from nova_fairness.runtime import closed_output
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import allow_list
@@ -48,7 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = keys_options.parser().parse_args(arguments)
     try:
-        return _COMMANDS[options.command](options)
+        with closed_output.exit_if_closed():
+            return _COMMANDS[options.command](options)
     except errors.KeysError as error:
         sys.stderr.write(plain.lines(f'nova-fairness-keys: {error}\n'))
         return BAD_USAGE

@@ -145,6 +145,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
         'fairness_lab.scenario',
         'fairness_lab.node_sim',
         'fairness_lab.testbed',
+        'runtime',
     },
     # Signs what it chooses for a domain, as the command does.
     'api_ext': _VOCABULARY | {'rpc', 'conf', 'plugins', 'runtime', 'version'},
