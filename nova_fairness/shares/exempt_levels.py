@@ -43,10 +43,18 @@ they solve the division, and the steps between follow small changes of levels.
 On 1,000 nodes a whole turn takes about 25 steps, and a round has time for two
 or three."""
 
+HALF = TURNS // 2
+"""Turn from which prices of owners between the bounds follow from weights, on
+nodes without exempt VMs. Before it, a small difference of the heaviness of two
+owners moves the levels of all nodes in one direction and back."""
+
 STEEP = 100.0
 """Power of the heaviness by which prices fall. Of two owners the one who is
 3 % lighter has a price about 20 times as high, so that the lightest decide.
 With much steeper prices the noise of a division would decide."""
+
+PRICE_STEPS = 10
+"""Repetitions for prices of owners whose weights are between the bounds."""
 
 AGAIN = 12
 """Number of turns after a change of rows. Levels continue from where they
@@ -344,14 +352,22 @@ class MixedRows:
         steps: Scalars,
         found: maxmin.MaxMinDivision,
         heaviness: Scalars,
+        *,
+        weights_decide: bool,
     ) -> tuple[Scalars, Scalars]:
         """Return the levels of the next turn, and the steps to them, (m,).
 
         :param steps: (m,) steps of the turn before.
         :param found: division at the present levels.
         :param heaviness: (k,) heaviness of owners in that division.
+        :param weights_decide: whether prices of owners whose weights are
+            between the bounds follow from their weights, not their heaviness.
         """
-        way = np.sign(self._price_differences(levels, found, heaviness))
+        way = np.sign(
+            self._price_differences(
+                levels, found, heaviness, weights_decide=weights_decide
+            )
+        )
         factor = np.where(way * steps > 0, LONGER, SHORTER)
         size = (np.abs(steps) * factor).clip(NEAREST, FARTHEST)
         now = np.where(self.mixed, levels, 0.0)
@@ -364,6 +380,8 @@ class MixedRows:
         levels: Scalars,
         found: maxmin.MaxMinDivision,
         heaviness: Scalars,
+        *,
+        weights_decide: bool,
     ) -> Scalars:
         """Return by how much prices of gains exceed prices of losses, (m,).
 
@@ -386,6 +404,8 @@ class MixedRows:
         part = np.where(steered, np.minimum(above, below), 0.0)
         free = part * found.got
         bound = np.where(waits, 1.0 - part, 0.0) * found.got
+        if weights_decide:
+            price = self._prices_of_weights(price, free, bound)
         gain = self._mean_prices(price, bound)
         # With no row between the bounds, the cheapest pays for a higher
         # level, and the dearest gets what a lower one leaves.
@@ -402,6 +422,41 @@ class MixedRows:
                 alone,
             )
         return np.where(np.isfinite(pull), pull, 0.0)
+
+    def _prices_of_weights(
+        self, price: Scalars, free: Scalars, bound: Scalars
+    ) -> Scalars:
+        """Return prices at which no owner should have another weight, (p,).
+
+        A higher weight takes from all rows of the owner's nodes, in proportion
+        to their amounts. So the price of an owner whose weight is between the
+        bounds is the mean price on these nodes.
+
+        :param price: (p,) logarithms, which owners at the bounds keep.
+        :param free: (p,) amounts of rows between the bounds.
+        :param bound: (p,) amounts of other rows that wait.
+        """
+        owners = int(self.owner.max()) + 1
+        all_free = np.bincount(self.owner, free, owners)
+        part = all_free / np.maximum(
+            np.bincount(self.owner, free + bound, owners), weighted.LIGHT
+        )
+        inside = (part > 0.5)[self.owner]
+        if not inside.any():
+            return price
+        size = np.where(all_free > 0, all_free, 1.0)
+        amount = free + bound
+        for _ in range(PRICE_STEPS):
+            mean = self._mean_prices(price, amount)[self.node]
+            known = np.where(np.isfinite(mean), mean, price)
+            top = self._largest_by_owner(known, free > 0, owners)
+            paid = free * np.exp(np.minimum(known - top[self.owner], 0.0))
+            with np.errstate(divide='ignore'):
+                own = top + np.log(
+                    np.bincount(self.owner, paid, owners) / size
+                )
+            price = np.where(inside, own[self.owner], price)
+        return price
 
     def _mean_prices(self, price: Scalars, amount: Scalars) -> Scalars:
         """Return the mean price of some amounts on each node, (m,).
@@ -428,6 +483,17 @@ class MixedRows:
         return np.where(
             self.mixed, np.minimum(np.maximum(levels, low), high), np.inf
         )
+
+    def _largest_by_owner(
+        self, values: Scalars, counts: Mask, owners: int
+    ) -> Scalars:
+        """Return the largest value of some rows of each owner, (k,).
+
+        :param counts: (p,) whether the row is one of them.
+        """
+        most = np.full(owners, -np.inf)
+        np.maximum.at(most, self.owner[counts], values[counts])
+        return np.where(np.isfinite(most), most, 0.0)
 
     def _largest_by_node(
         self, values: Scalars, counts: Mask | bool
@@ -557,12 +623,21 @@ class LevelSearch:
         heaviness, _ = weigh(tried.got)
         if least is None or is_fairer(heaviness, least):
             best, least, known = tried, heaviness, self.levels
+        weights_decide = not rows.fixed.any() and self.finished_turns >= HALF
         if self.levels is None or self.steps is None:
             levels = rows.first_levels(found)
             steps = np.full(len(levels), FIRST_STEP)
+        elif weights_decide and self.finished_turns == HALF:
+            levels = rows.first_levels(best or tried)
+            levels = levels if known is None else known
+            steps = np.full(len(levels), FIRST_STEP)
         else:
             levels, steps = rows.next_levels(
-                self.levels, self.steps, found, weigh(found.got)[0]
+                self.levels,
+                self.steps,
+                found,
+                weigh(found.got)[0],
+                weights_decide=weights_decide,
             )
             if self.finished_turns + 2 == TURNS and known is not None:
                 levels = known

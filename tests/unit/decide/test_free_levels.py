@@ -34,6 +34,17 @@ WIDE = [
 ]
 """User 0 has VMs as wide as the nodes, and is at the least weight."""
 
+OPPOSITE = [
+    *group(0, 0, 27, 2),
+    *group(0, 1, 7, 1),
+    *group(0, 2, 1, 1),
+    *group(1, 0, 34, 2),
+    *group(1, 1, 7, 1),
+    *group(1, 2, 5, 1),
+]
+"""Users 1 and 2 have more if user 1 has a higher weight on one node, and a
+lower one on the other."""
+
 
 def without_levels(known):
     """CPUs of users, and whether the nodes are divided."""
@@ -49,6 +60,15 @@ def test_light_users_get_more_with_levels():
     got = build.of_users(known, found.end)
     assert (got[1:] > 1.07 * without_levels(known)[1:]).all()
     assert got[1] == pytest.approx(got[2], rel=0.03)
+
+
+def test_levels_of_two_nodes_move_in_opposite_directions(monkeypatch):
+    known = build.cloud(OPPOSITE, [2, 2])
+    got = build.of_users(known, build.searched(known).end)
+    assert got == pytest.approx([4 / 3] * 3, rel=0.02)
+    monkeypatch.setattr(exempt_levels, 'HALF', exempt_levels.TURNS + 1)
+    of_one_price = build.of_users(known, build.searched(known).end)
+    assert of_one_price[1:].max() < 0.97 * 4 / 3
 
 
 def test_levels_are_searched_only_where_they_give_more():
