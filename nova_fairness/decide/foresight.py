@@ -44,7 +44,8 @@ by which users may differ for each unit of the natural logarithm of weights. If
 a division is less sharp, feedback decides."""
 
 STEPS = maxmin.MOST_STEPS
-"""Newton steps of one call at most. They are enough for a whole search."""
+"""Newton steps of one call at most. They are enough for a whole search
+without levels."""
 
 PER_ROUND_S = 0.07
 """CPU time of the search in one round, seconds. The next round continues a
