@@ -89,7 +89,7 @@ class FreeLevels:
 
     :ivar nodes: (m,) whether the level of the node is searched.
     :ivar turns: search for the levels so far.
-    :ivar at: state of the search of the present turn.
+    :ivar at: state of the search of the present turn; ``None`` to begin.
     """
 
     nodes: resources.Mask
@@ -242,7 +242,8 @@ def _levels_to_free(
     nodes = exempt_levels.nodes_to_free(rows, heaviness, found, ratio)
     if not nodes.any():
         return None
-    return FreeLevels(nodes, exempt_levels.LevelSearch(), found.at)
+    # A state that depends on the past would lead agents to other levels.
+    return FreeLevels(nodes, exempt_levels.LevelSearch(), None)
 
 
 def _search_free_levels(

@@ -287,6 +287,13 @@ def random_wants(seed, nodes=12, users=30):
     }
 
 
+def searched_to_the_end(known, before):
+    found = decide_foresight.search_division(known, RATIO, before)
+    while not found.is_over:
+        found = decide_foresight.search_division(known, RATIO, found)
+    return found
+
+
 def steps_after_a_start_and_a_deletion(metric, seed):
     pairs = random_wants(seed, nodes=80, users=200)
     cpus = [4] * 80
@@ -295,13 +302,9 @@ def steps_after_a_start_and_a_deletion(metric, seed):
     del pairs[gone]
     pairs[seed, last[1]] = 2.0
     known = make(metric, pairs, cpus)
-    found = decide_foresight.search_division(known, RATIO, before)
-    while not found.is_over:
-        found = decide_foresight.search_division(known, RATIO, found)
+    found = searched_to_the_end(known, before)
     assert found.end.sharpness == maxmin.SHARPEST
-    best = divided_cpu_time(
-        known, decide_foresight.search_division(known, RATIO).end
-    )
+    best = divided_cpu_time(known, searched_to_the_end(known, None).end)
     assert divided_cpu_time(known, found.end) == pytest.approx(
         best, abs=0.01 * ONE
     )
